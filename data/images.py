@@ -1,0 +1,68 @@
+"""Images with their labels and conditioning variable, held as the tensors that training reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """One split of a dataset, all of it in memory on one device.
+
+    Attributes:
+        images: uint8 ``(N, C, H, W)``, 0..255.
+        labels: int64 ``(N,)``.
+        condition: float32 ``(N, Dz)``, the conditioning (or sensitive) variable, or None.
+
+    Raises:
+        ValueError: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
+    """
+
+    images: Tensor
+    labels: Tensor
+    condition: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        _require("images", self.images, torch.uint8, "(N, C, H, W)", 4)
+        _require("labels", self.labels, torch.int64, "(N,)", 1)
+        named = {"images": self.images, "labels": self.labels}
+        if self.condition is not None:
+            _require("condition", self.condition, torch.float32, "(N, Dz)", 2)
+            named["condition"] = self.condition
+        if len({len(tensor) for tensor in named.values()}) > 1:
+            lengths = ", ".join(f"{len(tensor)} {name}" for name, tensor in named.items())
+            raise ValueError(f"one row for each image is needed, got {lengths}")
+        if len({tensor.device for tensor in named.values()}) > 1:
+            devices = ", ".join(f"{name} on {tensor.device}" for name, tensor in named.items())
+            raise ValueError(f"all tensors of a split live on one device, got {devices}")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def subset(self, index: Tensor | Sequence[int]) -> "LabelledImages":
+        """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy.
+
+        Raises:
+            ValueError: ``index`` is not one-dimensional whole numbers, or names a row that is not there.
+        """
+        rows = torch.as_tensor(index, device=self.images.device)
+        if rows.numel() == 0:
+            rows = rows.long()
+        if rows.dtype != torch.int64 or rows.dim() != 1:
+            raise ValueError(f"index must be int64 (M,), got {rows.dtype} {tuple(rows.shape)}")
+        if len(rows) and not bool(((rows >= 0) & (rows < len(self))).all()):
+            raise ValueError(f"index must be in 0..{len(self) - 1}, got {int(rows.min())}..{int(rows.max())}")
+        condition = None if self.condition is None else self.condition[rows]
+        return LabelledImages(self.images[rows], self.labels[rows], condition)
+
+    def to(self, device: torch.device | str) -> "LabelledImages":
+        """Return the same images on ``device``; the tensors are shared when they are there already."""
+        condition = None if self.condition is None else self.condition.to(device)
+        return LabelledImages(self.images.to(device), self.labels.to(device), condition)
+
+
+def _require(name: str, tensor: Tensor, dtype: torch.dtype, shape: str, dimensions: int) -> None:
+    if tensor.dtype != dtype or tensor.dim() != dimensions:
+        raise ValueError(f"{name} must be {dtype} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")

@@ -1,0 +1,52 @@
+"""Where datasets live on disk, and the error for one that is not there."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT_VARIABLE = "CONTRASWEEP_DATA"
+
+
+class DatasetMissing(ValueError):  # noqa: N818 - it says what is wrong; "Error" would add nothing
+    """A dataset's files are absent or incomplete; the message says which, where from, and what to set."""
+
+
+def data_root(given: Path | None = None) -> Path:
+    """Return the folder that holds the datasets; it need not exist.
+
+    The first of: the folder given, ``$CONTRASWEEP_DATA``, ``contrasweep/data`` in the user's cache
+    (``$XDG_CACHE_HOME`` or ``~/.cache``).
+    """
+    if given is not None:
+        return Path(given).expanduser()
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "contrasweep" / "data"
+
+
+def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int], source: str) -> None:
+    """Check that ``root/folder`` holds every file at its exact size; nothing is read.
+
+    Raises:
+        DatasetMissing: the folder or a file is absent, or a file is too short or too long.
+    """
+    place = root / folder
+    how = (
+        f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
+        f"where DIR/{folder} holds {', '.join(sizes)}."
+    )
+    if not place.is_dir():
+        kind = "is not a folder" if place.exists() else "does not exist"
+        raise DatasetMissing(f"dataset {name!r} not found: {place} {kind}. {how}")
+    missing = [file for file in sizes if not (place / file).is_file()]
+    if missing:
+        raise DatasetMissing(f"dataset {name!r} is incomplete: {place} lacks {', '.join(missing)}. {how}")
+    for file, expected in sizes.items():
+        found = (place / file).stat().st_size
+        if found != expected:
+            raise DatasetMissing(
+                f"dataset {name!r} is damaged: {place / file} has {found:,} bytes, "
+                f"expected {expected:,}. {how}"
+            )

@@ -1,0 +1,29 @@
+"""What may be searched: spaces as YAML files, the reader for them, and the settings of the papers."""
+
+from search_spaces.files import (
+    Preset,
+    available_presets,
+    available_spaces,
+    load_space,
+    method_space,
+    preset,
+)
+from search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
+from search_spaces.space import Space
+
+__all__ = [
+    "Choice",
+    "Fixed",
+    "Parameter",
+    "Preset",
+    "Range",
+    "Scalar",
+    "Space",
+    "SpaceError",
+    "TypeName",
+    "available_presets",
+    "available_spaces",
+    "load_space",
+    "method_space",
+    "preset",
+]

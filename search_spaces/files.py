@@ -1,0 +1,120 @@
+"""Space files and presets: read from a path, or from those that ship with the package."""
+
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypedDict
+
+import yaml
+
+from search_spaces.parameters import Scalar, SpaceError, nearest
+from search_spaces.space import Space
+
+
+class Preset(TypedDict):
+    """A paper's settings for a method on a dataset: name to value, what to expect, and where it is said."""
+
+    settings: dict[str, Scalar]
+    expect: str
+    source: str
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the numbers and booleans of version 1.2, and without the same key twice."""
+
+
+# YAML 1.1 reads 1e-3 as text, and on, off, yes and no as booleans.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:bool",)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false|True|False"), list("tfTF"))
+
+
+def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    for key in keys:
+        if keys.count(key) > 1:
+            line = node.start_mark.line + 1
+            raise SpaceError(f"{key}: given twice in the mapping that starts on line {line}; allowed: once")
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping_once)
+
+
+def load_space(path: str | Path) -> Space:
+    """Return the search space of a YAML file.
+
+    Raises:
+        SpaceError: the file is missing or is no YAML, or what it says is wrong.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpaceError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise SpaceError(f"{path}: is no UTF-8 text (byte {error.start})") from None
+    return Space.parse(_read(text, str(path)), str(path))
+
+
+def method_space(method: str) -> Space:
+    """Return the search space that ships for `method`.
+
+    Raises:
+        SpaceError: no space ships for it (with the nearest name).
+    """
+    known = available_spaces()
+    if method not in known:
+        raise SpaceError(
+            f"no search space ships for method {method!r}.{nearest(method, known)} Known: {', '.join(known)}."
+        )
+    name = f"{method}.yaml"
+    text = files("search_spaces").joinpath(name).read_text(encoding="utf-8")
+    return Space.parse(_read(text, f"search_spaces/{name}"), f"search_spaces/{name}")
+
+
+def preset(method: str, dataset: str) -> Preset | None:
+    """Return the paper's settings for `method` on `dataset`, or None where no paper gives any."""
+    if (method, dataset) not in available_presets():
+        return None
+    name = f"search_spaces/presets/{method}@{dataset}.yaml"
+    file = files("search_spaces").joinpath("presets", f"{method}@{dataset}.yaml")
+    content = _read(file.read_text(encoding="utf-8"), name)
+    if not isinstance(content, dict) or set(content) != {"settings", "expect", "source"}:
+        raise SpaceError(f"{name}: allowed: exactly the keys settings, expect and source")
+    return Preset(settings=content["settings"], expect=content["expect"], source=content["source"])
+
+
+def available_spaces() -> tuple[str, ...]:
+    """Return the methods whose search space ships with the package."""
+    entries = files("search_spaces").iterdir()
+    return _stems(entries)
+
+
+def available_presets() -> tuple[tuple[str, str], ...]:
+    """Return the (method, dataset) pairs that have a preset."""
+    entries = files("search_spaces").joinpath("presets").iterdir()
+    return tuple(
+        (method, dataset) for method, _, dataset in (stem.partition("@") for stem in _stems(entries))
+    )
+
+
+def _stems(entries: Iterable[Traversable]) -> tuple[str, ...]:
+    names = sorted(entry.name for entry in entries)
+    return tuple(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+
+
+def _read(text: str, origin: str) -> object:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except SpaceError as error:
+        raise SpaceError(f"{origin}: {error}") from None
+    except yaml.YAMLError as error:
+        raise SpaceError(f"{origin}: is no valid YAML: {' '.join(str(error).split())}") from None

@@ -1,0 +1,319 @@
+"""One entry of a search space: a choice, a range, or a fixed value, each with its default and condition."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+
+Scalar = bool | int | float | str
+TypeName = Literal["float", "int", "string", "bool"]
+RangeForm = Literal["uniform", "log", "int", "log_int"]
+FORMS: tuple[str, ...] = ("choice", *get_args(RangeForm), "fixed")
+OPTIONS = ("default", "when", "source")
+
+_NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*")
+
+
+class SpaceError(ValueError):
+    """A search space is wrong: the message names file, parameter, what was given and what is allowed."""
+
+
+def nearest(given: str, names: Iterable[str]) -> str:
+    """Return `" Did you mean 'x'?"` for the name closest to `given`, or an empty string if none is close."""
+    near = difflib.get_close_matches(given, sorted(names), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def type_name(value: Scalar) -> TypeName:
+    """Return the column type of `value` in the results store."""
+    names: dict[type, TypeName] = {bool: "bool", int: "int", float: "float", str: "string"}
+    return names[type(value)]
+
+
+def among(value: Scalar | None, allowed: Iterable[Scalar]) -> bool:
+    """Whether `value` is one of `allowed`, where true is not 1 but 1 is 1.0."""
+    return any(value == item and isinstance(value, bool) == isinstance(item, bool) for item in allowed)
+
+
+class _Entry(BaseModel):
+    """What every parameter has: a name, the parents' values under which it is active, and its source."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    when: Mapping[str, tuple[Scalar, ...]] = {}
+    source: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _usable(cls, name: str) -> str:
+        if name.rpartition(".")[2] == "lambda":
+            raise SpaceError("'lambda' cannot be a name (it is a Python keyword). Did you mean 'lam'?")
+        if not _NAME.fullmatch(name):
+            raise SpaceError(f"given the name {name!r}; allowed: words of letters, digits, _, joined by dots")
+        return name
+
+    @field_validator("when")
+    @classmethod
+    def _says_something(cls, when: Mapping[str, tuple[Scalar, ...]]) -> Mapping[str, tuple[Scalar, ...]]:
+        for parent, values in when.items():
+            if not values:
+                raise SpaceError(f"when: {parent}: given no value; allowed: at least one")
+        return when
+
+    def _conditions(self) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        if self.when:
+            content["when"] = {parent: list(values) for parent, values in self.when.items()}
+        if self.source:
+            content["source"] = self.source
+        return content
+
+
+class Fixed(_Entry):
+    """A parameter that is set, not searched."""
+
+    default: Scalar
+
+    @field_validator("default")
+    @classmethod
+    def _finite(cls, value: Scalar) -> Scalar:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SpaceError(f"given {value}; allowed: a finite number")
+        return value
+
+    @property
+    def type(self) -> TypeName:
+        """The column type of its values."""
+        return type_name(self.default)
+
+    def size(self) -> int | None:
+        """Return how many values it takes: one."""
+        return 1
+
+    def values(self) -> tuple[Scalar, ...]:
+        """Return the one value it takes."""
+        return (self.default,)
+
+    def contains(self, value: Scalar) -> bool:
+        """Whether it takes `value`."""
+        return among(value, (self.default,))
+
+    def to_form(self) -> Any:
+        """Return it as a space file spells it: the bare value if it has neither condition nor source."""
+        conditions = self._conditions()
+        return {"fixed": self.default, **conditions} if conditions else self.default
+
+    def describe(self) -> str:
+        """Return its values in words."""
+        return f"fixed at {self.default!r}"
+
+
+class Choice(_Entry):
+    """One of a few values of one type, without an order."""
+
+    choices: tuple[Scalar, ...]
+    default: Scalar
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Choice":
+        if not self.choices:
+            raise SpaceError("choice: given an empty list; allowed: one value or more")
+        kinds = sorted({type_name(value) for value in self.choices})
+        if len(kinds) > 1:
+            given = f"{list(self.choices)} of types {', '.join(kinds)}"
+            raise SpaceError(f"choice: given {given}; allowed: values of one type")
+        if len(set(self.choices)) < len(self.choices):
+            raise SpaceError(f"choice: given {list(self.choices)}; allowed: each value once")
+        if any(isinstance(value, float) and not math.isfinite(value) for value in self.choices):
+            raise SpaceError(f"choice: given {list(self.choices)}; allowed: finite numbers")
+        if type_name(self.default) != kinds[0] or self.default not in self.choices:
+            hint = nearest(str(self.default), [str(value) for value in self.choices])
+            raise SpaceError(f"default: given {self.default!r}; allowed: one of {list(self.choices)}.{hint}")
+        return self
+
+    @property
+    def type(self) -> TypeName:
+        """The column type of its values."""
+        return type_name(self.choices[0])
+
+    def size(self) -> int | None:
+        """Return how many values it takes."""
+        return len(self.choices)
+
+    def values(self) -> tuple[Scalar, ...]:
+        """Return the values it takes."""
+        return self.choices
+
+    def contains(self, value: Scalar) -> bool:
+        """Whether it takes `value`."""
+        return among(value, self.choices)
+
+    def to_form(self) -> Any:
+        """Return it as a space file spells it."""
+        return {"choice": list(self.choices), "default": self.default, **self._conditions()}
+
+    def describe(self) -> str:
+        """Return its values in words."""
+        return f"choice {list(self.choices)}, default {self.default!r}"
+
+
+class Range(_Entry):
+    """A number between `low` and `high`, both included; `log` and `log_int` are uniform in the logarithm."""
+
+    form: RangeForm
+    low: float | int
+    high: float | int
+    default: float | int
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Range":
+        given = f"{self.form}: given [{self.low}, {self.high}]"
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise SpaceError(f"{given}; allowed: finite numbers")
+        if not self.low < self.high:
+            raise SpaceError(f"{given}; allowed: [low, high] with low < high")
+        if self.is_log and self.low <= 0:
+            raise SpaceError(f"{given}; allowed: a log range above 0")
+        if self.is_integer and any(not isinstance(x, int) for x in (self.low, self.high, self.default)):
+            raise SpaceError(f"{given}, default {self.default}; allowed: whole numbers")
+        if not self.low <= self.default <= self.high:
+            raise SpaceError(f"default: given {self.default}; allowed: from {self.low} to {self.high}")
+        return self
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the search is uniform in the logarithm."""
+        return self.form in ("log", "log_int")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.form in ("int", "log_int")
+
+    @property
+    def type(self) -> TypeName:
+        """The column type of its values."""
+        return "int" if self.is_integer else "float"
+
+    def size(self) -> int | None:
+        """Return how many values it takes, None where it is continuous."""
+        return int(self.high) - int(self.low) + 1 if self.is_integer else None
+
+    def values(self) -> Iterable[Scalar]:
+        """Return the whole numbers it takes (an integer range only)."""
+        return range(int(self.low), int(self.high) + 1)
+
+    def contains(self, value: Scalar) -> bool:
+        """Whether it takes `value`; a continuous range takes whole numbers too."""
+        allowed: tuple[type, ...] = (int,) if self.is_integer else (int, float)
+        return type(value) in allowed and self.low <= float(value) <= self.high
+
+    def to_form(self) -> Any:
+        """Return it as a space file spells it."""
+        return {self.form: [self.low, self.high], "default": self.default, **self._conditions()}
+
+    def describe(self) -> str:
+        """Return its values in words."""
+        return f"{self.form} [{self.low}, {self.high}], default {self.default}"
+
+
+Parameter = Choice | Range | Fixed
+
+
+def parse_parameter(name: str, form: object) -> Parameter:
+    """Return the parameter that `form` describes: a bare value, or a mapping with one of `FORMS`.
+
+    Raises:
+        SpaceError: the form is wrong; the message leaves out the file, which the caller knows.
+    """
+    try:
+        if not isinstance(form, Mapping):
+            return Fixed(name=name, default=_scalar(form))
+        kind = _kind_of(form)
+        if kind == "fixed":
+            return Fixed(name=name, default=_scalar(form["fixed"]), **_conditions(form))
+        return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
+    except ValidationError as error:
+        raise SpaceError(f"{name}: {_reason(error)}") from None
+    except ValueError as error:
+        raise SpaceError(f"{name}: {error}") from None
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors()[0]
+    reason = first["msg"].removeprefix("Value error, ")
+    return reason if first["type"] == "value_error" else f"{'.'.join(map(str, first['loc']))}: {reason}"
+
+
+def _kind_of(form: Mapping[Any, Any]) -> str:
+    known = (*FORMS, *OPTIONS)
+    for key in form:
+        if key not in known:
+            raise SpaceError(f"unknown key {key!r}.{nearest(str(key), known)} Known: {', '.join(known)}.")
+    kinds = [key for key in form if key in FORMS]
+    if len(kinds) != 1:
+        given = " and ".join(kinds) or "none"
+        raise SpaceError(f"given {given} of the forms {', '.join(FORMS)}; allowed: exactly one")
+    if kinds == ["fixed"] and "default" in form:
+        raise SpaceError("default: given beside fixed; allowed: fixed alone")
+    if kinds != ["fixed"] and "default" not in form:
+        raise SpaceError("default: missing; every searched parameter needs one (the first trial runs it)")
+    if not isinstance(form.get("source", ""), str):
+        raise SpaceError(f"source: given {form['source']!r}; allowed: text")
+    return str(kinds[0])
+
+
+def _parse_choice(name: str, form: Mapping[Any, Any]) -> Choice:
+    given = form["choice"]
+    if not isinstance(given, list | tuple):
+        raise SpaceError(f"choice: given {given!r}; allowed: a list of values")
+    choices = [_scalar(value) for value in given]
+    default = _scalar(form["default"])
+    if {type(value) for value in choices} == {int, float}:
+        choices = [float(value) for value in choices]
+    if type(default) is int and choices and type(choices[0]) is float:
+        default = float(default)
+    return Choice(name=name, choices=tuple(choices), default=default, **_conditions(form))
+
+
+def _parse_range(name: str, kind: str, form: Mapping[Any, Any]) -> Range:
+    bounds = form[kind]
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise SpaceError(f"{kind}: given {bounds!r}; allowed: two numbers, [low, high]")
+    whole = kind in ("int", "log_int")
+    low, high = (_number(kind, value, whole) for value in bounds)
+    default = _number("default", form["default"], whole)
+    conditions = _conditions(form)
+    return Range.model_validate(
+        {"name": name, "form": kind, "low": low, "high": high, "default": default, **conditions}
+    )
+
+
+def _conditions(form: Mapping[Any, Any]) -> dict[str, Any]:
+    when = form.get("when") or {}
+    if not isinstance(when, Mapping):
+        raise SpaceError(f"when: given {when!r}; allowed: a mapping of parent to its values")
+    lists = {str(p): values if isinstance(values, list | tuple) else [values] for p, values in when.items()}
+    parsed = {parent: tuple(_scalar(value) for value in values) for parent, values in lists.items()}
+    return {"when": parsed, "source": form.get("source", "")}
+
+
+def _scalar(value: object) -> Scalar:
+    if not isinstance(value, bool | int | float | str):
+        raise SpaceError(f"given {value!r}; allowed: true or false, a number, text")
+    return value
+
+
+def _number(key: str, value: object, whole: bool) -> float | int:
+    """Return `value` as a number; a quoted number counts, since YAML 1.1 reads a bare `1e-3` as text."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise SpaceError(value)
+        number = float(value)
+    except ValueError:
+        raise SpaceError(f"{key}: given {value!r}; allowed: a number") from None
+    return int(number) if whole and number.is_integer() else number

@@ -1,0 +1,234 @@
+"""`Space`: which parameters of an experiment are searched, over what, and which depend on which."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from search_spaces.parameters import (
+    Choice,
+    Fixed,
+    Parameter,
+    Range,
+    Scalar,
+    SpaceError,
+    TypeName,
+    among,
+    nearest,
+    parse_parameter,
+    type_name,
+)
+
+
+class Space(BaseModel):
+    """The parameters of one method's search, parents before the parameters that depend on them.
+
+    A dotted name (`optimizer.lr`) reaches a field of the experiment, a bare one belongs to the method. Build
+    one with `Space.parse`, `load_space` or `method_space`: they check what a file says.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parameters: tuple[Parameter, ...]
+    origin: str = "space"
+
+    @classmethod
+    def parse(cls, content: object, origin: str = "space") -> "Space":
+        """Return the space that a mapping of name to form describes; `origin` is the file that errors name.
+
+        Raises:
+            SpaceError: a form is wrong, or a condition names an unknown parameter, a value that the parent
+                never takes, or leads in a circle.
+        """
+        if not isinstance(content, Mapping):
+            found = type(content).__name__
+            raise SpaceError(f"{origin}: given {found}; allowed: a mapping of parameter to form")
+        try:
+            parameters = [parse_parameter(str(name), form) for name, form in content.items()]
+            by_name = {parameter.name: parameter for parameter in parameters}
+            for parameter in parameters:
+                _check_condition(parameter, by_name)
+            return cls(parameters=_parents_first(parameters), origin=origin)
+        except SpaceError as error:
+            raise SpaceError(f"{origin}: {error}") from None
+
+    @classmethod
+    def from_json(cls, text: str, origin: str = "stored space") -> "Space":
+        """Return the space that `to_json` wrote."""
+        return cls.parse(json.loads(text), origin)
+
+    def to_json(self) -> str:
+        """Return the space as JSON, in the forms of a space file."""
+        return json.dumps({parameter.name: parameter.to_form() for parameter in self.parameters})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every parameter, searched or fixed, parents first."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def searched(self) -> tuple[Choice | Range, ...]:
+        """The parameters that are searched, parents first."""
+        return tuple(p for p in self.parameters if not isinstance(p, Fixed))
+
+    @property
+    def fixed(self) -> dict[str, Scalar]:
+        """The values of the parameters that are not searched."""
+        return {p.name: p.default for p in self.parameters if isinstance(p, Fixed)}
+
+    def __getitem__(self, name: str) -> Parameter:
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        known = ", ".join(self.names)
+        raise SpaceError(
+            f"{self.origin}: unknown parameter {name!r}.{nearest(name, self.names)} Known: {known}."
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def defaults(self) -> dict[str, Scalar]:
+        """Return the default of every parameter that is active under the defaults."""
+        return self.complete({parameter.name: parameter.default for parameter in self.parameters})
+
+    def complete(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return the active part of `values`, with the fixed values added, parents first.
+
+        Raises:
+            SpaceError: a searched parameter is active and has no value.
+        """
+        known = {**values, **self.fixed}
+        active = self.active(values)
+        missing = [name for name in active if name not in known]
+        if missing:
+            raise SpaceError(f"{self.origin}: no value for {', '.join(missing)}; given {dict(values)}")
+        return {name: known[name] for name in active}
+
+    def active(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
+        """Return the names of the parameters, searched or fixed, whose conditions hold under `values`."""
+        known = {**values, **self.fixed}
+        active: dict[str, None] = {}
+        for parameter in self.parameters:
+            if all(p in active and among(known.get(p), allowed) for p, allowed in parameter.when.items()):
+                active[parameter.name] = None
+        return tuple(active)
+
+    def pin(self, name: str, value: Scalar) -> "Space":
+        """Return this space with one parameter fixed at `value`, which may lie outside its range.
+
+        Parameters whose condition can then never hold disappear.
+
+        Raises:
+            SpaceError: the parameter is unknown, or the value is of another type.
+        """
+        old = self[name]
+        given = float(value) if old.type == "float" and type(value) is int else value
+        if not isinstance(given, bool | int | float | str) or type_name(given) != old.type:
+            raise SpaceError(f"{self.origin}: {name}: given {value!r}; allowed: a value of type {old.type}")
+        pinned = Fixed(name=name, default=given, when=old.when, source=old.source)
+        kept: dict[str, Parameter] = {}
+        for parameter in self.parameters:
+            parameter = pinned if parameter.name == name else parameter
+            if all(p in kept and _can_hold(kept[p], allowed) for p, allowed in parameter.when.items()):
+                kept[parameter.name] = parameter
+        return Space(parameters=tuple(kept.values()), origin=self.origin)
+
+    def types(self) -> dict[str, TypeName]:
+        """Return the type of every parameter's values: "float", "int", "string" or "bool"."""
+        return {parameter.name: parameter.type for parameter in self.parameters}
+
+    def difference(self, earlier: "Space") -> list[str]:
+        """Return what changed since `earlier`, a phrase a parameter; empty if a search can go on with it."""
+        before = {p.name: _in_words(p) for p in earlier.parameters}
+        now = {p.name: _in_words(p) for p in self.parameters}
+        gone = [f"{name}: removed (was {before[name]})" for name in before if name not in now]
+        new = [f"{name}: added ({now[name]})" for name in now if name not in before]
+        common = [name for name in now if name in before and now[name] != before[name]]
+        return [f"{name}: was {before[name]}, is {now[name]}" for name in common] + gone + new
+
+    def size(self) -> int | None:
+        """Return how many different configurations there are, None if a searched range is continuous."""
+        if any(parameter.size() is None for parameter in self.parameters):
+            return None
+        parents = {parent for parameter in self.parameters for parent in parameter.when}
+        branching = [parameter for parameter in self.parameters if parameter.name in parents]
+        total = 0
+        for values in _assignments(branching, {}):
+            leaves = [self[name] for name in self.active(values) if name not in parents]
+            total += math.prod(parameter.size() or 0 for parameter in leaves)
+        return total
+
+    def grid(self) -> Iterator[dict[str, Scalar]]:
+        """Yield every configuration of a finite space once, fixed values included.
+
+        Raises:
+            SpaceError: a searched range is continuous.
+        """
+        continuous = [parameter.name for parameter in self.parameters if parameter.size() is None]
+        if continuous:
+            raise SpaceError(
+                f"{self.origin}: no grid over the continuous {', '.join(continuous)}; "
+                "allowed: choice, int, log_int, fixed"
+            )
+        yield from _assignments(self.parameters, {})
+
+
+def _assignments(
+    parameters: tuple[Parameter, ...] | list[Parameter], chosen: dict[str, Scalar]
+) -> Iterator[dict[str, Scalar]]:
+    """Yield each way to give `parameters` (parents first) a value, leaving out the inactive ones."""
+    if not parameters:
+        yield dict(chosen)
+        return
+    first, rest = parameters[0], parameters[1:]
+    if not all(among(chosen.get(p), allowed) for p, allowed in first.when.items()):
+        yield from _assignments(rest, chosen)
+        return
+    for value in first.values():
+        yield from _assignments(rest, {**chosen, first.name: value})
+
+
+def _takes(parent: Parameter, value: Scalar) -> bool:
+    """Whether a condition on `value` can hold: a continuous range never takes one exact value."""
+    return parent.size() is not None and parent.contains(value)
+
+
+def _can_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
+    return any(_takes(parent, value) for value in allowed)
+
+
+def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> None:
+    for name, allowed in parameter.when.items():
+        parent = by_name.get(name)
+        if parent is None:
+            hint = nearest(name, by_name)
+            raise SpaceError(f"{parameter.name}: when: given the unknown parameter {name!r}.{hint}")
+        if isinstance(parent, Fixed):
+            # A fixed parent may match only one of several values: the rest are what it could have been.
+            never = () if _can_hold(parent, allowed) else allowed
+        else:
+            never = tuple(value for value in allowed if not _takes(parent, value))
+        if never:
+            hint = nearest(str(never[0]), map(str, parent.values())) if isinstance(parent, Choice) else ""
+            given = f"{name} = {', '.join(map(repr, never))}, which it never takes"
+            raise SpaceError(f"{parameter.name}: when: given {given}; allowed: {parent.describe()}.{hint}")
+
+
+def _parents_first(parameters: list[Parameter]) -> tuple[Parameter, ...]:
+    ordered: dict[str, Parameter] = {}
+    waiting = list(parameters)
+    while waiting:
+        ready = next((p for p in waiting if all(parent in ordered for parent in p.when)), None)
+        if ready is None:
+            names = ", ".join(p.name for p in waiting)
+            raise SpaceError(f"{names}: their conditions lead in a circle; allowed: parents without one")
+        ordered[ready.name] = ready
+        waiting.remove(ready)
+    return tuple(ordered.values())
+
+
+def _in_words(parameter: Parameter) -> str:
+    conditions = [f"{parent} in {list(values)}" for parent, values in parameter.when.items()]
+    return " when ".join([parameter.describe(), *filter(None, [" and ".join(conditions)])])

@@ -1,0 +1,202 @@
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torchvision.transforms import RandomResizedCrop
+from torchvision.transforms.v2 import functional as vision
+
+from data import RandomViews, ViewParameters, torch_generator, whole_image
+
+
+def _images(count: int, channels: int, height: int, width: int) -> Tensor:
+    shape = (count, channels, height, width)
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch_generator("images", *shape))
+
+
+def _one_by_one(images: Tensor, parameters: ViewParameters, size: int) -> Tensor:
+    """Views by torchvision's functions, image by image."""
+    views = []
+    for image, box, flip in zip(
+        images.float() / 255, parameters.boxes.tolist(), parameters.flip, strict=True
+    ):
+        view = vision.resized_crop(image, *box, [size, size], antialias=True)
+        views.append(vision.horizontal_flip(view) if flip else view)
+    return torch.stack(views)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    channels=st.sampled_from([1, 3]),
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    size=st.integers(1, 40),
+    min_crop=st.floats(0.01, 1.0),
+)
+def test_views_equal_torchvision_for_the_drawn_parameters(
+    channels: int, height: int, width: int, size: int, min_crop: float
+) -> None:
+    images = _images(6, channels, height, width)
+    views = RandomViews(size, min_crop)
+    parameters = views.draw(6, (height, width), torch_generator("views", height, width, size))
+    made = views.apply(images, parameters)
+    assert made.shape == (6, channels, size, size)
+    torch.testing.assert_close(made, _one_by_one(images, parameters, size), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize(("stored", "size"), [(8, 8), (28, 32), (32, 32), (96, 64)])
+def test_the_sizes_in_use_equal_torchvision(stored: int, size: int) -> None:
+    images = _images(64, 3, stored, stored)
+    views = RandomViews(size, 0.08)
+    parameters = views.draw(64, stored, torch_generator("views", stored))
+    assert 10 < int(parameters.flip.sum()) < 54
+    made = views.apply(images, parameters)
+    torch.testing.assert_close(made, _one_by_one(images, parameters, size), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("source", "scale", "ratio"),
+    [
+        ((28, 28), (0.08, 1.0), (3 / 4, 4 / 3)),
+        ((28, 40), (0.1, 0.5), (1.2, 2.5)),  # wide crops only: height and width have their roles
+        ((20, 60), (0.3, 0.9), (3 / 4, 4 / 3)),  # many draws do not fit: retries and the central box
+        ((60, 20), (0.9, 1.0), (3 / 4, 4 / 3)),  # none fits: always the central box
+    ],
+)
+def test_boxes_follow_torchvision_s_distribution(
+    source: tuple[int, int], scale: tuple[float, float], ratio: tuple[float, float]
+) -> None:
+    count = 3000
+    views = RandomViews(32, *scale, *ratio)
+    ours = views.draw(count, source, torch_generator("distribution", *source)).boxes.double()
+    image = torch.empty(1, *source)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        drawn = [RandomResizedCrop.get_params(image, list(scale), list(ratio)) for _ in range(count)]
+    theirs = torch.tensor(drawn).double()
+    # The Kolmogorov-Smirnov distance that equal distributions exceed once in a million.
+    limit = math.sqrt(math.log(2 / 1e-6) / 2 * 2 / count)
+    for column in range(4):
+        assert _largest_gap(ours[:, column], theirs[:, column]) < limit
+    assert _largest_gap(ours[:, 2] * ours[:, 3], theirs[:, 2] * theirs[:, 3]) < limit
+    assert _largest_gap(ours[:, 3] / ours[:, 2], theirs[:, 3] / theirs[:, 2]) < limit
+
+
+def _largest_gap(one: Tensor, other: Tensor) -> float:
+    """The Kolmogorov-Smirnov distance of two samples of equal size."""
+    values = torch.cat((one, other)).unique()
+    below = [
+        torch.searchsorted(sample.sort().values, values, right=True) / len(sample) for sample in (one, other)
+    ]
+    return float((below[0] - below[1]).abs().max())
+
+
+def test_every_sample_has_its_own_parameters_inside_the_image() -> None:
+    drawn = RandomViews(32, 0.2).draw(2000, (28, 24), torch_generator("own"))
+    top, left, height, width = drawn.boxes.unbind(1)
+    assert bool((top >= 0).all() and (left >= 0).all() and (height >= 1).all() and (width >= 1).all())
+    assert bool((top + height <= 28).all() and (left + width <= 24).all())
+    assert len(torch.unique(drawn.boxes, dim=0)) > 500
+    assert 900 < int(drawn.flip.sum()) < 1100
+    # Boxes that touch each border do occur: positions cover the whole image.
+    assert int((top + height).max()) == 28
+    assert int((left + width).max()) == 24
+
+
+@pytest.mark.parametrize(("flip", "expected"), [(0.0, 0), (1.0, 200), (0.25, 50)])
+def test_the_flip_probability_is_kept(flip: float, expected: int) -> None:
+    drawn = RandomViews(8, 0.5, flip=flip).draw(200, 8, torch_generator("flip"))
+    assert abs(int(drawn.flip.sum()) - expected) <= (25 if 0 < flip < 1 else 0)
+
+
+def test_draws_repeat_and_use_no_global_state() -> None:
+    before = torch.get_rng_state()
+    views = RandomViews(8, 0.5)
+    first = views.draw(50, 8, torch_generator("a", 0))
+    again = views.draw(50, 8, torch_generator("a", 0))
+    other = views.draw(50, 8, torch_generator("a", 1))
+    assert torch.equal(first.boxes, again.boxes)
+    assert torch.equal(first.flip, again.flip)
+    assert not torch.equal(first.boxes, other.boxes)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_generator_advances_alike_whatever_is_searched() -> None:
+    after = []
+    for min_crop in (0.08, 0.9):
+        generator = torch_generator("advance")
+        RandomViews(8, min_crop, flip=min_crop / 2).draw(10, (8, 30), generator)
+        after.append(float(torch.rand(1, generator=generator)))
+    assert after[0] == after[1]
+
+
+def test_ranks_that_slice_the_global_batch_make_its_views() -> None:
+    images = _images(10, 3, 28, 28)
+    views = RandomViews(32, 0.3)
+    drawn = views.draw(10, 28, torch_generator("ranks"))
+    assert len(drawn[:4]) == 4
+    parts = [views.apply(images[rows], drawn[rows]) for rows in (slice(0, 4), slice(4, 10))]
+    torch.testing.assert_close(torch.cat(parts), views.apply(images, drawn), rtol=0, atol=1e-6)
+
+
+def test_a_full_crop_of_the_stored_size_is_the_image() -> None:
+    images = _images(5, 3, 8, 8)
+    views = RandomViews(8, 1.0, min_aspect=1.0, max_aspect=1.0, flip=0.0)
+    made = views.apply(images, views.draw(5, 8, torch_generator("full")))
+    torch.testing.assert_close(made, images / 255.0, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("height", "width", "size"), [(28, 28, 32), (8, 8, 8), (40, 30, 16), (1, 5, 4)])
+def test_whole_images_equal_torchvision_s_resize(height: int, width: int, size: int) -> None:
+    images = _images(7, 3, height, width)
+    expected = vision.resize(images.float() / 255, [size, size], antialias=True)
+    torch.testing.assert_close(whole_image(images, size), expected, rtol=0, atol=1e-5)
+
+
+def test_no_images_give_no_views() -> None:
+    views = RandomViews(8, 0.5)
+    empty = _images(2, 3, 8, 8)[:0]
+    assert views.apply(empty, views.draw(0, 8, torch_generator("none"))).shape == (0, 3, 8, 8)
+    assert whole_image(empty, 4).shape == (0, 3, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"size": 0},
+        {"min_crop": 0.0},
+        {"min_crop": 0.9, "max_crop": 0.5},
+        {"max_crop": 1.1},
+        {"min_crop": float("nan")},
+        {"min_aspect": 2.0},
+        {"min_aspect": 0.0},
+        {"max_aspect": float("inf")},
+        {"flip": 1.5},
+        {"flip": float("nan")},
+    ],
+)
+def test_values_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong)).split("_")[-1]):
+        RandomViews(**{"size": 8, "min_crop": 0.2, **wrong})
+
+
+def test_images_that_do_not_fit_the_parameters_are_refused() -> None:
+    views = RandomViews(8, 0.5)
+    drawn = views.draw(2, 8, torch_generator("fit"))
+    with pytest.raises(ValueError, match=r"for 2 images of \(8, 8\) pixels, got 3"):
+        views.apply(_images(3, 1, 8, 8), drawn)
+    with pytest.raises(ValueError, match=r"got 2 of \(9, 8\)"):
+        views.apply(_images(2, 1, 9, 8), drawn)
+    with pytest.raises(ValueError, match="images must be uint8"):
+        views.apply(_images(2, 1, 8, 8).float(), drawn)
+    with pytest.raises(ValueError, match="images must be uint8"):
+        whole_image(_images(2, 1, 8, 8)[0], 8)
+    with pytest.raises(ValueError, match="at least 1 pixel"):
+        whole_image(_images(2, 1, 8, 8), 0)
+    with pytest.raises(ValueError, match="count"):
+        views.draw(-1, 8, torch_generator("fit"))
+    with pytest.raises(ValueError, match="positive"):
+        views.draw(1, (0, 8), torch_generator("fit"))

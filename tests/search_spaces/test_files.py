@@ -1,0 +1,122 @@
+"""Space files, shipped spaces and presets."""
+
+from pathlib import Path
+
+import pytest
+
+from search_spaces import (
+    Space,
+    SpaceError,
+    available_presets,
+    available_spaces,
+    load_space,
+    method_space,
+    preset,
+)
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_an_exponent_without_a_dot_is_a_number(tmp_path: Path) -> None:
+    text = "lam: {log: [1e-3, 1E2], default: 1e-2}\nlr: {choice: [1e-3, 0.1], default: 1e-3}\nwd: 1e-4"
+    space = load_space(write(tmp_path, text))
+    assert space.defaults() == {"lam": 0.01, "lr": 0.001, "wd": 0.0001}
+    assert load_space(write(tmp_path, "weight: 1e5")).types() == {"weight": "float"}
+
+
+def test_a_quoted_number_counts_in_a_range_but_stays_text_in_a_choice() -> None:
+    space = Space.parse(
+        {"lam": {"log": ["1e-3", "1"], "default": "0.1"}, "name": {"choice": ["1", "2"], "default": "1"}}
+    )
+    assert space.defaults() == {"lam": 0.1, "name": "1"}
+
+
+def test_on_off_yes_and_no_are_words(tmp_path: Path) -> None:
+    space = load_space(write(tmp_path, "flip: {choice: [on, off, no], default: off}\nuse: true"))
+    assert space.types() == {"flip": "string", "use": "bool"}
+
+
+def test_whole_numbers_among_fractions_become_fractions(tmp_path: Path) -> None:
+    space = load_space(write(tmp_path, "flip: {choice: [0, 0.5], default: 0}"))
+    assert space.types() == {"flip": "float"}
+    assert isinstance(space.defaults()["flip"], float)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lr: 1\nlam: 2\nlr: 3", "lr: given twice in the mapping that starts on line 1"),
+        ("lr: {log: [1, 2], default: 1, default: 2}", "default: given twice"),
+        ("lr: {log: [1, 2", "is no valid YAML"),
+        ("lr: !!python/object/apply:os.getcwd []", "is no valid YAML"),
+        ("", "given NoneType; allowed: a mapping"),
+        ("lr: {unifrom: [1, 2], default: 1}", "lr: unknown key 'unifrom'"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(SpaceError) as caught:
+        load_space(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SpaceError, match=r"absent\.yaml: cannot be read"):
+        load_space(tmp_path / "absent.yaml")
+    with pytest.raises(SpaceError, match="cannot be read"):
+        load_space(tmp_path)
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpaceError, match=r"binary\.yaml: is no UTF-8 text"):
+        load_space(binary)
+
+
+def test_the_shipped_spaces() -> None:
+    assert {"fair-cclk", "fair-infonce", "infonce"} <= set(available_spaces())
+
+
+@pytest.mark.parametrize("method", available_spaces())
+def test_a_shipped_space_says_where_each_searched_parameter_is_from(method: str) -> None:
+    space = method_space(method)
+    assert space.searched
+    assert [p.name for p in space.searched if not p.source] == []
+    assert Space.from_json(space.to_json()).parameters == space.parameters
+
+
+def test_fair_cclk_searches_sigma2_only_where_the_kernel_has_one() -> None:
+    space = method_space("fair-cclk")
+    with_scale = [k for k in space["kernel"].values() if "sigma2" in space.active({"kernel": k})]
+    assert with_scale == ["rbf", "laplacian", "linear", "polynomial"]
+    assert "sigma2" not in space.defaults()
+    assert space.fixed == {"weights": "released"}
+
+
+def test_an_unknown_method_names_the_nearest() -> None:
+    with pytest.raises(SpaceError, match=r"'fair-clk'\. Did you mean 'fair-cclk'"):
+        method_space("fair-clk")
+
+
+@pytest.mark.parametrize(("method", "dataset"), available_presets())
+def test_a_preset_sets_scalars_and_says_what_to_expect(method: str, dataset: str) -> None:
+    found = preset(method, dataset)
+    assert found is not None
+    assert found["settings"]
+    assert all(isinstance(value, bool | int | float | str) for value in found["settings"].values())
+    assert found["expect"]
+    assert found["source"]
+
+
+def test_the_paper_s_setting_of_fair_cclk() -> None:
+    found = preset("fair-cclk", "colormnist")
+    assert found is not None
+    expected = {"kernel": "cosine", "epochs": 5, "optimizer.lr": 1.5, "optimizer.weight_decay": 1e-4}
+    assert expected.items() <= found["settings"].items()
+
+
+def test_no_preset_is_none() -> None:
+    assert preset("infonce", "no-such-data") is None
