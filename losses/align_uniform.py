@@ -1,0 +1,59 @@
+"""Alignment and uniformity on the hypersphere (AU-CL).
+
+Wang and Isola 2020, https://arxiv.org/abs/2005.10242, Eq. 4 (alignment) and 5 (uniformity).
+Shapes: V views, B images, D width.
+"""
+
+import math
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from losses.scores import full_precision, logsumexp, normalised, self_scores
+from losses.terms import LossTerms
+from losses.validation import require_at_least, require_positive, require_views
+
+
+@full_precision
+def align_uniform_terms(
+    views: Tensor, t: float, align_weight: float = 1.0, uniform_weight: float = 1.0
+) -> LossTerms:
+    """`align_weight E|x - y|^2 + uniform_weight mean over views of log E_{i != j} e^{-t |x_i - x_j|^2}`.
+
+    Uniformity is pooled over a view and has no part for one image, so each of the B terms is the image's own
+    alignment plus the whole uniformity: their mean is the loss. More than two views: the mean over pairs
+    of views. `views` (V, B, D), V >= 2. With one image there is no pair to spread, and uniformity counts 0.
+    """
+    require_views(views, at_least=2)
+    z = normalised(views)
+    pairs = list(combinations(range(len(z)), 2))
+    distances = torch.stack([(z[a] - z[b]).square().sum(1) for a, b in pairs])
+    values = align_weight * distances.mean(0)
+    if views.shape[1] > 1:
+        values = values + uniform_weight * torch.stack([_uniformity(view, t) for view in z]).mean()
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+def _uniformity(z: Tensor, t: float) -> Tensor:
+    """With unit rows `-t |x - x'|^2 = 2t <x, x'> - 2t`."""
+    B = len(z)
+    return logsumexp(logsumexp(self_scores(z, 1 / (2 * t)))) - 2 * t - math.log(B * (B - 1))
+
+
+class AlignUniform(nn.Module):
+    """Mean of `align_uniform_terms`."""
+
+    def __init__(self, t: float = 2.0, align_weight: float = 1.0, uniform_weight: float = 1.0) -> None:
+        super().__init__()
+        self.t = require_positive("t", t)
+        self.align_weight = require_at_least("align_weight", align_weight, 0)
+        self.uniform_weight = require_at_least("uniform_weight", uniform_weight, 0)
+
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D), V >= 2."""
+        return align_uniform_terms(views, self.t, self.align_weight, self.uniform_weight)
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D), V >= 2."""
+        return self.terms(views).mean()

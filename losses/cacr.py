@@ -1,0 +1,184 @@
+"""CACR: contrastive attraction among positives and contrastive repulsion among negatives.
+
+Zheng et al. 2021, "Contrastive attraction and contrastive repulsion", https://arxiv.org/abs/2105.03746,
+Eq. 3-8, Eq. 14 (rbf cost), Algorithm 3 (momentum encoder and queue), Table 8 (uniform weights).
+Shapes: V = K + 1 views, B images, D width, Q keys in the queue.
+
+With `d(a, b) = |a - b|^2 = 2 - 2 cos` and the cost c = d, every view in turn the query:
+
+    L_CA = mean_i sum_k w+_ik c(x_i, x+_ik)        w+ = softmax_k(t_pos d),   over the image's K other views
+    L_CR = - mean_i sum_j w-_ij c(x_i, x_j)        w- = softmax_j(-t_neg d),  over the other images and the
+    queue
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from losses.scores import full_precision, logsumexp, normalised, without_self
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_positive, require_views
+
+NEGATIVES = ("cross", "same")
+COSTS = ("euclidean", "rbf")
+
+
+@full_precision
+def attraction_terms(
+    views: Tensor,
+    t_pos: float,
+    attraction: bool = True,
+    detach_positive_weights: bool = False,
+    keys: Tensor | None = None,
+) -> Tensor:
+    """L_CA of every image (B,), averaged over the V queries of `views` (V, B, D).
+
+    `attraction=False` makes w+ uniform; `detach_positive_weights` takes w+ without gradient, as Algorithm 3
+    does. `keys` (V, B, D), used without gradient, are the momentum encoder's embeddings of the same views,
+    which then are the positives.
+    """
+    z = normalised(views).transpose(0, 1)
+    targets = z if keys is None else normalised(keys.detach()).transpose(0, 1)
+    cosines = z @ targets.transpose(1, 2)
+    distances = 2 - 2 * cosines
+    if attraction:
+        weights = without_self(t_pos * distances).softmax(2)
+    else:
+        weights = without_self(torch.zeros_like(distances)).softmax(2)
+    if detach_positive_weights:
+        weights = weights.detach()
+    return (weights * distances).sum(2).mean(1)
+
+
+@full_precision
+def repulsion_terms(
+    views: Tensor,
+    t_neg: float,
+    negatives: str = "cross",
+    repulsion: bool = True,
+    cost: str = "euclidean",
+    precision: float = 2.0,
+    queue: Tensor | None = None,
+    intra_batch: bool = True,
+) -> Tensor:
+    """L_CR of every image (B,), averaged over the pairs of views, or the views.
+
+    `negatives="cross"`: queries from view a, keys from view b for each pair a < b; `"same"`: the query's own
+    view. The `queue` (Q, D), used without gradient, adds its keys; `intra_batch=False` leaves only them.
+    `repulsion=False` makes w- uniform. `cost="rbf"` is Eq. 14, `ln mean_i sum_j w-_ij e^{-precision d}`,
+    pooled over the batch and so the same for every image. Without any negative it is 0.
+    """
+    cosines = list(_negative_cosines(views, negatives, queue, intra_batch))
+    if not cosines:
+        return views.sum((0, 2)) * 0
+    per_pair = [_repulsion(s, logits, t_neg, repulsion, cost, precision) for s, logits in cosines]
+    return torch.stack(per_pair).mean(0)
+
+
+def _negative_cosines(
+    views: Tensor, negatives: str, queue: Tensor | None, intra_batch: bool
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each pair of views, or view, cosines (B, J) with J keys, and the same with -inf at no negative.
+
+    Nothing at all if no image has a negative.
+    """
+    z = normalised(views)
+    V, B, _ = z.shape
+    stored = None if queue is None or len(queue) == 0 else normalised(queue.detach()).to(z.dtype).T
+    with_batch = intra_batch and B > 1
+    pairs = combinations(range(V), 2) if negatives == "cross" else ((v, v) for v in range(V))
+    for a, b in pairs:
+        within = z[a] @ z[b].T if with_batch else z.new_empty(B, 0)
+        masked = without_self(within) if with_batch else within
+        if stored is not None:
+            against_queue = z[a] @ stored
+            yield torch.cat([within, against_queue], 1), torch.cat([masked, against_queue], 1)
+        elif with_batch:
+            yield within, masked
+
+
+def _repulsion(
+    cosines: Tensor, masked: Tensor, t_neg: float, repulsion: bool, cost: str, precision: float
+) -> Tensor:
+    """L_CR (B,) of one pair of views; `-t_neg d` is `2 t_neg cos` up to a constant that the softmax drops."""
+    logits = 2 * t_neg * masked if repulsion else torch.zeros_like(masked).where(masked > -torch.inf, masked)
+    if cost == "euclidean":
+        return 2 * (logits.softmax(1) * cosines).sum(1) - 2
+    exponents = logits.log_softmax(1) + 2 * precision * (cosines - 1)
+    pooled = logsumexp(exponents.flatten()) - math.log(len(cosines))
+    return pooled.expand(len(cosines))
+
+
+@torch.no_grad()
+def repulsion_entropy(
+    views: Tensor,
+    t_neg: float,
+    negatives: str = "cross",
+    queue: Tensor | None = None,
+    intra_batch: bool = True,
+) -> Tensor:
+    """`H(X-|X) = - mean_i sum_j w-_ij log w-_ij` in nats, a scalar (Fig. 3); 0 without any negative."""
+    entropies = []
+    for cosines, masked in _negative_cosines(views.float(), negatives, queue, intra_batch):
+        logits = 2 * t_neg * masked
+        expected = 2 * t_neg * (logits.softmax(1) * cosines).sum(1)
+        entropies.append((logsumexp(logits) - expected).mean())
+    return torch.stack(entropies).mean() if entropies else views.new_zeros(())
+
+
+class CACR(nn.Module):
+    """`L_CA + L_CR`: one term an image; `attraction_terms` and `repulsion_terms` say what the options do."""
+
+    def __init__(
+        self,
+        t_pos: float = 1.0,
+        t_neg: float = 2.0,
+        negatives: str = "cross",
+        attraction: bool = True,
+        repulsion: bool = True,
+        cost: str = "euclidean",
+        precision: float = 2.0,
+        detach_positive_weights: bool = False,
+        intra_batch: bool = True,
+    ) -> None:
+        super().__init__()
+        self.t_pos = require_positive("t_pos", t_pos)
+        self.t_neg = require_positive("t_neg", t_neg)
+        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+        self.attraction = attraction
+        self.repulsion = repulsion
+        self.cost = require_choice("cost", cost, COSTS)
+        self.precision = require_positive("precision", precision)
+        self.detach_positive_weights = detach_positive_weights
+        self.intra_batch = intra_batch
+
+    def terms(self, views: Tensor, queue: Tensor | None = None, keys: Tensor | None = None) -> LossTerms:
+        """B valid terms for `views` (V, B, D), `queue` (Q, D), `keys` (V, B, D) of a momentum encoder."""
+        require_views(views, at_least=2)
+        if queue is not None and (queue.dim() != 2 or queue.shape[1] != views.shape[2]):
+            raise ValueError(f"queue must have shape (Q, {views.shape[2]}), got {tuple(queue.shape)}")
+        if keys is not None and keys.shape != views.shape:
+            raise ValueError(
+                f"keys must have the shape of views {tuple(views.shape)}, got {tuple(keys.shape)}"
+            )
+        attracted = attraction_terms(
+            views, self.t_pos, self.attraction, self.detach_positive_weights, keys=keys
+        )
+        repelled = repulsion_terms(
+            views,
+            self.t_neg,
+            self.negatives,
+            self.repulsion,
+            self.cost,
+            self.precision,
+            queue,
+            self.intra_batch,
+        )
+        return LossTerms(attracted + repelled, torch.ones_like(attracted, dtype=torch.bool))
+
+    def forward(self, views: Tensor, queue: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+        """Scalar loss; arguments as for `terms`."""
+        return self.terms(views, queue, keys).mean()

@@ -1,0 +1,174 @@
+"""Kernel-conditioned contrastive learning: WeaklySup-CCLK, Fair-CCLK and HardNeg-CCLK.
+
+Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458, Eq. 7-9.
+With `W = (K_Z + lam I)^-1 K_Z` from the conditioning variable (`losses.kernels`, without gradient),
+`K_XY[i,j] = e^f(x_i,y_j)` and `M_i = sum_j K_XY[i,j] W[j,i]`:
+
+    WeaklySup (Eq. 7)           -log M_i / (M_i + sum_{j!=i} K_XY[i,j])
+    Fair, HardNeg (Eq. 8, 9)    -log K_XY[i,i] / (K_XY[i,i] + (B - 1) M_i)
+
+`weights="paper"` is that, literally: an anchor with `M_i <= 0` drops out. `weights="released"`, the
+default, is what the released code computes: W with a zero diagonal and nothing below 1e-6, sums over both
+views of the other images (and `y_i` in WeaklySup's denominator), `M_i` not below 1e-7 in WeaklySup; every
+anchor is valid, and where `M_i = 0` Fair's value is 0. Unlike that code, the diagonal of K_Z stays what
+the kernel says. Both views are anchors, so there are N = 2B terms.
+
+Shapes: B images, D width, Z width of the condition.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from losses.kernels import KERNELS, conditional_weights, released_weights
+from losses.scores import (
+    flat_views,
+    full_precision,
+    logsumexp,
+    normalised,
+    partner_scores,
+    self_scores,
+    softplus,
+    without_self,
+)
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_positive, require_views
+
+WEIGHTS = ("released", "paper")
+
+SMALLEST_RELEASED_MASS = 1e-7
+
+
+@full_precision
+def weakly_sup_cclk_terms(
+    views: Tensor, W: Tensor, temperature: float, weights: str = "released"
+) -> LossTerms:
+    """Eq. 7 for `views` (2, B, D) and raw weights `W` (B, B) or, one a view, (2, B, B)."""
+    if weights == "paper":
+        scores, _, mass, valid = _paper_mass(views, W, temperature)
+        others = logsumexp(without_self(scores))
+    else:
+        scores, _, mass = _released_mass(views, W, temperature)
+        mass = mass.clamp_min(math.log(SMALLEST_RELEASED_MASS))
+        valid = torch.ones_like(mass, dtype=torch.bool)
+        others = logsumexp(scores)
+    return LossTerms(softplus(others - mass).flatten(), valid.flatten())
+
+
+@full_precision
+def fair_cclk_terms(views: Tensor, W: Tensor, temperature: float, weights: str = "released") -> LossTerms:
+    """Eq. 8 and 9 for `views` (2, B, D), raw weights `W` (B, B) or, one a view, (2, B, B)."""
+    if weights == "paper":
+        _, positive, mass, valid = _paper_mass(views, W, temperature)
+    else:
+        _, positive, mass = _released_mass(views, W, temperature)
+        valid = torch.ones_like(mass, dtype=torch.bool)
+    others = views.shape[1] - 1
+    negative = mass + (math.log(others) if others else -torch.inf)
+    return LossTerms(softplus(negative - positive).flatten(), valid.flatten())
+
+
+def _released_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores (N, N) without self, positives (N,) and log M (N,), M over both views of the other images."""
+    B = views.shape[1]
+    z = flat_views(views)
+    scores, positive = self_scores(z, temperature), partner_scores(z, temperature)
+    log_weights = released_weights(W).to(scores.dtype).log_().expand(2, B, B)
+    weighted = scores.view(2, B, 2, B) + log_weights[:, :, None, :]
+    return scores, positive, logsumexp(weighted.flatten(2)).flatten()
+
+
+def _paper_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Cross-view scores (2, B, B), positives, log M and `M > 0` (2, B), both directions, W with its signs."""
+    x, y = normalised(views)
+    cross = (x / temperature) @ y.T
+    scores = torch.stack([cross, cross.T])
+    W = W.expand(2, *cross.shape)
+    shifted = scores + W.abs().log().to(scores.dtype)
+    largest = shifted.detach().amax(2, keepdim=True)
+    largest = largest.masked_fill(largest == -torch.inf, 0)
+    scaled_mass = (W.sign().to(scores.dtype) * (shifted - largest).exp()).sum(2)
+    valid = ~(scaled_mass <= 0)  # NaN is no reason to drop an anchor: it has to come out
+    mass = scaled_mass.masked_fill(~valid, 1).log() + largest[..., 0]
+    return scores, scores.diagonal(dim1=1, dim2=2), mass, valid
+
+
+class _KernelConditioned(nn.Module):
+    """The hyperparameters of the three objectives, checked: ValueError if one is out of range."""
+
+    def __init__(
+        self, kernel: str, sigma2: float = 1.0, *, lam: float, temperature: float, weights: str = "released"
+    ) -> None:
+        super().__init__()
+        self.kernel = require_choice("kernel", kernel, KERNELS)
+        self.sigma2 = require_positive("sigma2", sigma2)
+        self.lam = require_positive("lam", lam)
+        self.temperature = require_positive("temperature", temperature)
+        self.weights = require_choice("weights", weights, WEIGHTS)
+
+    def conditional_weights(self, condition: Tensor) -> Tensor:
+        """Raw W (B, B) of `condition` (B,) or (B, Z), without gradient, float64."""
+        columns = condition.detach()[:, None] if condition.dim() == 1 else condition.detach()
+        return conditional_weights(columns, self.kernel, self.sigma2, self.lam)
+
+
+class WeaklySupCCLK(_KernelConditioned):
+    """Eq. 7: images whose condition is alike attract each other; mean of `weakly_sup_cclk_terms`."""
+
+    def terms(self, views: Tensor, condition: Tensor) -> LossTerms:
+        """Terms for `views` (2, B, D) and `condition` (B,) or (B, Z) of any number type."""
+        _require_condition(views, condition)
+        return weakly_sup_cclk_terms(
+            views, self.conditional_weights(condition), self.temperature, self.weights
+        )
+
+    def forward(self, views: Tensor, condition: Tensor) -> Tensor:
+        """Scalar loss for `views` (2, B, D) and `condition` (B,) or (B, Z)."""
+        return self.terms(views, condition).mean()
+
+
+class FairCCLK(_KernelConditioned):
+    """Eq. 8: negatives share the anchor's condition, so it tells nothing; mean of `fair_cclk_terms`."""
+
+    def terms(self, views: Tensor, condition: Tensor) -> LossTerms:
+        """Terms for `views` (2, B, D) and `condition` (B,) or (B, Z) of any number type."""
+        _require_condition(views, condition)
+        W = self.conditional_weights(condition)
+        return fair_cclk_terms(views, W, self.temperature, self.weights)
+
+    def forward(self, views: Tensor, condition: Tensor) -> Tensor:
+        """Scalar loss for `views` (2, B, D) and `condition` (B,) or (B, Z)."""
+        return self.terms(views, condition).mean()
+
+
+class HardNegCCLK(_KernelConditioned):
+    """Eq. 9: Eq. 8 with each view's own features as the condition: negatives are the images close by.
+
+    `condition` (2, B, Z) holds the encoder's features of each view, un-normalised and before the head, the
+    scale that the released sigma2 = 500 and lam = 100 belong to. None takes the normalised embeddings
+    themselves, where a sigma2 near 1 is needed. No gradient flows through the condition.
+    """
+
+    def terms(self, views: Tensor, condition: Tensor | None = None) -> LossTerms:
+        """Terms for `views` (2, B, D) and `condition` (2, B, Z) or None."""
+        require_views(views, exactly=2)
+        if condition is None:
+            condition = normalised(views.detach().double())
+        elif condition.dim() != 3 or condition.shape[:2] != views.shape[:2]:
+            raise ValueError(f"condition must be (2, {views.shape[1]}, Z), got {tuple(condition.shape)}")
+        W = torch.stack([self.conditional_weights(features) for features in condition])
+        return fair_cclk_terms(views, W, self.temperature, self.weights)
+
+    def forward(self, views: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Scalar loss for `views` (2, B, D) and `condition` (2, B, Z) or None."""
+        return self.terms(views, condition).mean()
+
+
+def _require_condition(views: Tensor, condition: Tensor) -> None:
+    require_views(views, exactly=2)
+    images = views.shape[1]
+    if condition.dim() not in (1, 2) or condition.shape[0] != images:
+        raise ValueError(
+            f"condition must have shape ({images},) or ({images}, Z), got {tuple(condition.shape)}"
+        )

@@ -1,0 +1,189 @@
+"""Contrastive losses with a margin epsilon between positives and negatives.
+
+Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.org/abs/2211.05568.
+Shapes: V views, B images, D width, N = V * B anchors, M positives of the anchor that has most.
+With s+ the scores of an anchor with its P positives (same label, itself excluded), s- those with the
+negatives:
+
+    eps-SupInfoNCE (Eq. 4)   -1/P sum_i log( e^{s+_i} / ( e^{s+_i - eps} + sum_j e^{s-_j} ) )
+    eps-SupCon (Eq. 5)       -1/P sum_i log( e^{s+_i} / ( sum_t e^{s+_t - eps} + sum_j e^{s-_j} ) )
+    eps-InfoNCE (Eq. 2)      eps-SupInfoNCE where the only positives are the image's other views
+
+An anchor without a positive is invalid; one without a negative has the value -eps in eps-SupInfoNCE.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from losses.groups import Positives, anchor_values, group_index, group_sums, positives
+from losses.scores import (
+    flat_views,
+    full_precision,
+    logsumexp,
+    self_scores,
+    softmax_and_logsumexp,
+    softplus,
+)
+from losses.supcon import mean_positive_score, positive_scores
+from losses.terms import LossTerms
+from losses.validation import (
+    require_at_least,
+    require_choice,
+    require_per_image,
+    require_positive,
+    require_views,
+)
+
+VARIANTS = ("a", "b", "c", "d")
+
+
+@full_precision
+def eps_sup_info_nce_terms(
+    views: Tensor, labels: Tensor, temperature: float, epsilon: float, variant: str = "c"
+) -> LossTerms:
+    """Eq. 4, or another smooth form of the same margin condition from Eq. 17; N terms.
+
+    `variant="c"` is Eq. 4. `"a"`: `log( e^-eps + sum_i sum_j e^{s-_j - s+_i} )`, one maximum over all pairs;
+    `"b"`: the mean over negatives j of `log( e^-eps + sum_i e^{s-_j - s+_i} )`; `"d"`: the mean over pairs of
+    `log( e^-eps + e^{s-_j - s+_i} )`. Eq. 17 sums where these average, as Eq. 4 does for "c".
+
+    `views` (V, B, D), `labels` (B,). Errors: ValueError on shapes.
+    """
+    scores, chosen = _scores_and_positives(views, labels, temperature)
+    valid = chosen.counts > 0
+    if variant == "c":
+        return LossTerms(_MarginTerms.apply(scores, chosen, epsilon) - epsilon, valid)
+    attraction = positive_scores(scores, chosen).masked_fill(~chosen.present, 0)
+    negatives = _negative_scores(scores, chosen)
+    if variant == "d":
+        values = _pairwise(attraction, chosen.present, negatives, epsilon)
+    else:
+        repulsion = logsumexp((-attraction).masked_fill(~chosen.present, -torch.inf)) + epsilon
+        repulsion = repulsion.masked_fill(~valid, 0)
+        if variant == "a":
+            values = softplus(logsumexp(negatives) + repulsion)
+        else:
+            values = _mean_over(softplus(negatives + repulsion[:, None]), negatives > -torch.inf)
+    return LossTerms(values - epsilon, valid)
+
+
+@full_precision
+def eps_supcon_terms(views: Tensor, labels: Tensor, temperature: float, epsilon: float) -> LossTerms:
+    """Eq. 5 without its additive eps: N terms for `views` (V, B, D) and `labels` (B,).
+
+    epsilon = 0 is SupCon's L_out. Errors: ValueError on shapes.
+    """
+    scores, chosen = _scores_and_positives(views, labels, temperature)
+    valid = chosen.counts > 0
+    shifted = logsumexp(positive_scores(scores, chosen)) - epsilon
+    denominator = logsumexp(torch.stack([shifted, logsumexp(_negative_scores(scores, chosen))]), 0)
+    z, group = flat_views(views), group_index(anchor_values(labels, views))
+    attraction = mean_positive_score(z, group_sums(z, group) - z, chosen.counts, temperature)
+    return LossTerms(denominator - attraction.masked_fill(~valid, 0), valid)
+
+
+def _scores_and_positives(views: Tensor, labels: Tensor, temperature: float) -> tuple[Tensor, Positives]:
+    require_views(views)
+    require_per_image("labels", labels, views.shape[1])
+    return self_scores(flat_views(views), temperature), positives(group_index(anchor_values(labels, views)))
+
+
+def _negative_scores(scores: Tensor, chosen: Positives) -> Tensor:
+    """Scores (N, N) with -inf for the anchor itself, where the padding points, and for its positives."""
+    return scores.scatter(1, chosen.columns, -torch.inf)
+
+
+def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
+    """Row means over the counted entries, 0 for a row without one."""
+    return (values * counted).sum(1) / counted.sum(1).clamp_min(1)
+
+
+def _pairwise(attraction: Tensor, present: Tensor, negatives: Tensor, epsilon: float) -> Tensor:
+    """Mean over positives of the mean over negatives, one column of positives at a time: N * N memory."""
+    total = attraction.new_zeros(len(attraction))
+    is_negative = negatives > -torch.inf
+    for score, counted in zip(attraction.T, present.T, strict=True):
+        pairs = _mean_over(softplus(negatives + epsilon - score[:, None]), is_negative)
+        total = total + pairs * counted
+    return total / present.sum(1).clamp_min(1)
+
+
+class _MarginTerms(torch.autograd.Function):
+    """Mean over an anchor's positives of `log(1 + e^{L + eps - s+})`, L the logsumexp over its negatives: (N,).
+
+    By hand because autograd would keep and add up several N x N gradients.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, chosen: Positives, epsilon: float) -> Tensor:
+        attraction = positive_scores(scores, chosen).masked_fill_(~chosen.present, 0)
+        share, repulsion = softmax_and_logsumexp(_negative_scores(scores, chosen), 1)
+        gap = (repulsion[:, None] + epsilon) - attraction
+        weight = chosen.present.to(scores.dtype) / chosen.counts.clamp_min(1)[:, None]
+        ctx.save_for_backward(share, gap, weight, chosen.columns)
+        return (softplus(gap) * weight).sum(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        share, gap, weight, columns = ctx.saved_tensors
+        slopes = gap.sigmoid().mul_(weight).mul_(grad[:, None])
+        # share is 0 where columns point, and slopes are 0 where columns are padding and point at the diagonal
+        return (share * slopes.sum(1, keepdim=True)).scatter_(1, columns, -slopes), None, None
+
+
+class EpsSupInfoNCE(nn.Module):
+    """Mean of `eps_sup_info_nce_terms` over the anchors that have a positive."""
+
+    def __init__(self, temperature: float, epsilon: float, variant: str = "c") -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.epsilon = require_at_least("epsilon", epsilon, 0)
+        self.variant = require_choice("variant", variant, VARIANTS)
+
+    def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D) and `labels` (B,)."""
+        return eps_sup_info_nce_terms(views, labels, self.temperature, self.epsilon, self.variant)
+
+    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
+        return self.terms(views, labels).mean()
+
+
+class EpsInfoNCE(nn.Module):
+    """Eq. 2: mean of `eps_sup_info_nce_terms` with every image its own class; two views or more."""
+
+    def __init__(self, temperature: float, epsilon: float) -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.epsilon = require_at_least("epsilon", epsilon, 0)
+
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D), V >= 2."""
+        require_views(views, at_least=2)
+        instances = torch.arange(views.shape[1], device=views.device)
+        return eps_sup_info_nce_terms(views, instances, self.temperature, self.epsilon)
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D), V >= 2."""
+        return self.terms(views).mean()
+
+
+class EpsSupCon(nn.Module):
+    """Mean of `eps_supcon_terms` over the anchors that have a positive."""
+
+    def __init__(self, temperature: float, epsilon: float) -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.epsilon = require_at_least("epsilon", epsilon, 0)
+
+    def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D) and `labels` (B,)."""
+        return eps_supcon_terms(views, labels, self.temperature, self.epsilon)
+
+    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
+        return self.terms(views, labels).mean()

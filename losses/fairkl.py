@@ -1,0 +1,235 @@
+"""FairKL: the distances of bias-aligned and bias-conflicting pairs should follow one distribution.
+
+Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.org/abs/2211.05568, Eq. 9-10
+and Table 11; continuous bias: section B.2.4.
+Shapes: V views, B images, D width, N = V * B anchors.
+
+Four populations of pairs, an anchor never with itself: positive (same class) or negative, aligned (same
+bias) or conflicting. Of the distances `d = 2 - 2 cos` of each, the mean mu and the population standard
+deviation s, pooled over the batch. Positives and negatives each compare their aligned (a) with their
+conflicting (c) population:
+
+    kl          1/2 [ (s_a^2 + (mu_a - mu_c)^2) / s_c^2 - log(s_a^2 / s_c^2) - 1 ]       (Eq. 10)
+    jeffreys    kl in both directions, added
+    moments     (mu_a - mu_c)^2 + (s_a - s_c)^2
+    mean        (mu_a - mu_c)^2
+    released    what the published code computes, see `_released`
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from losses.groups import anchor_values, group_index
+from losses.scores import cosines, flat_views, full_precision, normalised
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_per_image, require_views
+
+FORMS = ("kl", "jeffreys", "moments", "mean", "released")
+
+POSITIVE_ALIGNED, POSITIVE_CONFLICTING, NEGATIVE_ALIGNED, NEGATIVE_CONFLICTING = range(4)
+
+
+@full_precision
+def fair_kl_terms(views: Tensor, labels: Tensor, bias: Tensor, form: str = "kl") -> LossTerms:
+    """Two terms, of the positives and of the negatives; the loss is their sum.
+
+    A term is invalid, and counts nothing, where one of its two populations has fewer than two pairs
+    (unordered). `form="released"` has both terms always. `views` (V, B, D), `labels` and `bias` (B,).
+    Errors: ValueError on shapes.
+    """
+    require_views(views)
+    require_per_image("labels", labels, views.shape[1])
+    require_per_image("bias", bias, views.shape[1])
+    if form == "released":
+        return _released(views[0], labels, bias)
+    pairs = _PairGroups.of(anchor_values(labels, views), anchor_values(bias, views))
+    mean, variance = _Moments.apply(cosines(flat_views(views)), pairs)
+    return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, form)  # both orders of a pair are counted
+
+
+@full_precision
+def fair_kl_continuous_terms(
+    views: Tensor, labels: Tensor, bias_similarity: Tensor, form: str = "kl"
+) -> LossTerms:
+    """FairKL where the bias is a similarity b in [0, 1] of each pair of images and not a label (B.2.4).
+
+    A pair belongs to the aligned population with distance `b d` and to the conflicting one with `(1 - b) d`;
+    `mu = 1/N sum b d` and `1/N sum (1 - b) d`, with N the number of anchors, as the paper writes them. It
+    gives no standard deviation; ours is that of the weighted distances over the class's (or the other
+    classes') pairs.
+
+    `views` (V, B, D), `labels` (B,), `bias_similarity` (B, B). Two terms, each invalid with fewer than two
+    pairs.
+    """
+    require_views(views)
+    B = views.shape[1]
+    require_per_image("labels", labels, B)
+    if bias_similarity.shape != (B, B):
+        raise ValueError(f"bias_similarity must have shape ({B}, {B}), got {tuple(bias_similarity.shape)}")
+    distances = 2 - 2 * cosines(flat_views(views))
+    b = bias_similarity.to(distances.dtype).repeat(len(views), len(views))
+    classes = anchor_values(labels, views)
+    pairs = _PairGroups.of(classes, torch.zeros_like(classes))
+    aligned, conflicting = (_Moments.apply(weight * distances, pairs) for weight in (b, 1 - b))
+    both = [POSITIVE_ALIGNED, NEGATIVE_ALIGNED]  # of one bias for all: the positives and the negatives
+    mean, variance = (
+        torch.stack([a[both], c[both]], 1).flatten() for a, c in zip(aligned, conflicting, strict=True)
+    )
+    counts = pairs.counts[both].repeat_interleave(2)
+    return _compared(mean * counts / len(distances), variance, counts >= 4, form)
+
+
+def _compared(mean: Tensor, variance: Tensor, enough: Tensor, form: str) -> LossTerms:
+    """The two terms of the four populations' moments (4,).
+
+    A variance below the rounding of a distance is floored there: equal point masses then are at distance 0.
+    """
+    valid = enough.view(2, 2).all(1)
+    (mu_a, mu_c), (a, c) = mean.view(2, 2).T, _floored(variance).view(2, 2).T
+    gap = (mu_a - mu_c).square()
+    if form == "mean":
+        values = gap
+    elif form == "moments":
+        values = gap + (a.sqrt() - c.sqrt()).square()
+    elif form == "kl":
+        values = _gaussian_kl(gap, a, c)
+    else:
+        values = _gaussian_kl(gap, a, c) + _gaussian_kl(gap, c, a)
+    return LossTerms(values, valid)
+
+
+def _gaussian_kl(gap: Tensor, a: Tensor, c: Tensor) -> Tensor:
+    """`KL(N(mu_a, a) || N(mu_c, c))` of the squared gap between the means and the variances."""
+    return 0.5 * ((a + gap) / c - (a / c).log() - 1)
+
+
+def _released(first_view: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
+    """The published code, with s the cosines of the first view and self-pairs among the positive aligned.
+
+    `mu` = sum of s over a population / max(count, 1); `S` = unbiased standard deviation of the whole (B, B)
+    matrix with zeros outside the population. Positives: `(mu_c - mu_a)^2 + (S_a - S_c)^2 - mu_c`, negatives:
+    `(mu_a - mu_c)^2 + (S_a - S_c)^2 + mu_a`.
+    """
+    s = cosines(normalised(first_view))
+    pairs = _PairGroups.of(labels, bias, with_self=True)
+    mean, variance = _Moments.apply(s, pairs)
+    count = pairs.counts.to(s.dtype)
+    inside, outside = count / max(s.numel() - 1, 1), 1 - count / s.numel()
+    deviation = _floored((variance + mean.square() * outside) * inside).sqrt()
+    moments = torch.stack([mean, deviation]).view(2, 2, 2)  # moment, sign, aligned or conflicting
+    values = (moments[..., 0] - moments[..., 1]).square().sum(0)
+    values = values + (mean * mean.new_tensor([0, -1, 1, 0])).view(2, 2).sum(1)
+    return LossTerms(values, torch.ones(2, dtype=torch.bool, device=s.device))
+
+
+def _floored(variance: Tensor) -> Tensor:
+    """Variances no smaller than the rounding of a distance, so that roots and ratios stay differentiable."""
+    return variance.clamp_min(torch.finfo(variance.dtype).eps ** 2)
+
+
+class _PairGroups(NamedTuple):
+    """Which population a pair of anchors belongs to, by their groups (anchors alike in class and in bias).
+
+    `group` (N,) of each anchor, `population` (G, G) of each pair of groups, `counts` (4,) ordered pairs in
+    each, `with_self` whether an anchor pairs with itself. Nothing here is N x N.
+    """
+
+    group: Tensor
+    population: Tensor
+    counts: Tensor
+    with_self: bool
+
+    @staticmethod
+    def of(labels: Tensor, bias: Tensor, with_self: bool = False) -> "_PairGroups":
+        group = group_index(labels, bias)
+        sizes = torch.bincount(group)
+        member = torch.empty_like(sizes).scatter_(0, group, torch.arange(len(group), device=group.device))
+        classes, biases = labels[member], bias[member]
+        population = 2 * (classes[:, None] != classes).long() + (biases[:, None] != biases).long()
+        pairs = sizes[:, None] * sizes
+        if not with_self:
+            pairs.diagonal().sub_(sizes)
+        counts = pairs.new_zeros(4).scatter_add_(0, population.flatten(), pairs.flatten())
+        return _PairGroups(group, population, counts, with_self)
+
+    def sums(self, x: Tensor) -> Tensor:
+        """Sums (4,) of `x` (N, N) over the populations, by rows and then by columns of each group."""
+        groups = len(self.population)
+        rows = x.new_zeros(groups, len(x)).index_add_(0, self.group, x)
+        blocks = x.new_zeros(groups, groups).index_add_(1, self.group, rows)
+        if not self.with_self:
+            blocks.diagonal().sub_(x.new_zeros(groups).index_add_(0, self.group, x.diagonal()))
+        masks = torch.nn.functional.one_hot(self.population.flatten(), 4).to(x.dtype)
+        return blocks.flatten() @ masks
+
+    def spread(self, values: Tensor) -> Tensor:
+        """The value (4,) of each pair's population, (N, N)."""
+        columns = values[self.population].index_select(1, self.group)
+        return columns.index_select(0, self.group)
+
+
+class _Moments(torch.autograd.Function):
+    """Mean and population variance, (4,) each, of the entries of `x` (N, N) in each population of pairs.
+
+    Two passes, because the mean of squares less the squared mean cancels to nothing in float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, pairs: _PairGroups) -> tuple[Tensor, Tensor]:
+        count = pairs.counts.clamp_min(1).to(x.dtype)
+        mean = pairs.sums(x) / count
+        centred = pairs.spread(mean).sub_(x).neg_()
+        if not pairs.with_self:
+            centred.fill_diagonal_(0)
+        ctx.save_for_backward(centred, count)
+        ctx.pairs = pairs
+        return mean, pairs.sums(centred.square()) / count
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor) -> tuple[Tensor, None]:
+        centred, count = ctx.saved_tensors
+        grad = ctx.pairs.spread(2 * grad_variance / count).mul_(centred)
+        grad.add_(ctx.pairs.spread(grad_mean / count))
+        if not ctx.pairs.with_self:
+            grad.fill_diagonal_(0)
+        return grad, None
+
+
+class FairKL(nn.Module):
+    """Sum of the positives' and the negatives' term; a zero with zero gradient if neither has pairs."""
+
+    def __init__(self, form: str = "kl") -> None:
+        super().__init__()
+        self.form = require_choice("form", form, FORMS)
+
+    def terms(
+        self,
+        views: Tensor,
+        labels: Tensor,
+        bias: Tensor | None = None,
+        bias_similarity: Tensor | None = None,
+    ) -> LossTerms:
+        """Two terms for `views` (V, B, D), `labels` (B,), and `bias` (B,) or `bias_similarity` (B, B)."""
+        if bias is not None and bias_similarity is None:
+            return fair_kl_terms(views, labels, bias, self.form)
+        if bias_similarity is None or bias is not None:
+            raise ValueError(
+                "FairKL takes either bias, a label an image, or bias_similarity, one value a pair"
+            )
+        if self.form == "released":
+            raise ValueError("form='released' is defined for bias labels only, not for bias_similarity")
+        return fair_kl_continuous_terms(views, labels, bias_similarity, self.form)
+
+    def forward(
+        self,
+        views: Tensor,
+        labels: Tensor,
+        bias: Tensor | None = None,
+        bias_similarity: Tensor | None = None,
+    ) -> Tensor:
+        """Scalar loss; arguments as for `terms`."""
+        return self.terms(views, labels, bias, bias_similarity).sum()

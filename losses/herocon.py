@@ -1,0 +1,252 @@
+"""HeroCon: weighted contrastive losses for several views and several labels.
+
+Zheng et al. 2022, "Contrastive learning with complex heterogeneity", https://arxiv.org/abs/2105.09401: L_u in
+Eq. 4 (one view) and Eq. 5 (two views), L_s in Eq. 6 (multi-class) and Eq. 7 (multi-label).
+Here `f(a, b) = e^{cos(a, b)}`, at temperature 1, so plain exponentials are safe.
+Shapes: B images, D width, n labelled rows, c labels, p rows that are positive for a label.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from losses.scores import cosines, flat_views, full_precision, normalised
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_views
+
+NEGATIVES = ("both", "cross")
+DISTANCES = ("auto", "hamming", "indicator")
+
+LARGEST_CHUNK = 1 << 18
+
+
+@full_precision
+def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both") -> LossTerms:
+    """L_u, Eq. 5, with both views as anchors: 2B valid terms.
+
+    `-log f(z_i1,z_i2) / ( f(z_i1,z_i2) + sum_{k != i} sum_v g(z_i1,z_kv) f(z_i1,z_kv) )` with the weight
+    `g(a, b) = 1/2 (e^{1 - cos(a, H b)} + e^{1 - cos(b, H a)})`. `negatives="cross"` keeps the other view's
+    negatives only. `views` and `H` (2, B, D), H the learned map of each embedding. Errors: ValueError on
+    shapes.
+    """
+    require_views(views, exactly=2)
+    B = views.shape[1]
+    z = flat_views(views)
+    # g f = e/2 (e^{cos(a,b) - cos(a,Hb)} + the same with a and b exchanged): one product, one exponential
+    halves = (z @ (z - flat_views(H)).T).exp().view(2, B, 2, B)
+    own = halves.diagonal(dim1=1, dim2=3)  # (anchor's view, key's view, B), as are the next two
+    sums = halves.sum(3).transpose(1, 2) - own + (halves.sum(1) - own).transpose(0, 1)
+    negative = sums * (math.e / 2)
+    positive = (z[:B] * z[B:]).sum(1)
+    both = torch.stack([negative[0, 1], negative[1, 0]])
+    if negatives == "both":
+        both = both + torch.stack([negative[0, 0], negative[1, 1]])
+    values = (both * (-positive).exp()).log1p().flatten()
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+@full_precision
+def herocon_one_view_terms(inputs: Tensor, embeddings: Tensor, H: Tensor) -> LossTerms:
+    """L_u, Eq. 4, which contrasts each input, mapped to the embedding's width, with the embeddings: B terms.
+
+    `-log f(x_i,z_i) / ( f(x_i,z_i) + sum_{k != i} g(z_i,z_k) f(x_i,z_k) )`; mapped `inputs`, `embeddings`
+    and `H` are (B, D). Errors: ValueError on shapes.
+    """
+    if not inputs.shape == embeddings.shape == H.shape or inputs.dim() != 2:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (inputs, embeddings, H))
+        raise ValueError(f"mapped inputs, embeddings and H must have one shape (B, D), got {shapes}")
+    x, z = normalised(inputs), normalised(embeddings)
+    scores, mapped = x @ z.T, z @ normalised(H).T
+    weighted = (scores - mapped).exp() + (scores - mapped.T).exp()
+    negative = (weighted.sum(1) - weighted.diagonal()) * (math.e / 2)
+    values = (negative * (-scores.diagonal()).exp()).log1p()
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+@full_precision
+def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "auto") -> LossTerms:
+    """L_s, Eq. 7: one term a label a, the mean over ordered pairs i != j of rows that are positive for a of
+
+    `-log( sigma_ij f(i,j) / ( sigma_ij f(i,j) + sum_{k negative for a} gamma_ik f(i,k) ) )`,
+    `sigma_ij = 1 - dist(Y_i,Y_j) / c`, `gamma_ik = dist(Y_i,Y_k)`.
+
+    A label without a pair, or without a negative, is invalid. `features` (n, D), for two views the
+    concatenation of both; `labels` a 0/1 matrix (n, c), or class numbers (n,). `distance="hamming"` counts
+    differing labels; `"indicator"` is 1 where label vectors differ at all, which makes sigma = gamma = 1
+    in the multi-class case, Eq. 6; `"auto"` takes the indicator for class numbers and for rows of exactly
+    one label, else hamming. Errors: ValueError on shapes and on labels other than 0 and 1.
+    """
+    Y, is_multiclass = _label_matrix(features, labels)
+    if distance == "indicator" or (distance == "auto" and is_multiclass):
+        apart = _hamming(Y).clamp_max(1)
+    else:
+        apart = _hamming(Y)
+    c, counts = Y.shape[1], Y.sum(0)
+    cos = cosines(normalised(features))
+    f = cos.exp()
+    similar = (1 - apart / c).clamp_min(1 / (2 * c))  # smaller only for pairs that share no label, never used
+    negative = (apart * f) @ (1 - Y)
+    pairs = counts * (counts - 1)
+    valid = (counts >= 2) & (counts < len(Y))
+    log_positive = (cos + similar.log()).fill_diagonal_(0)
+    numerators = ((log_positive @ Y) * Y).sum(0)
+    denominators = _PairLogSums.apply(similar * f, negative, Y, valid)
+    return LossTerms((denominators - numerators) / pairs.clamp_min(1), valid)
+
+
+def _label_matrix(features: Tensor, labels: Tensor) -> tuple[Tensor, bool]:
+    """Labels as a 0/1 matrix (n, c) in the features' dtype, and whether every row has exactly one."""
+    if features.dim() != 2 or labels.dim() not in (1, 2) or len(labels) != len(features) or len(labels) == 0:
+        shapes = f"{tuple(features.shape)} and {tuple(labels.shape)}"
+        raise ValueError(f"features must be (n, D) and labels (n, c) or (n,) of the same n > 0, got {shapes}")
+    if labels.dim() == 1:
+        classes = torch.unique(labels, return_inverse=True)[1]
+        return torch.nn.functional.one_hot(classes).to(features.dtype), True
+    if not ((labels == 0) | (labels == 1)).all():
+        raise ValueError("a label matrix must hold 0 and 1 only; class numbers go in shape (n,)")
+    Y = labels.to(features.dtype)
+    return Y, Y.shape[1] > 1 and bool((Y.sum(1) == 1).all())
+
+
+def _hamming(Y: Tensor) -> Tensor:
+    """Number of labels in which two rows differ, (n, n)."""
+    shared, own = Y @ Y.T, Y.sum(1)
+    return own[:, None] + own - 2 * shared
+
+
+class _PairLogSums(torch.autograd.Function):
+    """Of each label a the sum of `log(u_ij + N_ia)` over ordered pairs i != j of its positive rows: (c,).
+
+    `u` (n, n), `N` (n, c), `Y` (n, c). Labels go in chunks of similar frequency, and the backward pass
+    recomputes them, so that no more than LARGEST_CHUNK or n * n numbers exist at a time, never n * n * c.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, N: Tensor, Y: Tensor, valid: Tensor) -> Tensor:
+        ctx.save_for_backward(u, N)
+        ctx.chunks = _label_chunks(Y, valid)
+        sums = N.new_zeros(N.shape[1])
+        for labels, rows, weight in ctx.chunks:
+            logs = _pair_sums(u, N, labels, rows).log_()
+            logs.diagonal(dim1=1, dim2=2).zero_()
+            sums[labels] = (weight[:, None] @ logs @ weight[:, :, None])[:, 0, 0]
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        u, N = ctx.saved_tensors
+        grad_u, grad_N = torch.zeros_like(u), torch.zeros_like(N)
+        for labels, rows, weight in ctx.chunks:
+            slopes = _pair_sums(u, N, labels, rows).reciprocal_()
+            slopes.diagonal(dim1=1, dim2=2).zero_()
+            slopes.mul_(weight[:, None]).mul_((weight * grad[labels][:, None])[:, :, None])
+            grad_u.view(-1).scatter_add_(0, _pair_positions(rows, len(u)).flatten(), slopes.flatten())
+            grad_N.index_put_((rows, labels[:, None]), slopes.sum(2), accumulate=True)
+        return grad_u, grad_N, None, None
+
+
+def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Labels (k,), their positive rows (k, p), and weights (k, p) that are 0 where a row is padding."""
+    counts = Y.sum(0).long()
+    order = torch.argsort(counts, descending=True, stable=True)
+    order = order[valid[order]]
+    rows = torch.argsort(Y, dim=0, descending=True, stable=True).T
+    chunks, start = [], 0
+    sizes = counts[order].tolist()
+    while start < len(sizes):
+        p = sizes[start]
+        labels = order[start : start + max(LARGEST_CHUNK // p**2, 1)]
+        present = torch.arange(p, device=Y.device) < counts[labels][:, None]
+        own = rows[labels, :p]
+        chunks.append((labels, torch.where(present, own, own[:, :1]), present.to(Y.dtype)))
+        start += len(labels)
+    return chunks
+
+
+def _pair_positions(rows: Tensor, n: int) -> Tensor:
+    """Positions (k, p, p) of all pairs of `rows` (k, p) in a flattened (n, n) matrix."""
+    return rows[:, :, None] * n + rows[:, None, :]
+
+
+def _pair_sums(u: Tensor, N: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    """`u_ij + N_ia` (k, p, p) for k labels a and their rows i, j."""
+    gathered = u.contiguous().view(-1).index_select(0, _pair_positions(rows, len(u)).flatten())
+    k, p = rows.shape
+    return gathered.view(k, p, p).add_(N[rows, labels[:, None]][:, :, None])
+
+
+class HeroConUnsupervised(nn.Module):
+    """Mean of `herocon_unsupervised_terms`, with the learned map `H(a) = sigmoid(weight_net(a))`."""
+
+    def __init__(self, dim: int, negatives: str = "both") -> None:
+        super().__init__()
+        if dim < 1:
+            raise ValueError(f"dim must be a whole number >= 1, got {dim!r}")
+        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+        self.weight_net = nn.Linear(dim, dim)
+
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (2, B, dim)."""
+        require_views(views, exactly=2)
+        _require_width("views", views, self.weight_net.in_features)
+        return herocon_unsupervised_terms(views, _mapped(self.weight_net, views), self.negatives)
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Scalar loss for `views` (2, B, dim)."""
+        return self.terms(views).mean()
+
+
+class HeroConOneView(nn.Module):
+    """Mean of `herocon_one_view_terms` (Eq. 4): `input_net` maps inputs (B, input_dim) to the width dim.
+
+    The paper leaves open how an input of another width meets its embedding; a learned linear map is our
+    choice.
+    """
+
+    def __init__(self, dim: int, input_dim: int) -> None:
+        super().__init__()
+        if dim < 1 or input_dim < 1:
+            raise ValueError(f"dim and input_dim must be whole numbers >= 1, got {dim!r} and {input_dim!r}")
+        self.weight_net = nn.Linear(dim, dim)
+        self.input_net = nn.Linear(input_dim, dim)
+
+    def terms(self, inputs: Tensor, embeddings: Tensor) -> LossTerms:
+        """Terms for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
+        _require_width("inputs", inputs, self.input_net.in_features)
+        _require_width("embeddings", embeddings, self.weight_net.in_features)
+        return herocon_one_view_terms(
+            self.input_net(inputs), embeddings, _mapped(self.weight_net, embeddings)
+        )
+
+    def forward(self, inputs: Tensor, embeddings: Tensor) -> Tensor:
+        """Scalar loss for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
+        return self.terms(inputs, embeddings).mean()
+
+
+def _mapped(weight_net: nn.Linear, x: Tensor) -> Tensor:
+    return torch.sigmoid(weight_net(x))
+
+
+def _require_width(name: str, x: Tensor, width: int) -> None:
+    if x.shape[-1] != width:
+        raise ValueError(f"{name} must have width {width}, got shape {tuple(x.shape)}")
+
+
+class HeroConSupervised(nn.Module):
+    """Mean of `herocon_supervised_terms` over the labels that have a pair and a negative."""
+
+    def __init__(self, distance: str = "auto") -> None:
+        super().__init__()
+        self.distance = require_choice("distance", distance, DISTANCES)
+
+    def terms(self, features: Tensor, labels: Tensor) -> LossTerms:
+        """Terms (c,) for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,)."""
+        return herocon_supervised_terms(features, labels, self.distance)
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Scalar loss for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,)."""
+        return self.terms(features, labels).mean()

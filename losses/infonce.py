@@ -1,0 +1,118 @@
+"""InfoNCE with two or more views, and against a queue of keys.
+
+InfoNCE: van den Oord et al. 2018, https://arxiv.org/abs/1807.03748. NT-Xent: Chen et al. 2020 (SimCLR),
+https://arxiv.org/abs/2002.05709. More than two views: Tian et al. 2020 (CMC, full graph),
+https://arxiv.org/abs/1906.05849. Queue: He et al. 2020 (MoCo), https://arxiv.org/abs/1911.05722.
+
+Shapes: V views, B images, D width, N = V * B anchors, Q keys in the queue.
+"""
+
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from losses.scores import (
+    flat_views,
+    full_precision,
+    logsumexp,
+    normalised,
+    partner_scores,
+    self_scores,
+    softplus,
+)
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_positive, require_views
+
+NEGATIVES = ("cross", "all")
+
+
+@full_precision
+def info_nce_terms(views: Tensor, temperature: float, negatives: str = "cross") -> LossTerms:
+    """`-log e^f(x_i,y_i) / (e^f(x_i,y_i) + sum_neg e^f)` for every ordered pair of views and every image.
+
+    `negatives="cross"`: the other images' `y_j`. `"all"`: their `y_j` and `x_j`, 2(B - 1) of them (NT-Xent).
+    `views` (V, B, D) with V >= 2; V(V - 1)B terms, all valid. Raises ValueError for fewer than two views.
+    """
+    require_views(views, at_least=2)
+    values = _all_negatives(views, temperature) if negatives == "all" else _cross_view(views, temperature)
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+def _cross_view(views: Tensor, temperature: float) -> Tensor:
+    """Both directions of a pair of views are the rows and the columns of one (B, B) matrix of scores."""
+    z = normalised(views)
+    values = []
+    for a, b in combinations(range(len(z)), 2):
+        scores = (z[a] / temperature) @ z[b].T
+        positive = (z[a] * z[b]).sum(1) / temperature
+        values += [logsumexp(scores, 1) - positive, logsumexp(scores, 0) - positive]
+    return torch.cat(values)
+
+
+def _all_negatives(views: Tensor, temperature: float) -> Tensor:
+    """The denominator of the pair (a, b) sums over all images of view b and the other images of view a."""
+    V, B, _ = views.shape
+    z = flat_views(views)
+    scores = self_scores(z, temperature)
+    if V == 2:
+        return logsumexp(scores) - partner_scores(z, temperature)
+    blocks = scores.view(V, B, V, B)
+    positive = blocks.diagonal(dim1=1, dim2=3)
+    per_view = logsumexp(blocks).transpose(1, 2)
+    first, second = _ordered_pairs(V, scores.device)
+    denominator = torch.logaddexp(per_view[first, first], per_view[first, second])
+    return (denominator - positive[first, second]).flatten()
+
+
+def _ordered_pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    distinct = ~torch.eye(count, dtype=torch.bool, device=device)
+    first, second = distinct.nonzero(as_tuple=True)
+    return first, second
+
+
+@full_precision
+def queue_info_nce_terms(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -> LossTerms:
+    """`-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`, the objective of MoCo (its Eq. 1).
+
+    `queries` (B, D); `keys` (B, D) of the momentum encoder and `queue` (Q, D) are used without gradient. B
+    terms.
+    """
+    q = normalised(queries)
+    positive = (q * normalised(keys.detach())).sum(1) / temperature
+    negative = (q / temperature) @ normalised(queue.detach()).T
+    values = softplus(logsumexp(negative) - positive)
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+class InfoNCE(nn.Module):
+    """Mean of `info_nce_terms`: InfoNCE (`negatives="cross"`), NT-Xent (`"all"`), CMC (V > 2)."""
+
+    def __init__(self, temperature: float, negatives: str = "cross") -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D)."""
+        return info_nce_terms(views, self.temperature, self.negatives)
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D)."""
+        return self.terms(views).mean()
+
+
+class QueueInfoNCE(nn.Module):
+    """Mean of `queue_info_nce_terms`: MoCo's loss."""
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+
+    def terms(self, queries: Tensor, keys: Tensor, queue: Tensor) -> LossTerms:
+        """Terms for `queries` and `keys` (B, D) and `queue` (Q, D)."""
+        return queue_info_nce_terms(queries, keys, queue, self.temperature)
+
+    def forward(self, queries: Tensor, keys: Tensor, queue: Tensor) -> Tensor:
+        """Scalar loss for `queries` and `keys` (B, D) and `queue` (Q, D)."""
+        return self.terms(queries, keys, queue).mean()

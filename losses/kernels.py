@@ -1,0 +1,106 @@
+"""Kernels of the conditioning variable and the weights that CCL-K derives from them.
+
+Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458.
+Shapes: B images, Z width of the condition.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
+
+SMALLEST_RELEASED_WEIGHT = 1e-6
+
+
+@torch.no_grad()
+def kernel_matrix(condition: Tensor, kernel: str, sigma2: float) -> Tensor:
+    """`K_Z` (B, B) of `condition` (B, Z), in the condition's dtype.
+
+    rbf `exp(-|z-z'|^2 / sigma2)`, laplacian `exp(-|z-z'| / sigma2)`, linear `<z,z'> / sigma2`,
+    polynomial `<z,z'>^3 / sigma2`, cosine `<z,z'> / (|z||z'|)`, which is 0 for a zero row.
+    """
+    if kernel == "rbf":
+        return _squared_distances(condition).div_(-sigma2).exp_()
+    if kernel == "laplacian":
+        return _squared_distances(condition).sqrt_().div_(-sigma2).exp_()
+    factor = _linear_factor(condition, kernel, sigma2)
+    if factor is not None:
+        return factor @ factor.T
+    return (condition @ condition.T).pow_(3).div_(sigma2)
+
+
+def _linear_factor(condition: Tensor, kernel: str, sigma2: float) -> Tensor | None:
+    """The matrix A with `K_Z = A A'`, for the kernels whose features are finite and known."""
+    if kernel == "linear":
+        return condition / math.sqrt(sigma2)
+    if kernel == "cosine":
+        return torch.nn.functional.normalize(condition, dim=1)
+    return None
+
+
+def _squared_distances(z: Tensor) -> Tensor:
+    """By one matrix product; centred first, as the cancellation grows with the distance to the origin."""
+    z = z - z.mean(0)
+    squared_norms = z.square().sum(1)
+    distances = torch.addmm(squared_norms[:, None] + squared_norms, z, z.T, alpha=-2).clamp_(min=0)
+    distances.diagonal().zero_()
+    return distances
+
+
+@torch.no_grad()
+def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: float) -> Tensor:
+    """`W = (K_Z + lam I)^-1 K_Z` (B, B), symmetric, in float64.
+
+    float64 because K_Z is close to singular as soon as conditions repeat: at lam = 0.01 float32 loses the
+    off-diagonal entries, the only ones the objectives look at. Linear and cosine kernels with Z < B solve a
+    Z x Z system instead. Where rounding makes the system indefinite, Cholesky gives way to the spectrum of
+    K_Z. A condition with NaN or Inf gives NaN weights.
+    """
+    condition = condition.to(torch.float64)
+    factor = _linear_factor(condition, kernel, sigma2)
+    if factor is not None and factor.shape[1] < factor.shape[0]:
+        return _low_rank_weights(factor, lam)
+    return _regularised_inverse_product(kernel_matrix(condition, kernel, sigma2), lam)
+
+
+def _low_rank_weights(factor: Tensor, lam: float) -> Tensor:
+    """`W = A (A'A + lam I)^-1 A'`, as `(L^-1 A')' (L^-1 A')`, L the small matrix's Cholesky factor."""
+    gram = factor.T @ factor
+    gram.diagonal().add_(lam)
+    lower, info = torch.linalg.cholesky_ex(gram)
+    if info.item() != 0:
+        return _spectral_weights(factor @ factor.T, lam)
+    half = torch.linalg.solve_triangular(lower, factor.T, upper=False)
+    W: Tensor = half.T @ half
+    return W
+
+
+def _regularised_inverse_product(K: Tensor, lam: float) -> Tensor:
+    """`W = I - lam (K + lam I)^-1`, which needs the inverse only, by Cholesky."""
+    shifted = K.clone()
+    shifted.diagonal().add_(lam)
+    lower, info = torch.linalg.cholesky_ex(shifted)
+    if info.item() != 0:
+        return _spectral_weights(K, lam)
+    W = torch.cholesky_inverse(lower).mul_(-lam)
+    W.diagonal().add_(1)
+    return W
+
+
+def _spectral_weights(K: Tensor, lam: float) -> Tensor:
+    """The fallback where rounding made `K + lam I` indefinite: K's negative eigenvalues are noise."""
+    if not K.isfinite().all():
+        return torch.full_like(K, torch.nan)
+    eigenvalues, vectors = torch.linalg.eigh(K)
+    eigenvalues = eigenvalues.clamp_(min=0)
+    W: Tensor = (vectors * (eigenvalues / (eigenvalues + lam))) @ vectors.T
+    return W
+
+
+def released_weights(W: Tensor) -> Tensor:
+    """W as the released code uses it: 0 on the diagonal and for every entry below 1e-6, negative ones too."""
+    kept = torch.where(W < SMALLEST_RELEASED_WEIGHT, torch.zeros_like(W), W)
+    kept.diagonal(dim1=-2, dim2=-1).zero_()
+    return kept

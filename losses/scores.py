@@ -1,0 +1,172 @@
+"""Primitives the objectives share: full precision under autocast, normalised embeddings, scores, log space.
+
+Shapes: V views, B images, D width, N = V * B anchors (view-major: anchor v * B + i is view v of image i).
+
+The autograd functions exist for two reasons. They are exact where the built-in gradient is not (a
+logsumexp over nothing), and they are several times faster on a CPU, where masked fills, log1p and softplus
+run one number at a time. They are differentiable once.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def full_precision(function: Callable[P, T]) -> Callable[P, T]:
+    """Run `function` outside autocast, its half-precision tensors raised to float32.
+
+    Eight bits of mantissa move the score of a cosine over tau = 0.07 by 0.06: scores and log space never
+    see them.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        device = tensors[0].device.type if tensors else "cpu"
+        with torch.autocast(device, enabled=False):
+            return function(*map(_raised, args), **{key: _raised(value) for key, value in kwargs.items()})
+
+    return run
+
+
+def _raised(value: Any) -> Any:
+    is_half = isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if is_half else value
+
+
+def normalised(x: Tensor) -> Tensor:
+    """Rows of unit Euclidean length, shape as `x`, whatever their scale; a zero row stays zero."""
+    unit: Tensor = _Normalised.apply(x)
+    return unit
+
+
+def flat_views(views: Tensor) -> Tensor:
+    """The N anchors (N, D) of views (V, B, D), normalised."""
+    return normalised(views).flatten(0, 1)
+
+
+def cosines(z: Tensor) -> Tensor:
+    """Cosines (N, N) of unit rows `z` (N, D) with each other."""
+    products: Tensor = _Gram.apply(z, 1.0, False)
+    return products
+
+
+def self_scores(z: Tensor, temperature: float) -> Tensor:
+    """Scores (N, N) `<z_a, z_b> / temperature` with -inf on the diagonal, so that no anchor meets itself."""
+    scores: Tensor = _Gram.apply(z, temperature, True)
+    return scores
+
+
+def partner_scores(z: Tensor, temperature: float) -> Tensor:
+    """Score (2B,) of each anchor of two views with its image's other view, given unit rows `z` (2B, D)."""
+    x, y = z.chunk(2)
+    return ((x * y).sum(1) / temperature).repeat(2)
+
+
+def without_self(scores: Tensor) -> Tensor:
+    """`scores` (..., N, N) with -inf on the diagonal (a sum, which is faster on a CPU than a masked fill)."""
+    diagonal = scores.new_zeros(scores.shape[-2:]).fill_diagonal_(-torch.inf)
+    return scores + diagonal
+
+
+def logsumexp(scores: Tensor, dim: int = -1) -> Tensor:
+    """`log sum exp` over `dim`; over nothing but -inf it is -inf with a zero gradient."""
+    result: Tensor = _LogSumExp.apply(scores, dim)
+    return result
+
+
+def softplus(x: Tensor) -> Tensor:
+    """`log(1 + e^x)` for any x, with the gradient `sigmoid(x)` everywhere."""
+    result: Tensor = _Softplus.apply(x)
+    return result
+
+
+def softmax_and_logsumexp(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Both at the price of the first, without gradient; over nothing but -inf the softmax is 0."""
+    share = scores.softmax(dim)
+    largest = scores.amax(dim)
+    result = largest - share.amax(dim).log()
+    empty = largest == -torch.inf
+    if empty.any():
+        share.masked_fill_(empty.unsqueeze(dim), 0)
+        result.masked_fill_(empty, -torch.inf)
+    return share, result
+
+
+class _Normalised(torch.autograd.Function):
+    """Rows are brought to a largest entry of 1 first: squares overflow from 2e19 on in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        largest = x.abs().amax(-1, keepdim=True)
+        largest.masked_fill_(largest == 0, 1)
+        unit = x / largest
+        length = torch.linalg.vector_norm(unit, dim=-1, keepdim=True)
+        length.masked_fill_(length == 0, 1)
+        unit.div_(length)
+        ctx.save_for_backward(unit, length.mul_(largest))
+        return unit
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        unit, length = ctx.saved_tensors
+        radial = (grad * unit).sum(-1, keepdim=True)
+        tangent: Tensor = torch.addcmul(grad, unit, radial, value=-1).div_(length)
+        return tangent
+
+
+class _Gram(torch.autograd.Function):
+    """`z z' / temperature`; its gradient `(G + G') z / temperature` takes one product, autograd would take two."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, temperature: float, mask_self: bool) -> Tensor:
+        ctx.save_for_backward(z)
+        ctx.temperature, ctx.mask_self = temperature, mask_self
+        products = torch.mm(z / temperature, z.T)
+        return products.fill_diagonal_(-torch.inf) if mask_self else products
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (z,) = ctx.saved_tensors
+        both_ways = grad.T.contiguous().add_(grad)
+        if ctx.mask_self:
+            both_ways.fill_diagonal_(0)
+        return both_ways @ (z / ctx.temperature), None, None
+
+
+class _LogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, dim: int) -> Tensor:
+        share, result = softmax_and_logsumexp(scores, dim)
+        ctx.save_for_backward(share)
+        ctx.dim = dim
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (share,) = ctx.saved_tensors
+        return share * grad.unsqueeze(ctx.dim), None
+
+
+class _Softplus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.clamp_min(0).sub_(x.abs().sigmoid_().log_())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        slope: Tensor = x.sigmoid().mul_(grad)
+        return slope

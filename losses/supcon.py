@@ -1,0 +1,76 @@
+"""Supervised contrastive learning.
+
+SupCon: Khosla et al. 2020, https://arxiv.org/abs/2004.11362, Eq. 2 (L_out) and Eq. 3 (L_in).
+Shapes: V views, B images, D width, N = V * B anchors, each of them against all the others.
+"""
+
+from torch import Tensor, nn
+
+from losses.groups import (
+    Positives,
+    anchor_values,
+    group_index,
+    group_sizes,
+    group_sums,
+    positives,
+)
+from losses.scores import flat_views, full_precision, logsumexp, self_scores
+from losses.terms import LossTerms
+from losses.validation import require_choice, require_per_image, require_positive, require_views
+
+FORMS = ("out", "in")
+
+
+@full_precision
+def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = "out") -> LossTerms:
+    """One term an anchor a, with P its positives: the other anchors of its label.
+
+    `form="out"`: `-1/|P| sum_{p in P} log( e^f(a,p) / sum_{k != a} e^f(a,k) )`, Khosla's Eq. 2.
+    `form="in"`: `-log( sum_{p in P} e^f(a,p) / sum_{k != a} e^f(a,k) )`. Khosla's Eq. 3 has a further
+    `-log 1/|P|`, constant for each anchor; this is the form of Barbano et al. 2023, Eq. 7.
+
+    `views` (V, B, D) and `labels` (B,); N terms, invalid without a positive. Errors: ValueError on shapes.
+    """
+    require_views(views)
+    require_per_image("labels", labels, views.shape[1])
+    z, group = flat_views(views), group_index(anchor_values(labels, views))
+    scores = self_scores(z, temperature)
+    if form == "in":
+        chosen = positives(group)
+        attraction = logsumexp(positive_scores(scores, chosen))
+        valid = chosen.counts > 0
+    else:
+        others = group_sizes(group) - 1
+        attraction = mean_positive_score(z, group_sums(z, group) - z, others, temperature)
+        valid = others > 0
+    return LossTerms((logsumexp(scores) - attraction.masked_fill(~valid, 0)), valid)
+
+
+def mean_positive_score(z: Tensor, sums: Tensor, count: Tensor, temperature: float) -> Tensor:
+    """Mean score (N,) of each anchor with its positives, given their sum (N, D) and number (N,)."""
+    return (z * sums).sum(1) / count.clamp_min(1) / temperature
+
+
+def positive_scores(scores: Tensor, chosen: Positives) -> Tensor:
+    """Scores (N, M) of each anchor with its positives, -inf in empty places.
+
+    The padding points at the diagonal, where scores without self are -inf already.
+    """
+    return scores.gather(1, chosen.columns)
+
+
+class SupCon(nn.Module):
+    """Mean of `supcon_terms` over the anchors that have a positive."""
+
+    def __init__(self, temperature: float, form: str = "out") -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.form = require_choice("form", form, FORMS)
+
+    def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D) and `labels` (B,)."""
+        return supcon_terms(views, labels, self.temperature, self.form)
+
+    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
+        return self.terms(views, labels).mean()

@@ -1,0 +1,56 @@
+"""Every golden value: the loss and its gradient, in float64 and in float32."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import losses
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem != "cluster-information")
+NOT_ARGUMENTS = ("expected", "grad_views", "grad_features", "meta", "weight", "bias_vector")
+
+
+def load(case: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    with np.load(GOLDEN / f"{case}.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return arrays, json.loads(str(arrays["meta"]))
+
+
+def evaluate(
+    arrays: dict[str, np.ndarray], meta: dict[str, Any], dtype: torch.dtype
+) -> tuple[float, np.ndarray]:
+    module = getattr(losses, meta["loss"])(**meta["kwargs"]).to(dtype)
+    if "weight" in arrays:
+        with torch.no_grad():
+            module.weight_net.weight.copy_(torch.as_tensor(arrays["weight"]))
+            module.weight_net.bias.copy_(torch.as_tensor(arrays["bias_vector"]))
+    given = {name: torch.as_tensor(value) for name, value in arrays.items() if name not in NOT_ARGUMENTS}
+    embedded = "views" if "views" in given else "features"
+    given[embedded] = given[embedded].to(dtype).requires_grad_()
+    value = module(**given)
+    (gradient,) = torch.autograd.grad(value, given[embedded])
+    return value.item(), gradient.double().numpy()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_loss_and_gradient_agree(case: str, dtype: torch.dtype) -> None:
+    arrays, meta = load(case)
+    exact = dtype == torch.float64 and "1e-6" not in meta["note"]
+    tolerance = 1e-9 if exact else 1e-4
+    value, gradient = evaluate(arrays, meta, dtype)
+    expected_gradient = arrays["grad_views"] if "grad_views" in arrays else arrays["grad_features"]
+    assert value == pytest.approx(float(arrays["expected"]), rel=tolerance)
+    np.testing.assert_allclose(
+        gradient, expected_gradient, rtol=tolerance, atol=tolerance * abs(expected_gradient).max()
+    )
+
+
+def test_every_golden_loss_is_exported() -> None:
+    assert len(CASES) > 90
+    assert all(load(case)[1]["loss"] in losses.__all__ for case in CASES)

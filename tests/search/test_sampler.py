@@ -1,0 +1,125 @@
+"""What samplers propose: reproducible, spread out, better than chance, in a finite space nothing twice."""
+
+import math
+import random
+import statistics
+
+import pytest
+
+from search_spaces import Scalar, Space
+from tuning.search import Proposal, SearchStudy
+
+SPACE = Space.parse(
+    {
+        "kernel": {"choice": ["rbf", "laplacian", "linear", "polynomial", "cosine"], "default": "cosine"},
+        "sigma2": {"log": [1.0, 1.0e5], "default": 1.0, "when": {"kernel": ["rbf", "laplacian", "linear"]}},
+        "lr": {"log": [1.0e-2, 3.0], "default": 0.02},
+        "crop": {"uniform": [0.08, 0.8], "default": 0.08},
+    }
+)
+FINITE = Space.parse(
+    {
+        "kernel": {"choice": ["rbf", "cosine"], "default": "cosine"},
+        "degree": {"int": [1, 4], "default": 2, "when": {"kernel": ["rbf"]}},
+        "flip": {"choice": [False, True], "default": True},
+    }
+)
+
+
+def score(values: Proposal) -> float:
+    """Best (1.0) at rbf with sigma2 3,000, lr 0.5 and crop 0.5; cosine, without sigma2, is a lesser peak."""
+    kernels = {"rbf": 1.0, "laplacian": 0.95, "linear": 0.6, "polynomial": 0.6, "cosine": 0.8}
+    chosen: dict[str, Scalar] = dict(values.values)
+    scale = abs(math.log10(float(chosen.get("sigma2", 3000.0))) - 3.5)
+    lr = abs(math.log10(float(chosen["lr"])) + 0.3)
+    return kernels[str(chosen["kernel"])] - 0.1 * scale - 0.3 * lr - abs(float(chosen["crop"]) - 0.5)
+
+
+def best_of(sampler: str, seed: int, trials: int = 40, at_once: int = 3) -> float:
+    """Search with `at_once` trials in flight and noisy values; return the best noiseless score proposed."""
+    noise = random.Random(seed)
+    study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
+    live: list[Proposal] = []
+    best = -math.inf
+    for _ in range(trials):
+        live.append(study.ask())
+        if len(live) == at_once:
+            done = live.pop(0)
+            best = max(best, score(done))
+            study.complete(done.number, score(done) + noise.gauss(0, 0.02))
+    return best
+
+
+def run(sampler: str, seed: int, trials: int = 20) -> list[Proposal]:
+    study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
+    proposals = []
+    for number in range(trials):
+        proposals.append(study.ask())
+        study.complete(number, score(proposals[-1]))
+    return proposals
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_a_seed_fixes_the_proposals(sampler: str) -> None:
+    assert run(sampler, seed=1) == run(sampler, seed=1)
+    assert run(sampler, seed=1)[1:] != run(sampler, seed=2)[1:]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_no_proposal_repeats_an_earlier_one(sampler: str) -> None:
+    proposals = run(sampler, seed=4)
+    assert len({tuple(p.values.items()) for p in proposals}) == len(proposals)
+
+
+def test_trials_asked_for_at_once_differ() -> None:
+    study = SearchStudy(SPACE, trials=12)
+    for number in range(12):
+        study.complete(number, score(study.ask()))
+    at_once = [study.ask() for _ in range(8)]
+    assert len({tuple(p.values.items()) for p in at_once}) == 8
+
+
+def test_tpe_beats_random_on_a_noisy_conditional_objective() -> None:
+    seeds = range(16)
+    tpe = statistics.mean(best_of("tpe", seed) for seed in seeds)
+    chance = statistics.mean(best_of("random", seed) for seed in seeds)
+    assert tpe > chance + 0.03
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_tpe_goes_where_its_mode_says(mode: str) -> None:
+    study = SearchStudy(SPACE, trials=40, mode=mode)  # type: ignore[arg-type]
+    for number in range(40):
+        study.complete(number, float(study.ask().values["crop"]))
+    late = statistics.mean(float(t.params["crop"]) for t in study.trials[20:])
+    assert late > 0.6 if mode == "max" else late < 0.28
+
+
+def test_a_stopped_trial_never_outranks_a_finished_one() -> None:
+    # Small crops are stopped at a high early value, large ones finish low: TPE must follow the finished ones.
+    study = SearchStudy(SPACE, trials=40)
+    for number in range(40):
+        crop = float(study.ask().values["crop"])
+        if crop < 0.4:
+            study.report(number, 1, 10.0)
+            study.prune(number)
+        else:
+            study.complete(number, crop)
+    assert statistics.mean(float(t.params["crop"]) for t in study.trials[20:]) > 0.5
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_a_finite_space_is_searched_without_repetition_until_it_is_exhausted(sampler: str) -> None:
+    assert FINITE.size() == 10
+    study = SearchStudy(FINITE, sampler=sampler, trials=12)
+    seen = []
+    for number in range(12):
+        seen.append(tuple(study.ask().values.items()))
+        study.complete(number, 1.0 if dict(seen[-1])["kernel"] == "rbf" else 0.0)
+    assert len(set(seen[:10])) == 10
+    assert set(seen[10:]) <= set(seen[:10])
+
+
+def test_a_space_without_anything_to_search_proposes_its_fixed_values() -> None:
+    study = SearchStudy(Space.parse({"weights": "released", "kernel": {"choice": ["rbf"], "default": "rbf"}}))
+    assert [study.ask().values for _ in range(2)] == [{"weights": "released", "kernel": "rbf"}] * 2

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tuning.store import Location, StudyRecord, StudySchema, TrialInfo, TrialWriter, open_location, save_study
+
+
+@pytest.fixture
+def columns() -> StudySchema:
+    return StudySchema(
+        hyperparameters={
+            "kernel": "string",
+            "sigma2": "float",
+            "optimizer.lr": "float",
+            "layers": "int",
+            "flip": "bool",
+        },
+        metrics=("loss", "val.accuracy"),
+    )
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    return open_location(tmp_path / "results", writable=True)
+
+
+@pytest.fixture
+def record(location: Location, columns: StudySchema) -> StudyRecord:
+    """A study called ``digits-1``, saved."""
+    study = StudyRecord(
+        name="digits-1",
+        created=datetime(2026, 1, 2, tzinfo=UTC),
+        command="contrasweep sweep fair-cclk",
+        method="fair-cclk",
+        dataset="digits",
+        experiment={"epochs": 10, "optimizer": {"lr": 0.3}},
+        space={"lam": {"log": [0.001, 100.0]}},
+        search={"sampler": "tpe", "trials": 4},
+        columns=columns,
+        versions={"torch": "2.9"},
+        host="here",
+    )
+    save_study(location, study)
+    return study
+
+
+@pytest.fixture
+def info() -> Callable[..., TrialInfo]:
+    def make(trial: int = 0, seed: int = 0, **hyperparameters: object) -> TrialInfo:
+        return TrialInfo(trial, seed, "search", "abc123", hyperparameters, epochs=10)
+
+    return make
+
+
+@pytest.fixture
+def attempt(
+    location: Location, record: StudyRecord, info: Callable[..., TrialInfo]
+) -> Callable[..., TrialWriter]:
+    """Writes an attempt with the given epochs, all flushed; its accuracy tells the attempts apart."""
+
+    def write(
+        number: int, epochs: range, end: str | None = None, trial: int = 0, resumed: int | None = None
+    ) -> TrialWriter:
+        writer = TrialWriter(location, record, info(trial, kernel="rbf"), number)
+        writer.start(epoch=resumed)
+        for epoch in epochs:
+            writer.add_epoch(epoch, {"val.accuracy": number + epoch / 100}, seconds=1.0, train_seconds=0.75)
+        writer.flush()
+        if end is not None:
+            writer.finish(end, {"val.accuracy": float(number)})
+        return writer
+
+    return write

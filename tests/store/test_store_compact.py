@@ -1,0 +1,175 @@
+import pytest
+
+from tuning.store import Heartbeat, Location, ResultsStore, StoreError, compact, end_trial, next_attempt
+from tuning.store import parts as parts_module
+
+
+@pytest.fixture
+def store(location):
+    return ResultsStore(location)
+
+
+@pytest.fixture
+def study(attempt):
+    """Two trials done, one failed and retried, one left running."""
+    attempt(1, range(3), trial=0, end="completed")
+    attempt(1, range(3), trial=1, end="stopped")
+    attempt(1, range(3), trial=2, end="failed")
+    attempt(2, range(2, 5), trial=2, end="completed", resumed=1)
+    return attempt(1, range(2), trial=3)
+
+
+def contents(store) -> tuple[list, list]:
+    return store.trials("digits-1").to_pylist(), store.epochs("digits-1").to_pylist()
+
+
+def files(location, kind) -> list[str]:
+    return sorted(info.base_name for info in location.files(f"{kind}/study=digits-1"))
+
+
+def test_the_rows_stay_and_the_files_go(location, store, study):
+    before = contents(store)
+    result = compact(location, "digits-1")
+    assert contents(store) == before
+    assert (result.trials, result.epochs, result.damaged) == (3, 13, ())
+    compacted, loose = files(location, "trials")
+    assert compacted.startswith("compacted-")
+    assert loose == "trial-000003-seed-0-attempt-1.parquet"
+    assert len(files(location, "epochs")) == 1
+
+
+def test_again_changes_nothing(location, store, study):
+    compact(location, "digits-1")
+    before = files(location, "trials"), files(location, "epochs")
+    assert compact(location, "digits-1").removed == 0
+    assert (files(location, "trials"), files(location, "epochs")) == before
+
+
+def test_a_study_goes_on_after_it(location, record, store, study, attempt, info):
+    compact(location, "digits-1")
+    study.add_epoch(2, {}, seconds=1.0, train_seconds=1.0)
+    study.finish("completed", {})
+    attempt(1, range(1), trial=4, end="completed")
+    assert next_attempt(location, record, trial=2, seed=0) == 3
+    assert next_attempt(location, record, trial=3, seed=0) == 2
+    assert end_trial(location, record, info(0), "failed") == "completed"
+    assert end_trial(location, record, info(3), "failed") == "completed"
+    before = contents(store)
+    result = compact(location, "digits-1")
+    assert (result.trials, result.epochs) == (5, 15)
+    assert contents(store) == before
+    assert [len(files(location, kind)) for kind in ("trials", "epochs")] == [1, 1]
+
+
+def test_a_trial_is_ended_by_its_own_rows(location, record, study, attempt, info):
+    attempt(1, range(1), trial=4, end="completed")
+    compact(location, "digits-1")
+    assert end_trial(location, record, info(3), "stopped") == "stopped"
+
+
+def test_a_zombie_still_loses_after_it(location, record, store, study, info):
+    end_trial(location, record, info(3), "stopped")
+    compact(location, "digits-1")
+    before = contents(store)
+    study.add_epoch(2, {}, seconds=1.0, train_seconds=1.0)
+    study.finish("completed", {})
+    assert contents(store) == before
+    compact(location, "digits-1")
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize("survived", range(12))
+def test_killed_at_any_step_it_loses_nothing(location, store, study, monkeypatch, survived):
+    before = contents(store)
+    steps = iter(range(survived))
+
+    def dying(method):
+        def step(self, *arguments):
+            if next(steps, None) is None:
+                raise SystemExit("killed")
+            method(self, *arguments)
+            assert contents(store) == before
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "write", dying(Location.write))
+        patch.setattr(Location, "delete", dying(Location.delete))
+        if survived < 11:  # 2 files written, 4 of trials and 5 of epochs deleted
+            with pytest.raises(SystemExit):
+                compact(location, "digits-1")
+        else:
+            compact(location, "digits-1")
+    assert contents(store) == before
+    compact(location, "digits-1")
+    assert contents(store) == before
+    assert [len(files(location, kind)) for kind in ("trials", "epochs")] == [2, 1]
+
+
+def test_a_reader_overtaken_again_and_again_sees_every_row_once(location, store, study, attempt, monkeypatch):
+    """Compactions fall between the reader's listings and its reading; a trial ends before each."""
+    read = Location.read
+    moments = [("trials/study=digits-1/compacted-", 5), ("trials/study=digits-1/trial-", 4)]
+    before = dict(enumerate(["completed", "stopped", "completed", "interrupted"]))
+
+    def overtaken(self, path):
+        if moments and path.startswith(moments[-1][0]):
+            _, trial = moments.pop()
+            with monkeypatch.context() as undisturbed:
+                undisturbed.setattr(Location, "read", read)
+                attempt(1, range(1), trial=trial, end="completed")
+                compact(location, "digits-1")
+        return read(self, path)
+
+    monkeypatch.setattr(parts_module, "_READ_THREADS", 1)
+    monkeypatch.setattr(Location, "read", overtaken)
+    found = store.trials("digits-1")
+    assert moments == []
+    statuses = dict(zip(found["trial"].to_pylist(), found["status"].to_pylist(), strict=True))
+    assert found.num_rows == len(statuses)
+    assert before.items() <= statuses.items()
+
+
+def test_a_file_that_went_while_it_was_read_is_not_damaged(location, store, study, monkeypatch):
+    read = Location.read
+    pending = [True]
+
+    def overtaken(self, path):
+        if pending and path.endswith(".parquet"):
+            pending.clear()
+            compact(location, "digits-1")
+        return read(self, path)
+
+    monkeypatch.setattr(Location, "read", overtaken)
+    assert store.damaged("digits-1") == []
+
+
+def test_attempts_are_counted_in_both_kinds_of_file(location, record, study, attempt):
+    compact(location, "digits-1")
+    attempt(1, range(1), trial=2)  # a zombie of the attempt before
+    assert next_attempt(location, record, trial=2, seed=0) == 3
+
+
+def test_damaged_files_are_left_and_named(location, store, study):
+    path = "trials/study=digits-1/trial-000001-seed-0-attempt-1.parquet"
+    location.write(path, b"PAR1 no more")
+    result = compact(location, "digits-1")
+    assert [file.path for file in result.damaged] == [location.path(path)]
+    assert location.read(path) == b"PAR1 no more"
+    assert result.trials == 2
+
+
+def test_it_is_refused_while_the_driver_is_alive(location, study):
+    with Heartbeat(location, "digits-1"):
+        with pytest.raises(StoreError, match="'digits-1' is being run"):
+            compact(location, "digits-1")
+        assert compact(location, "digits-1", by_driver=True).trials == 3
+
+
+def test_remains_of_dead_writers_are_cleared_when_old(location, study):
+    location.write("epochs/study=digits-1/_x.parquet.1234", b"half")
+    (remains,) = [i for i in location.files("epochs/study=digits-1") if i.base_name.startswith("_")]
+    compact(location, "digits-1", now=remains.mtime.timestamp() + 60)
+    assert "_x.parquet.1234" in files(location, "epochs")
+    compact(location, "digits-1", now=remains.mtime.timestamp() + 7200)
+    assert "_x.parquet.1234" not in files(location, "epochs")

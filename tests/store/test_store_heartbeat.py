@@ -1,0 +1,112 @@
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tuning.store import Heartbeat, HeartbeatRecord, StoreError, driver_alive, read_heartbeat
+from tuning.store import heartbeat as heartbeat_module
+from tuning.store.heartbeat import STALE_SECONDS
+
+
+def beat_of(pid: int, machine: str | None, time: float = 1000.0, state: str = "running") -> HeartbeatRecord:
+    return HeartbeatRecord(driver="d", host="h", machine=machine, pid=pid, time=time, state=state)
+
+
+def dead_process() -> int:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_no_heartbeat_is_no_driver():
+    assert not driver_alive(None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("age", "alive"), [(0.0, True), (STALE_SECONDS, True), (STALE_SECONDS + 1, False), (-5.0, True)]
+)
+def test_a_driver_elsewhere_is_judged_by_its_last_beat(age, alive):
+    assert driver_alive(beat_of(1, "elsewhere"), 1000.0 + age) is alive
+
+
+def test_a_driver_that_left_is_not_alive():
+    assert not driver_alive(beat_of(os.getpid(), "elsewhere", state="ended"), 1000.0)
+    assert not driver_alive(beat_of(os.getpid(), "elsewhere", state="interrupted"), 1000.0)
+
+
+def test_a_driver_killed_on_this_machine_is_known_to_be_dead_at_once(monkeypatch):
+    monkeypatch.setattr(heartbeat_module, "_machine", lambda: "this one")
+    pid = dead_process()
+    assert not driver_alive(beat_of(pid, "this one"), 1000.0)
+    assert driver_alive(beat_of(pid, "another"), 1000.0)
+    assert driver_alive(beat_of(os.getpid(), "this one"), 1000.0)
+
+
+def test_the_state_follows_the_driver(location, record):
+    with Heartbeat(location, "digits-1"):
+        inside = read_heartbeat(location, "digits-1")
+        assert inside.state == "running"
+        assert inside.pid == os.getpid()
+    assert read_heartbeat(location, "digits-1").state == "ended"
+    with pytest.raises(KeyboardInterrupt), Heartbeat(location, "digits-1"):
+        raise KeyboardInterrupt
+    assert read_heartbeat(location, "digits-1").state == "interrupted"
+
+
+def test_it_beats_by_itself(location, record):
+    beaten = threading.Event()
+    times = iter(range(1000, 100_000))
+
+    def now() -> float:
+        time = float(next(times))
+        if time > 1003:
+            beaten.set()
+        return time
+
+    with Heartbeat(location, "digits-1", interval=0.001, now=now):
+        assert beaten.wait(timeout=30)
+
+
+def test_a_failed_write_does_not_end_the_beating(location, record, monkeypatch, caplog):
+    recovered = threading.Event()
+    with Heartbeat(location, "digits-1", interval=0.001) as heartbeat:
+        write = heartbeat._write
+        failures = iter([True])
+
+        def unreliable(state):
+            if next(failures, False):
+                raise OSError("no route to host")
+            write(state)
+            recovered.set()
+
+        monkeypatch.setattr(heartbeat, "_write", unreliable)
+        assert recovered.wait(timeout=30)
+    assert "no route to host" in caplog.text
+
+
+def test_a_second_driver_is_refused_while_the_first_is_alive(location, record):
+    with Heartbeat(location, "digits-1"):
+        with pytest.raises(StoreError, match=rf"run by process {os.getpid()} on .*last heard of 0 s ago"):
+            Heartbeat(location, "digits-1").__enter__()
+        assert read_heartbeat(location, "digits-1").state == "running"
+
+
+def test_a_driver_that_was_silent_too_long_learns_that_it_was_replaced(location, record):
+    clock = [1000.0]
+    with Heartbeat(location, "digits-1", interval=3600, now=lambda: clock[0]) as first:
+        clock[0] += STALE_SECONDS + 1
+        with Heartbeat(location, "digits-1", interval=3600, now=lambda: clock[0]) as second:
+            first.beat()
+            assert first.superseded
+            second.beat()
+            assert not second.superseded
+    # The first one left last, and did not claim the end of a study that is no longer its own.
+    assert read_heartbeat(location, "digits-1").driver == second._driver
+
+
+def test_a_damaged_heartbeat_counts_as_none(location, record, caplog):
+    location.write("studies/digits-1.heartbeat", b"{")
+    assert read_heartbeat(location, "digits-1") is None
+    assert "digits-1.heartbeat" in caplog.text

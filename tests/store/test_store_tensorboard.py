@@ -1,0 +1,117 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+from tensorboard.plugins.hparams import api_pb2, metadata
+
+from tuning.store.tensorboard import TrialEvents, write_experiment
+
+HYPERPARAMETERS = {"kernel": "rbf", "layers": 2, "flip": True, "sigma2": 0.5, "optimizer.lr": None}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, columns) -> Path:
+    write_experiment(tmp_path, columns, description="fair-cclk on digits", now=lambda: 5.0)
+    for name, end in [
+        ("trial-0", "completed"),
+        ("trial-1", "stopped"),
+        ("trial-2", "failed"),
+        ("trial-3", None),
+    ]:
+        with TrialEvents(tmp_path / name, now=lambda: 7.0) as events:
+            events.session_start(HYPERPARAMETERS, group=name)
+            for epoch in range(3):
+                events.scalars(epoch, {"loss": 1.0 - epoch / 4, "val.accuracy": None if epoch == 0 else 0.5})
+            if end is not None:
+                events.session_end(end)
+    return tmp_path
+
+
+def load(folder: Path) -> EventMultiplexer:
+    return EventMultiplexer().AddRunsFromDirectory(str(folder)).Reload()
+
+
+def content(events: EventMultiplexer, run: str, tag: str) -> bytes:
+    return events.SummaryMetadata(run, tag).plugin_data.content
+
+
+def test_scalars_have_readable_names(folder):
+    events = load(folder)
+    assert [(s.step, s.value) for s in events.Scalars("trial-0", "loss")] == [(0, 1.0), (1, 0.75), (2, 0.5)]
+    assert [s.step for s in events.Scalars("trial-0", "val/accuracy")] == [1, 2]
+
+
+def test_hyperparameters_keep_their_types(folder):
+    info = metadata.parse_session_start_info_plugin_data(
+        content(load(folder), "trial-0", metadata.SESSION_START_INFO_TAG)
+    )
+    values = {name: (value.WhichOneof("kind"), value) for name, value in info.hparams.items()}
+    assert {name: kind for name, (kind, _) in values.items()} == {
+        "kernel": "string_value",
+        "layers": "number_value",
+        "flip": "bool_value",
+        "sigma2": "number_value",
+    }
+    assert values["layers"][1].number_value == 2
+    assert values["kernel"][1].string_value == "rbf"
+    assert (info.group_name, info.start_time_secs) == ("trial-0", 7.0)
+
+
+@pytest.mark.parametrize(
+    ("run", "status"),
+    [
+        ("trial-0", api_pb2.STATUS_SUCCESS),
+        ("trial-1", api_pb2.STATUS_SUCCESS),
+        ("trial-2", api_pb2.STATUS_FAILURE),
+    ],
+)
+def test_a_failed_trial_does_not_show_as_a_success(folder, run, status):
+    end = metadata.parse_session_end_info_plugin_data(
+        content(load(folder), run, metadata.SESSION_END_INFO_TAG)
+    )
+    assert end.status == status
+
+
+def test_a_killed_trial_has_no_end(folder):
+    with pytest.raises(KeyError):
+        content(load(folder), "trial-3", metadata.SESSION_END_INFO_TAG)
+
+
+def test_the_experiment_lists_hyperparameters_and_metrics(folder):
+    experiment = metadata.parse_experiment_plugin_data(content(load(folder), ".", metadata.EXPERIMENT_TAG))
+    assert {info.name: info.type for info in experiment.hparam_infos} == {
+        "kernel": api_pb2.DATA_TYPE_STRING,
+        "sigma2": api_pb2.DATA_TYPE_FLOAT64,
+        "optimizer.lr": api_pb2.DATA_TYPE_FLOAT64,
+        "layers": api_pb2.DATA_TYPE_FLOAT64,
+        "flip": api_pb2.DATA_TYPE_BOOL,
+    }
+    assert [info.name.tag for info in experiment.metric_infos] == ["loss", "val/accuracy"]
+    assert experiment.description == "fair-cclk on digits"
+
+
+def test_a_resumed_attempt_replaces_the_epochs_it_repeats(tmp_path):
+    with TrialEvents(tmp_path / "t", now=lambda: 1.0) as events:
+        for epoch in range(4):
+            events.scalars(epoch, {"loss": 1.0})
+    with TrialEvents(tmp_path / "t", resumed_from=1, now=lambda: 2.0) as events:
+        events.scalars(2, {"loss": 2.0})
+    scalars = load(tmp_path).Scalars("t", "loss")
+    assert [(s.step, s.value) for s in scalars] == [(0, 1.0), (1, 1.0), (2, 2.0)]
+
+
+def test_a_value_that_cannot_be_shown_is_refused(tmp_path):
+    with TrialEvents(tmp_path / "t") as events, pytest.raises(TypeError, match="'widths'"):
+        events.session_start({"widths": [1, 2]})
+
+
+def test_the_store_needs_no_torch_and_no_ray():
+    code = (
+        "import sys, tuning.store, tuning.store.tensorboard;"
+        "print([name for name in ('torch', 'ray', 'tensorflow') if name in sys.modules])"
+    )
+    root = Path(__file__).parents[2]
+    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,99 @@
+"""`best.yaml`: the selected experiment as a file that a final run takes as it is."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import tuning
+from search_spaces import Scalar
+from tuning.analysis.selection import RULE, SelectedTrial
+from tuning.config import Experiment, parse_experiment
+from tuning.errors import InputError
+from tuning.provenance import same_series
+from tuning.resolve import check_experiment
+
+KEYS = ("contrasweep", "study", "trial", "selected", "values", "experiment")
+
+
+@dataclass(frozen=True)
+class BestConfig:
+    """A configuration for final runs: where it comes from, its searched values, and the whole experiment."""
+
+    study: str
+    trial: int
+    values: Mapping[str, Scalar]
+    experiment: Experiment
+
+
+def config_of(selected: SelectedTrial) -> BestConfig:
+    """Return the configuration of a selected trial."""
+    return BestConfig(selected.study, selected.trial, selected.values, selected.experiment)
+
+
+def best_yaml(selected: SelectedTrial) -> str:
+    """Return the text of a best.yaml for a selected trial."""
+    content = {
+        "contrasweep": tuning.__version__,
+        "study": selected.study,
+        "trial": selected.trial,
+        "selected": {
+            "rule": RULE.format(metric=selected.metric),
+            "score": selected.score,
+            "untrained": selected.untrained,
+        },
+        "values": selected.values,
+        "experiment": selected.experiment.model_dump(mode="json"),
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def load_best(path: Path) -> BestConfig:
+    """Read a best.yaml.
+
+    Raises:
+        InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
+            another major version, or its experiment is not allowed.
+    """
+    content = read_yaml(path)
+    for key in content:
+        if key not in KEYS:
+            near = difflib.get_close_matches(str(key), KEYS, n=1)
+            hint = f" (nearest: {near[0]!r})" if near else ""
+            raise InputError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(KEYS)}")
+    missing = [key for key in KEYS if key not in content and key != "selected"]
+    if missing:
+        raise InputError(
+            f"{path}: {', '.join(missing)} missing; `contrasweep best STUDY -o FILE` writes such files"
+        )
+    there, here = str(content["contrasweep"]), tuning.__version__
+    if not same_series(there, here):
+        raise InputError(
+            f"{path} was written by contrasweep {there}; this is {here}, which may read it differently"
+        )
+    try:
+        experiment = parse_experiment(content["experiment"])
+        check_experiment(experiment)
+    except InputError as error:
+        raise InputError(f"{path}: experiment: {error}") from None
+    return BestConfig(str(content["study"]), int(content["trial"]), content["values"], experiment)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises:
+        InputError: there is no such file, or it holds no mapping.
+    """
+    if not path.is_file():
+        raise InputError(f"no file {path}")
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
+    return content

@@ -1,0 +1,42 @@
+"""The command line: one command a function, each a call of the library."""
+
+import sys
+
+import typer
+from rich.console import Console
+
+from tuning.cli import catalogue, run, studies, sweep, train
+from tuning.cli.errors import WRONG_INPUT, reporting_errors
+from tuning.packages import ShadowedPackage, refuse_shadowed_packages
+
+app = typer.Typer(
+    name="contrasweep",
+    help="Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (
+    sweep.sweep,
+    train.train,
+    studies.studies,
+    studies.show,
+    studies.best,
+    run.run,
+    catalogue.methods,
+    catalogue.spaces,
+    catalogue.datasets,
+    catalogue.compact,
+):
+    app.command()(reporting_errors(command))
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        refuse_shadowed_packages()
+    except ShadowedPackage as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {error}", soft_wrap=True)
+        sys.exit(WRONG_INPUT)
+    app()

@@ -1,0 +1,48 @@
+"""Exit codes: 0 done, 1 nothing usable came out, 2 wrong input, 130 interrupted."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+from rich.console import Console
+from rich.markup import escape
+
+FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+
+P = ParamSpec("P")
+
+
+def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command: what a user can act on is said without a traceback, and becomes the exit code."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        console = Console(stderr=True, highlight=False)
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            console.print("Interrupted. What was finished is in the store; `--resume` goes on from there.")
+            raise SystemExit(INTERRUPTED) from None
+        except Exception as error:
+            code = _code_of(error)
+            if code is None:
+                raise
+            console.print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+            raise SystemExit(code) from None
+
+    return run
+
+
+def _code_of(error: Exception) -> int | None:
+    """The exit code of an error whose message is meant for the user; None for a fault of ours."""
+    # Imported late: they bring torch, which `contrasweep --help` does without.
+    from data import DatasetMissing
+    from search_spaces import SpaceError
+    from tuning.errors import InputError, SweepFailed, TrainingDiverged
+    from tuning.store import StoreError
+
+    if isinstance(error, SweepFailed | TrainingDiverged):
+        return FAILED
+    if isinstance(error, InputError | SpaceError | StoreError | DatasetMissing):
+        return WRONG_INPUT
+    return None

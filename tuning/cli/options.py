@@ -1,0 +1,71 @@
+"""Options that several commands share, and how their text becomes values."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from tuning.errors import InputError
+
+Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the datasets; default: $CONTRASWEEP_DATA, then the user's cache."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="A setting or hyperparameter that holds in every trial."
+    ),
+]
+Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
+Device = Annotated[str, typer.Option(help="Where trials train: cpu or cuda.")]
+
+RESULTS = "results"
+
+
+def command_line() -> str:
+    """Return the command that is running, as a user would type it."""
+    return shlex.join(["contrasweep", *sys.argv[1:]])
+
+
+def results_option(results: str) -> str:
+    """Return what a suggested command needs so that it finds `results`; nothing for the default folder."""
+    return "" if results == RESULTS else f" --results {shlex.quote(results)}"
+
+
+def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
+    """Return `PATH=VALUE` texts as a mapping; values are read as YAML scalars (`1e-3` is a number).
+
+    Raises:
+        InputError: a text without `=`, a value that is no scalar, or a path given twice.
+    """
+    values: dict[str, Any] = {}
+    for text in assignments or []:
+        path, equals, value = text.partition("=")
+        if not equals or not path:
+            raise InputError(f"--set takes PATH=VALUE, given {text!r}")
+        if path in values:
+            raise InputError(f"--set {path} is given twice")
+        values[path] = _scalar(path, value)
+    return values
+
+
+def _scalar(path: str, text: str) -> Any:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = None
+    if not isinstance(value, bool | int | float | str):
+        raise InputError(f"--set {path}: {text!r} is not a number, a word, true or false")
+    if isinstance(value, str):
+        # YAML 1.1 wants a dot in 1e-3; everybody else does not.
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,85 @@
+"""One line that says where a sweep stands."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from tuning.ray.searcher import Progress
+
+LINE_SECONDS = 15.0
+"""Without a terminal, a new line at most this often."""
+
+
+class ProgressLine:
+    """Rewrites one line on a terminal; elsewhere prints a line now and then, and the last one."""
+
+    def __init__(self, console: Console, live: Live | None, clock: Callable[[], float]) -> None:
+        self._console = console
+        self._live = live
+        self._clock = clock
+        self._started = clock()
+        self._printed = -LINE_SECONDS
+        self._line = ""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the line appeared."""
+        return self._clock() - self._started
+
+    def show(self, line: str) -> None:
+        """Show `line` in place of the one before."""
+        self._line = line
+        if self._live is not None:
+            self._live.update(Text(line))
+        elif self.elapsed - self._printed >= LINE_SECONDS:
+            self._printed = self.elapsed
+            self._console.print(line, markup=False, highlight=False)
+
+    def close(self) -> None:
+        """Leave the last line visible."""
+        if self._live is None and self._line:
+            self._console.print(self._line, markup=False, highlight=False)
+
+
+@contextmanager
+def progress_line() -> Iterator[ProgressLine]:
+    """A progress line on standard error, as long as the context lasts."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Live(console=console, refresh_per_second=4) as live:
+            yield ProgressLine(console, live, time.monotonic)
+        return
+    line = ProgressLine(console, None, time.monotonic)
+    try:
+        yield line
+    finally:
+        line.close()
+
+
+def sweep_line(progress: "Progress", elapsed: float) -> str:
+    """Return the progress of a sweep in a line: done, running, best so far, time spent and left."""
+    endings = ", ".join(f"{count} {status}" for status, count in progress.counts.items())
+    parts = [f"{progress.done}/{progress.planned} trials" + (f" ({endings})" if endings else "")]
+    parts.append(f"{progress.running} running")
+    if progress.best is not None:
+        number, score = progress.best
+        parts.append(f"best {progress.metric} {score:.4g} (trial {number})")
+    parts.append(f"{duration(elapsed)} spent")
+    fresh = progress.done - progress.resumed
+    if fresh > 0 and progress.done < progress.planned:
+        left = elapsed / fresh * (progress.planned - progress.done)
+        parts.append(f"about {duration(left)} left")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as `m:ss` or `h:mm:ss`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,60 @@
+"""How rows become tables on a terminal, or JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def print_json(content: Any) -> None:
+    """Print `content` as JSON; what JSON does not know (a date) becomes text."""
+    Console(soft_wrap=True, highlight=False, markup=False).print(json.dumps(content, indent=2, default=str))
+
+
+def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | None = None) -> None:
+    """Print rows as a table; the columns are the keys of the first."""
+    console = Console(highlight=False)
+    if not rows:
+        console.print(f"{title}: none")
+        return
+    table = Table(
+        title=title, title_justify="left", caption=footer, caption_justify="left", box=box.SIMPLE_HEAD
+    )
+    for name in rows[0]:
+        values = [row[name] for row in rows if row[name] is not None]
+        number = bool(values) and all(isinstance(value, int | float) for value in values)
+        width = max((len(text(value)) for value in values), default=1)
+        # Numbers stay whole, and long texts share what is left.
+        table.add_column(
+            name,
+            justify="right" if number else "left",
+            overflow="fold",
+            min_width=width if number or width < 12 else min(width, 20),
+            ratio=None if number or width < 12 else 1,
+        )
+    for row in rows:
+        table.add_row(*(text(value) for value in row.values()))
+    console.print(table)
+
+
+def text(value: Any) -> str:
+    """Return a cell's text: four significant digits for a float, a dash for what is missing."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def configuration(values: Mapping[str, Any]) -> str:
+    """Return values in one cell, `name value` pairs; what a trial does not have is left out."""
+    return ", ".join(f"{name} {text(value)}" for name, value in values.items() if value is not None)
+
+
+def mean_and_std(mean: float, std: float | None, n: int, *, scale: float = 1.0) -> str:
+    """Return `mean ± std (n = N)` times `scale`, without the deviation where there is none."""
+    spread = "" if std is None else f" ± {scale * std:,.1f}"
+    return f"{scale * mean:,.1f}{spread} (n = {n})"

@@ -1,0 +1,105 @@
+"""`contrasweep run`: a selected configuration on fresh seeds, scored on the test split."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tuning.cli.options import (
+    RESULTS,
+    AsJson,
+    Concurrency,
+    DataRoot,
+    Device,
+    Results,
+    command_line,
+    results_option,
+)
+from tuning.cli.progress import duration, progress_line
+from tuning.cli.rendering import mean_and_std, print_json, print_rows
+
+if TYPE_CHECKING:
+    from tuning.best import BestConfig
+    from tuning.ray.final import FinalRuns
+
+
+def run(
+    source: Annotated[str, typer.Argument(help="A best.yaml, or the name of a study.")],
+    seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
+    top: Annotated[int, typer.Option(help="With a study: how many of its best configurations.")] = 1,
+    concurrency: Concurrency = None,
+    cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run.")] = 1,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Train the best configuration on fresh seeds and all training images, and test each run once.
+
+    Example: contrasweep run best.yaml --seeds 5
+    """
+    from tuning.ray.final import final_runs
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    configs = _configs(source, top, results)
+    with progress_line() as line:
+        done = final_runs(
+            configs,
+            seeds=seeds,
+            results=results,
+            data_root=data_root,
+            concurrency=concurrency,
+            cpus_per_run=cpus_per_run,
+            device=device,
+            command=command_line(),
+            show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
+        )
+    _report(done, results, json)
+
+
+def _configs(source: str, top: int, results: str) -> "list[BestConfig]":
+    from tuning.analysis.selection import best_trials
+    from tuning.best import config_of, load_best
+    from tuning.errors import InputError
+    from tuning.store import ResultsStore
+
+    if top < 1:
+        raise InputError(f"--top must be at least 1, given {top}")
+    if Path(source).suffix in (".yaml", ".yml"):
+        return [load_best(Path(source))]
+    return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top)]
+
+
+def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
+    from tuning.analysis.final import summarise_runs
+
+    summaries = summarise_runs(done.rows)
+    if as_json:
+        print_json({"study": done.study, "failed": done.failed, "rows": summaries})
+        return
+    rows: list[dict[str, Any]] = [
+        {
+            "encoder": row.encoder,
+            "test accuracy, %": mean_and_std(row.accuracy.mean, row.accuracy.std, row.accuracy.n, scale=100),
+            "colour MSE": row.colour_mse
+            and mean_and_std(row.colour_mse.mean, row.colour_mse.std, row.colour_mse.n),
+        }
+        for row in summaries
+    ]
+    print_rows(
+        f"{done.study}: mean ± sample standard deviation over fresh seeds",
+        rows,
+        footer="Test split, read once by each run; the untrained encoder has the same seeds.",
+    )
+    console = Console(highlight=False)
+    if done.failed:
+        console.print(
+            f"[bold yellow]Warning:[/] {done.failed} runs failed; "
+            f"`contrasweep show {done.study}{results_option(results)}` says why."
+        )
+    *trained, untrained = summaries
+    if max(row.accuracy.mean for row in trained) <= untrained.accuracy.mean:
+        console.print("[bold yellow]Warning:[/] training did not beat the untrained encoder.")
+    console.print(f"Encoders: {results}/exports/{done.study}/*/encoder.safetensors", soft_wrap=True)

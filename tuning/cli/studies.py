@@ -1,0 +1,150 @@
+"""`contrasweep studies`, `show` and `best`: what the store holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tuning.cli.options import RESULTS, AsJson, Results, results_option
+from tuning.cli.rendering import configuration, print_json, print_rows
+
+if TYPE_CHECKING:
+    from tuning.analysis.selection import SelectedTrial
+
+Study = Annotated[str, typer.Argument(help="Name of the study; `contrasweep studies` lists them.")]
+
+
+def studies(results: Results = RESULTS, json: AsJson = False) -> None:
+    """List the studies of a results folder.
+
+    Example: contrasweep studies --results results
+    """
+    from tuning.store import ResultsStore
+
+    rows = [
+        {
+            "study": summary.name,
+            "method": summary.method,
+            "dataset": summary.dataset,
+            "state": summary.state,
+            "trials": sum(summary.counts.values()),
+            "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
+            "created": f"{summary.created:%Y-%m-%d %H:%M}",
+        }
+        for summary in ResultsStore(results).studies()
+    ]
+    print_json(rows) if json else print_rows(f"Studies in {results}", rows)
+
+
+def show(
+    study: Study,
+    results: Results = RESULTS,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the study into this file (.png, .pdf, .svg).")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show the trials of a study: values, scores, how they ended, and why the failed ones did.
+
+    Example: contrasweep show my-study --plot my-study.png
+    """
+    from search_spaces import Space
+    from tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    rows = [trial_row(row) for row in store.trials(study).to_pylist()]
+    if plot is not None:
+        from tuning.analysis.figures import draw_study
+
+        draw_study(store, study, plot)
+    if json:
+        print_json(rows)
+        return
+    searched = [p.name for p in Space.parse(store.study(study).space).searched]
+    print_rows(f"Trials of {study}", _for_the_eye(rows, searched), footer=_damage(store, study))
+    if plot is not None:
+        Console(highlight=False).print(f"Drawn: {plot}")
+
+
+def best(
+    study: Study,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the best configuration to this file.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of the best to show.")] = 1,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Show the best trials of a study and write the very best one as a file that `contrasweep run` takes.
+
+    Example: contrasweep best my-study -o best.yaml
+    """
+    from tuning.analysis.selection import best_trials
+    from tuning.best import best_yaml
+    from tuning.store import ResultsStore
+
+    selected = best_trials(ResultsStore(results), study, top)
+    if output is not None:
+        output.write_text(best_yaml(selected[0]))
+    if json:
+        print_json([{**selected_row(trial), "configuration": trial.values} for trial in selected])
+        return
+    rows = [selected_row(trial) for trial in selected]
+    print_rows(f"Best of {study} by {selected[0].metric}", rows)
+    console = Console(highlight=False)
+    if not selected[0].beats_untrained:
+        console.print("[bold yellow]Warning:[/] the best trial does not beat the untrained encoder.")
+    if output is not None:
+        console.print(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
+
+
+def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
+    """Return a selected trial as a row: its score, the untrained encoder's, other scores, its values."""
+    others = {
+        name: value
+        for name, value in trial.metrics.items()
+        if name.startswith("val.") and "ridge" not in name and name != trial.metric
+    }
+    return {
+        "trial": trial.trial,
+        trial.metric: trial.score,
+        "untrained": trial.untrained,
+        **others,
+        "configuration": configuration(trial.values),
+    }
+
+
+def trial_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of the store as it is shown: what became of the trial, its scores, its configuration."""
+    kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
+    scores = {
+        name.removeprefix("metric."): value
+        for name, value in row.items()
+        if name.startswith(("metric.val.", "metric.test.")) and name != "metric.val.ridge_colour_mse"
+    }
+    values = {name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")}
+    return {**kept, **scores, "configuration": values, "error": row["error"]}
+
+
+def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[str, Any]]:
+    """Shorten rows to what a terminal has room for: no empty column, one seed unsaid, searched values only."""
+    one_seed = len({row["seed"] for row in rows}) == 1
+    hidden = {"seconds", *(["seed"] if one_seed else [])}
+    names = [name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)]
+    kept = [name for name in names if name not in hidden]
+    short = []
+    for row in rows:
+        values = row["configuration"]
+        shown = {name: values.get(name) for name in searched} if searched else values
+        cells = {**row, "configuration": configuration(shown)}
+        short.append({name.removeprefix("val."): cells[name] for name in kept})
+    return short
+
+
+def _damage(store: Any, study: str) -> str | None:
+    damaged = store.damaged(study)
+    if not damaged:
+        return None
+    return "Left out, damaged: " + "; ".join(f"{file.path} {file.reason}" for file in damaged)

@@ -1,0 +1,195 @@
+"""`contrasweep sweep`: search a method's hyperparameters on a dataset."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tuning.cli.options import (
+    RESULTS,
+    AsJson,
+    Concurrency,
+    DataRoot,
+    Device,
+    Results,
+    Set,
+    command_line,
+    parse_settings,
+    results_option,
+)
+from tuning.cli.progress import progress_line, sweep_line
+from tuning.cli.rendering import configuration, print_json, print_rows
+from tuning.errors import InputError
+
+if TYPE_CHECKING:
+    from tuning.plan import SweepPlan
+    from tuning.ray.sweep import SweepResult
+
+DEFAULT_DATASET = "colour-digits"
+DRY_RUN_TRIALS = 5
+
+
+def sweep(
+    method: Annotated[str, typer.Argument(help="Method to search; `contrasweep methods` lists them.")],
+    data: Annotated[
+        str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Configurations to try, the defaults among them; default: 24.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")] = None,
+    space: Annotated[
+        Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")
+    ] = None,
+    set_: Set = None,
+    preset: Annotated[bool, typer.Option(help="Start from the papers' settings for this dataset.")] = False,
+    sampler: Annotated[str | None, typer.Option(help="tpe (default) or random.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="What is maximised on the validation split; default: val.accuracy.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
+    concurrency: Concurrency = None,
+    cpus_per_trial: Annotated[int, typer.Option(help="Cores, and threads, of a trial.")] = 1,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    results: Results = RESULTS,
+    name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with the study --name where it was interrupted.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option(help="Print the first configurations and stop.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Search a method's hyperparameters on a dataset.
+
+    Example: contrasweep sweep fair-cclk --data colour-digits --trials 24 --epochs 10
+    """
+    from search_spaces import load_space
+    from tuning.plan import plan_sweep
+    from tuning.ray.sweep import run_sweep
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    values = parse_settings(set_)
+    given_space = load_space(space) if space is not None else None
+    rules: dict[str, Any] = {
+        "trials": trials,
+        "sampler": sampler,
+        "scheduler": scheduler,
+        "metric": metric,
+        "seed": seed,
+    }
+    if resume:
+        expected = {"method": method, "dataset": data, "space": given_space, "values": values, **rules}
+        _report(_resume(name, results, data_root, expected), json)
+        return
+    plan = plan_sweep(
+        method,
+        data or DEFAULT_DATASET,
+        **{rule: value for rule, value in rules.items() if value is not None},
+        epochs=epochs,
+        values=values,
+        space=given_space,
+        use_preset=preset,
+        concurrency=concurrency,
+        cpus_per_trial=cpus_per_trial,
+        device=device,
+        data_root=data_root,
+        results=results,
+        name=name,
+        command=command_line(),
+    )
+    if dry_run:
+        _print_plan(plan, json)
+        return
+    Console(stderr=True, highlight=False).print(
+        f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
+        f"{plan.resources.concurrency} at once; results in {plan.results}"
+    )
+    with progress_line() as line:
+        result = run_sweep(plan, show=lambda progress: line.show(sweep_line(progress, line.elapsed)))
+    _report(result, json)
+
+
+def _resume(
+    name: str | None, results: str, data_root: Path | None, expected: Mapping[str, Any]
+) -> "SweepResult":
+    from tuning.ray.sweep import resume_sweep
+
+    if name is None:
+        raise InputError("--resume needs the study's --name; `contrasweep studies` lists them")
+    with progress_line() as line:
+        return resume_sweep(
+            name,
+            results,
+            data_root=data_root,
+            expected=expected,
+            show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
+        )
+
+
+def _print_plan(plan: "SweepPlan", as_json: bool) -> None:
+    """Print what a sweep would do: its first configurations, its resources, and the most it can cost."""
+    from tuning.search import SearchStudy
+
+    study = SearchStudy(plan.space, sampler=plan.sampler, seed=plan.seed, trials=plan.trials)
+    first: list[dict[str, Any]] = []
+    for _ in range(min(DRY_RUN_TRIALS, plan.trials)):
+        proposal = study.ask()
+        first.append({"trial": proposal.number, "configuration": dict(proposal.values)})
+    at_most = plan.trials * plan.experiment.epochs
+    if as_json:
+        print_json(
+            {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
+        )
+        return
+    print_rows(
+        f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
+        [{"trial": row["trial"], "configuration": configuration(row["configuration"])} for row in first],
+        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.cpus} cpu each, on "
+        f"{plan.resources.device}; at most {at_most} epochs in all"
+        + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
+        + ". Later proposals depend on results.",
+    )
+
+
+def _report(result: "SweepResult", as_json: bool) -> None:
+    """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
+    from tuning.analysis.selection import best_trials
+    from tuning.cli.studies import selected_row
+    from tuning.store import ResultsStore
+
+    plan = result.plan
+    selected = best_trials(ResultsStore(plan.results), plan.name, top=5)
+    rows = [selected_row(trial) for trial in selected]
+    if as_json:
+        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows})
+        return
+    print_rows(
+        f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
+    )
+    where = results_option(plan.results)
+    console = Console(highlight=False)
+    if not selected[0].beats_untrained:
+        console.print("[bold yellow]Warning:[/] no trial beats the untrained encoder it started from.")
+    if result.counts.get("failed"):
+        console.print(
+            f"[bold yellow]Warning:[/] {result.counts['failed']} trials failed; "
+            f"`contrasweep show {plan.name}{where}` says why."
+        )
+    console.print(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
+
+
+def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
+    """Return what the figures above it rest on: endings, seeds, epochs, the rule of selection."""
+    endings = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return (
+        f"{endings}; one seed ({plan.experiment.seed}) a trial, {plan.experiment.epochs} epochs at most; "
+        f"selected by {plan.metric} on the validation split, so the score is optimistic: "
+        "`contrasweep run` tests it on fresh seeds."
+    )

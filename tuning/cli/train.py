@@ -1,0 +1,76 @@
+"""`contrasweep train`: one run of an experiment file, without Ray."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tuning.cli.options import AsJson, DataRoot, Device, Set, parse_settings
+from tuning.cli.rendering import print_json, print_rows
+
+if TYPE_CHECKING:
+    from tuning.config import Experiment
+
+
+def train(
+    experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
+    set_: Set = None,
+    cpus: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep the run's state in this file; go on from it if it exists.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Train one experiment and print its scores after every epoch.
+
+    Example: contrasweep train experiment.yaml --set epochs=20
+    """
+    import torch
+
+    from data import check_available
+    from tuning.training.pretrain import pretrain
+
+    torch.set_num_threads(cpus)
+    resolved = _experiment(experiment, parse_settings(set_))
+    check_available(resolved.dataset, data_root)
+    state = checkpoint.read_bytes() if checkpoint is not None and checkpoint.is_file() else None
+    rows: list[dict[str, Any]] = []
+    for record in pretrain(resolved, state, data_root=data_root, device=device):
+        rows.append({"epoch": record.epoch, **record.metrics})
+        if checkpoint is not None:
+            unfinished = checkpoint.with_name(f"_{checkpoint.name}")
+            unfinished.write_bytes(record.checkpoint())
+            unfinished.replace(checkpoint)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = [{name: row.get(name) for name in columns} for row in rows]
+    if json:
+        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": table})
+    else:
+        print_rows(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}", table)
+
+
+def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
+    """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
+    from tuning.best import read_yaml
+    from tuning.errors import InputError
+    from tuning.resolve import resolve
+
+    content = read_yaml(path)
+    missing = [name for name in ("method", "dataset") if name not in content]
+    if missing:
+        raise InputError(f"{path}: {' and '.join(missing)} missing")
+    method, dataset = str(content.pop("method")), str(content.pop("dataset"))
+    settings = _flat({**content.pop("hyperparameters", {}), **content})
+    return resolve(method, dataset, {**settings, **values})
+
+
+def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -1,0 +1,195 @@
+"""`Experiment`: everything about one run, as frozen, validated settings.
+
+An experiment is a YAML file or what `tuning.resolve` builds. Nothing in it is changed in place: `with_values`
+returns a new one, and a quantity derived from it (a scaled learning rate, say) lives elsewhere.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tuning.errors import InputError, unknown_name
+
+Value = bool | int | float | str
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """Frozen settings that refuse unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ViewSettings(Settings):
+    """How the two random views of an image are made (shares of its area, aspect ratios 3/4 to 4/3)."""
+
+    min_crop: Annotated[float, Field(gt=0, le=1)] = 0.2
+    max_crop: Annotated[float, Field(gt=0, le=1)] = 1.0
+    flip: Share = 0.5
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min_crop > self.max_crop:
+            raise ValueError(f"views.min_crop {self.min_crop} is above views.max_crop {self.max_crop}")
+        return self
+
+
+class EncoderSettings(Settings):
+    """Which backbone."""
+
+    name: str = "lenet5"
+
+
+class HeadSettings(Settings):
+    """The projection head; `hidden` null means the encoder's own width."""
+
+    hidden: Count | None = None
+    width: Count = 128
+
+
+class OptimizerSettings(Settings):
+    """The optimizer; `trust` and `exclude_norm_and_bias` belong to LARS, `momentum` to LARS and SGD."""
+
+    name: Literal["lars", "sgd", "adam"] = "sgd"
+    lr: Positive = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: NotNegative = 1e-4
+    trust: Positive = 1e-3
+    exclude_norm_and_bias: bool = True
+
+
+class ScheduleSettings(Settings):
+    """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, or constant."""
+
+    name: Literal["cosine", "constant"] = "cosine"
+    warmup_epochs: NotNegative = 0.0
+    final_fraction: Share = 0.0
+
+
+class ValidationSettings(Settings):
+    """The split cut from the training set: its share of each class and the seed that chooses it."""
+
+    fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    seed: int = 0
+
+
+class ProbeSettings(Settings):
+    """Linear probes: penalty (on standardised or raw features), most L-BFGS steps, rows of the fast probe."""
+
+    penalty: NotNegative = 1e-6
+    standardise: bool = True
+    max_steps: Count = 500
+    epoch_rows: Count = 10_000
+
+
+class Experiment(Settings):
+    """One run: the method and its hyperparameters, the data, the network, the training, the seed."""
+
+    method: str
+    dataset: str
+    hyperparameters: Mapping[str, Value] = Field(default_factory=dict)
+    views: ViewSettings = ViewSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    head: HeadSettings = HeadSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    epochs: Count = 10
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    seed: int = 0
+    validation: ValidationSettings = ValidationSettings()
+    probes: ProbeSettings = ProbeSettings()
+
+    def with_values(self, values: Mapping[str, Any]) -> "Experiment":
+        """Return this experiment with `values` set, each under a dotted path or a hyperparameter's bare name.
+
+        Raises:
+            InputError: a path leads nowhere (with the nearest), or a value is not allowed there.
+        """
+        content = self.model_dump()
+        for path, value in values.items():
+            _place(content, path, value)
+        return parse_experiment(content)
+
+    def value(self, path: str) -> Value:
+        """Return the value at a dotted path, at a top-level field, or of a hyperparameter's bare name."""
+        content: Any = self.model_dump()
+        if path in self.hyperparameters:
+            return self.hyperparameters[path]
+        for part in path.split("."):
+            if not isinstance(content, Mapping) or part not in content:
+                raise unknown_name("setting", path, setting_names(self))
+            content = content[part]
+        result: Value = content
+        return result
+
+    def identity(self) -> str:
+        """Return the hash of the experiment without its seed: equal for replicates, different otherwise."""
+        content = self.model_dump(exclude={"seed"}, mode="json")
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def parse_experiment(content: object) -> Experiment:
+    """Return the experiment that a mapping (of a YAML file, say) describes.
+
+    Raises:
+        InputError: an unknown key (with the nearest known one), or a value that is not allowed.
+    """
+    if not isinstance(content, Mapping):
+        raise InputError(f"an experiment is a mapping of settings, not {type(content).__name__}")
+    try:
+        return Experiment.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError("; ".join(_explain(item) for item in error.errors())) from None
+
+
+def setting_names(experiment: Experiment) -> list[str]:
+    """Return every path that `with_values` takes: dotted fields, top-level fields, bare hyperparameters."""
+    names = list(experiment.hyperparameters)
+    for field, content in experiment:
+        if isinstance(content, Settings):
+            names += [f"{field}.{inner}" for inner in type(content).model_fields]
+        elif field not in ("hyperparameters", "method", "dataset"):
+            names.append(field)
+    return names
+
+
+def _place(content: dict[str, Any], path: str, value: Any) -> None:
+    section, _, field = path.partition(".")
+    if not field and path not in Experiment.model_fields:
+        content["hyperparameters"] = {**content["hyperparameters"], path: value}
+    elif not field:
+        content[path] = value
+    else:
+        if not isinstance(content.get(section), dict):
+            raise unknown_name("setting", path, setting_names(parse_experiment(content)))
+        content[section] = {**content[section], field: value}
+
+
+def _explain(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        allowed = _fields_beside(item["loc"])
+        near = difflib.get_close_matches(str(item["loc"][-1]), allowed, n=1)
+        hint = f" (nearest: {near[0]!r})" if near else ""
+        return f"unknown setting {path!r}{hint}; known there: {', '.join(allowed)}"
+    if item["type"] == "missing":
+        return f"setting {path!r} is missing"
+    reason = item["msg"].removeprefix("Value error, ")
+    return f"setting {path!r}: {reason}, given {item['input']!r}" if path else reason
+
+
+def _fields_beside(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Experiment
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)

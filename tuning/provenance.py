@@ -1,0 +1,55 @@
+"""Where a result comes from: package versions, the code's revision, the host."""
+
+import platform
+import socket
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("contrasweep", "torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that decide a result; an absent one is left out."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def git_revision() -> str | None:
+    """Return the revision of our code, with `+changes` if files differ from it; None outside a checkout."""
+    root = Path(__file__).resolve().parents[1]
+    revision = _git(root, "rev-parse", "--short=12", "HEAD")
+    # An installed copy can lie inside a checkout of something else: that revision would say nothing.
+    if revision is None or _git(root, "ls-files", "--error-unmatch", __file__) is None:
+        return None
+    return revision + ("+changes" if _git(root, "status", "--porcelain") else "")
+
+
+def same_series(one: str, other: str) -> bool:
+    """Whether two versions read each other's files: all of 1.x do, and before 1.0 each 0.x by itself."""
+    return _series(one) == _series(other)
+
+
+def host_name() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _series(version: str) -> tuple[str, ...]:
+    parts = version.split(".")
+    return tuple(parts[:2]) if parts[0] == "0" else tuple(parts[:1])

@@ -1,0 +1,221 @@
+"""Final runs: a selected experiment on fresh seeds, trained on all training images, tested once each."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+
+from data import DATASETS, check_available
+from search_spaces import Scalar
+from search_spaces.parameters import type_name
+from tuning.best import BestConfig
+from tuning.errors import InputError, SweepFailed
+from tuning.plan import available_cores
+from tuning.provenance import git_revision, host_name, package_versions
+from tuning.ray.session import local_ray
+from tuning.store import (
+    Heartbeat,
+    Location,
+    ResultsStore,
+    StudyRecord,
+    StudySchema,
+    compact,
+    open_location,
+    save_study,
+    study_names,
+)
+from tuning.training.final import FinalScores
+from tuning.training.metrics import final_metrics
+from tuning.trial import DataCache, Trial, TrialReport, TrialRequest
+
+SUFFIX = "-final"
+
+
+@dataclass(frozen=True)
+class FinalRuns:
+    """What final runs gave: the study that holds them, the rows that completed, how many did not."""
+
+    study: str
+    rows: list[dict[str, Any]]
+    failed: int
+
+
+def final_runs(
+    configs: Sequence[BestConfig],
+    *,
+    seeds: int = 5,
+    results: str | Path = "results",
+    data_root: Path | None = None,
+    concurrency: int | None = None,
+    cpus_per_run: int = 1,
+    device: str = "cpu",
+    command: str = "",
+    show: Callable[[int, int], None] | None = None,
+) -> FinalRuns:
+    """Run each configuration on `seeds` fresh seeds and score it on the test split.
+
+    The whole training split is used: nothing is selected any more, so no validation images are cut from it.
+    Runs that the store holds already are not repeated. The study is named after the searched one, with
+    `-final`.
+
+    Args:
+        configs: from one study, of `best_trials` or `load_best`.
+        seeds: runs of each; they begin above the seed that the search used.
+        results: the results folder.
+        data_root: the folder of the datasets.
+        concurrency: runs at once; by default as many as the machine has cores for.
+        cpus_per_run: cores, and threads, of a run.
+        device: where runs train.
+        command: the command line, for the record.
+        show: called with how many runs are done, and of how many.
+
+    Raises:
+        InputError: no seed, no configuration, or the study's name holds runs of something else.
+        DatasetMissing: the dataset's files are not in place.
+        SweepFailed: no run completed.
+    """
+    if seeds < 1:
+        raise InputError(f"seeds must be at least 1, given {seeds}")
+    if not configs or len({config.study for config in configs}) > 1:
+        raise InputError("final runs take configurations of one study")
+    check_available(configs[0].experiment.dataset, data_root)
+    location = open_location(results, writable=True)
+    record = _study(location, configs, command)
+    requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run, device))
+    with Heartbeat(location, record.name):
+        store = ResultsStore(location)
+        held = _completed(store, record.name)
+        _refuse_others(requests, held)
+        missing = [request for request in requests if _key(request) not in held]
+        at_once = min(concurrency or max(1, available_cores() // cpus_per_run), len(missing))
+        done = len(requests) - len(missing)
+        for _ in _run_all(missing, at_once):
+            done += 1
+            if show is not None:
+                show(done, len(requests))
+        compact(location, record.name, by_driver=True)
+    wanted = {_key(request) for request in requests}
+    rows = [row for key, row in _completed(store, record.name).items() if key in wanted]
+    if not rows:
+        raise SweepFailed(f"no final run completed; `contrasweep show {record.name}` shows the errors")
+    return FinalRuns(record.name, rows, len(requests) - len(rows))
+
+
+def run_one(request: TrialRequest) -> TrialReport:
+    """Train and test one configuration on one seed, from its checkpoint if an earlier attempt left one."""
+    torch.set_num_threads(max(1, int(request.cpus)))
+    cache = DataCache()
+    experiment = request.experiment
+    data = cache.get(experiment, request.data_root, request.device)
+    folder = f"exports/{request.study.name}/{request.trial:05d}-{experiment.seed}"
+
+    def export(content: bytes) -> None:
+        request.location.write(f"{folder}/encoder.safetensors", content)
+
+    trial = Trial(request, cache, at_end=FinalScores(experiment, request.data_root, data, export))
+    report = trial.advance()
+    while not report.finished and report.error is None:
+        report = trial.advance()
+    return report
+
+
+def _run_all(requests: Sequence[TrialRequest], at_once: int) -> Iterator[TrialReport]:
+    if at_once <= 1:
+        yield from map(run_one, requests)
+        return
+    cpus = int(requests[0].cpus)
+    with local_ray(at_once * cpus):
+        remote = ray.remote(num_cpus=cpus, max_retries=1)(run_one)
+        waiting = [remote.remote(request) for request in requests]
+        while waiting:
+            ready, waiting = ray.wait(waiting)
+            yield ray.get(ready[0])
+
+
+def _requests(
+    location: Location,
+    record: StudyRecord,
+    configs: Iterable[BestConfig],
+    seeds: int,
+    data_root: Path | None,
+    cpus: int,
+    device: str,
+) -> Iterator[TrialRequest]:
+    for config in configs:
+        first = config.experiment.seed + 1
+        for seed in range(first, first + seeds):
+            yield TrialRequest(
+                location=location,
+                study=record,
+                trial=config.trial,
+                experiment=config.experiment.with_values({"seed": seed, "validation.fraction": 0.0}),
+                values=config.values,
+                phase="final",
+                data_root=data_root,
+                device=device,
+                cpus=cpus,
+            )
+
+
+def _study(location: Location, configs: Sequence[BestConfig], command: str) -> StudyRecord:
+    """Return the study of the final runs, made if it is not there."""
+    first = configs[0]
+    name = first.study + SUFFIX
+    if name in study_names(location):
+        return ResultsStore(location).study(name)
+    values: dict[str, Scalar] = {}
+    for config in configs:
+        values |= config.values
+    experiment = first.experiment
+    record = StudyRecord(
+        name=name,
+        created=datetime.now(UTC),
+        command=command,
+        method=experiment.method,
+        dataset=experiment.dataset,
+        experiment=experiment.model_dump(mode="json"),
+        space={},
+        search={"metric": "test.accuracy"},
+        columns=StudySchema(
+            hyperparameters=_column_types(location, first.study, values),
+            metrics=final_metrics(DATASETS[experiment.dataset].condition_dim is not None),
+        ),
+        versions=package_versions(),
+        git_revision=git_revision(),
+        host=host_name(),
+    )
+    save_study(location, record)
+    return record
+
+
+def _column_types(location: Location, study: str, values: Mapping[str, Scalar]) -> dict[str, Any]:
+    """The searched study's columns where it is at hand: other trials of its may have other parameters."""
+    types: dict[str, Any] = {name: type_name(value) for name, value in values.items()}
+    if study in study_names(location):
+        types = {**types, **ResultsStore(location).study(study).columns.hyperparameters}
+    return types
+
+
+def _key(request: TrialRequest) -> tuple[int, int]:
+    return request.trial, request.experiment.seed
+
+
+def _completed(store: ResultsStore, study: str) -> dict[tuple[int, int], dict[str, Any]]:
+    rows = store.trials(study).to_pylist()
+    return {(row["trial"], row["seed"]): row for row in rows if row["status"] == "completed"}
+
+
+def _refuse_others(
+    requests: Iterable[TrialRequest], held: Mapping[tuple[int, int], Mapping[str, Any]]
+) -> None:
+    for request in requests:
+        row = held.get(_key(request))
+        if row is not None and row["config"] != request.experiment.identity():
+            raise InputError(
+                f"study {request.study.name} holds trial {request.trial} with other settings: "
+                "give the configuration another study name, or use another results folder"
+            )

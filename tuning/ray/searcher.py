@@ -1,0 +1,164 @@
+"""Between Ray Tune and our search: hands out trials, tells Optuna and the store what became of them."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from search_spaces import Scalar
+from tuning.plan import SweepPlan
+from tuning.ray.scheduler import rungs
+from tuning.search import PastTrial, Proposal, SearchStudy
+from tuning.store import Location, StudyRecord
+from tuning.trial import TrialRequest, end_from_outside
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sweep stands: trials by how they ended, and the best score after any epoch (trial and value).
+
+    `resumed` counts the trials among the ended ones that an earlier driver had finished.
+    """
+
+    planned: int
+    metric: str
+    running: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    best: tuple[int, float] | None = None
+    resumed: int = 0
+
+    @property
+    def done(self) -> int:
+        """Trials that ended, one way or another."""
+        return sum(self.counts.values())
+
+
+class StoreSearcher(Searcher):
+    """Proposes a plan's trials; first those that an earlier driver left unfinished, then new ones.
+
+    Ray knows a trial by a random id, we by its number in the study, which is also Optuna's.
+    """
+
+    def __init__(
+        self, plan: SweepPlan, record: StudyRecord, location: Location, past: Sequence[PastTrial]
+    ) -> None:
+        super().__init__(metric="score", mode="max")
+        self._plan = plan
+        self._record = record
+        self._location = location
+        self._study = SearchStudy(
+            plan.space, sampler=plan.sampler, seed=plan.seed, mode="max", trials=plan.trials
+        )
+        self._study.restore(past)
+        self._waiting = [
+            Proposal(trial.number, trial.values)
+            for trial in past
+            if trial.state in ("running", "interrupted")
+        ]
+        self._rungs = rungs(plan.experiment.epochs) if plan.scheduler == "asha" else ()
+        self._left = plan.trials - len(past)
+        self._running: dict[str, TrialRequest] = {}
+        self._counts: dict[str, int] = {}
+        self._best: tuple[int, float] | None = None
+        for trial in past:
+            self._count_past(trial)
+        self._resumed = sum(self._counts.values())
+
+    @property
+    def progress(self) -> Progress:
+        """Where the sweep stands now."""
+        return Progress(
+            planned=self._plan.trials,
+            metric=self._plan.rung_metric,
+            running=len(self._running),
+            counts=dict(self._counts),
+            best=self._best,
+            resumed=self._resumed,
+        )
+
+    def set_search_properties(self, metric: str | None, mode: str | None, config: Any, **spec: Any) -> bool:
+        """Accept Tune's settings: the plan says what is searched."""
+        return True
+
+    def suggest(self, trial_id: str) -> Any:
+        """Return the next trial's configuration (a dict), or `Searcher.FINISHED` when there is none left."""
+        if self._waiting:
+            proposal = self._waiting.pop(0)
+        elif self._left > 0:
+            proposal = self._study.ask()
+            self._left -= 1
+        else:
+            return Searcher.FINISHED
+        request = self._request(proposal)
+        self._running[trial_id] = request
+        return {"request": request, "rung_metric": self._plan.rung_metric}
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Tell Optuna what a trial reached after an epoch."""
+        request = self._running.get(trial_id)
+        # Epoch 0 is the untrained encoder: a control, the same for every trial, and no merit of its values.
+        if request is not None and result.get("error") is None and result["epoch"] > 0:
+            self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
+            self._consider(request.trial, float(result["score"]))
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell Optuna, and where the worker could not, the store, how a trial ended."""
+        request = self._running.pop(trial_id, None)
+        if request is None:
+            return
+        result = result or {}
+        if error:
+            self._study.fail(request.trial)
+            self._count(end_from_outside(request, "failed", error="its worker died"))
+        elif result.get("error") is not None:
+            self._study.fail(request.trial)
+            self._count("failed")
+        elif result.get("finished"):
+            self._study.complete(request.trial, result.get(f"metrics/{self._plan.metric}"))
+            self._count("completed")
+        else:
+            self._study.prune(request.trial)
+            reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
+            self._count(end_from_outside(request, "stopped", rung=max(reached, default=None)))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write nothing: the results store is what a sweep resumes from."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Refuse: a sweep resumes from the results store."""
+        raise RuntimeError("a sweep is resumed from its results store, not from Ray's files")
+
+    def _request(self, proposal: Proposal) -> TrialRequest:
+        plan = self._plan
+        values: Mapping[str, Scalar] = proposal.values
+        return TrialRequest(
+            location=self._location,
+            study=self._record,
+            trial=proposal.number,
+            experiment=plan.experiment_of(values),
+            values=values,
+            flush_at=frozenset(self._rungs),
+            data_root=plan.data_root,
+            device=plan.resources.device,
+            cpus=plan.resources.cpus,
+        )
+
+    def _count(self, status: str) -> None:
+        self._counts[status] = self._counts.get(status, 0) + 1
+
+    def _count_past(self, trial: PastTrial) -> None:
+        if trial.state not in ("running", "interrupted"):
+            self._count(trial.state)
+        for epoch, score in trial.epochs.items():
+            if epoch > 0:
+                self._consider(trial.number, score)
+
+    def _consider(self, number: int, score: float) -> None:
+        if self._best is None or score > self._best[1]:
+            self._best = (number, score)

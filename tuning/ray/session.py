@@ -1,0 +1,57 @@
+"""A Ray that starts for one piece of work and stops after it, on this machine."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ray
+
+# Ray's own reports go to files of its session; ours go to the results store.
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+
+
+@contextmanager
+def local_ray(cpus: int) -> Iterator[Path]:
+    """Run a local Ray of `cpus` CPUs while inside; gives a scratch folder that lives as long.
+
+    Workers start in an empty working folder: Ray would else put the caller's folder first on their path,
+    where a user's own `models/` or `data.py` stands in the way of ours.
+
+    Raises:
+        RuntimeError: this process is connected to a Ray already.
+    """
+    if ray.is_initialized():
+        raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update({name: value for name, value in ENVIRONMENT.items() if before[name] is None})
+    try:
+        with tempfile.TemporaryDirectory(prefix="contrasweep-") as scratch:
+            empty = Path(scratch, "empty")
+            empty.mkdir()
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"working_dir": str(empty)},
+            )
+            try:
+                yield Path(scratch)
+            finally:
+                ray.shutdown()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)

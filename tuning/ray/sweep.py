@@ -1,0 +1,199 @@
+"""A sweep on Ray Tune: plan in, results in the store."""
+
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune import Callback
+from ray.tune.schedulers import FIFOScheduler
+
+from tuning.errors import SweepFailed
+from tuning.plan import SweepPlan, plan_of, plan_sweep, refuse_difference
+from tuning.ray.scheduler import ResumableASHA
+from tuning.ray.searcher import Progress, StoreSearcher
+from tuning.ray.session import local_ray
+from tuning.ray.worker import TrialWorker
+from tuning.search import PastTrial
+from tuning.store import (
+    Heartbeat,
+    Location,
+    ResultsStore,
+    StudyRecord,
+    compact,
+    open_location,
+    save_study,
+)
+from tuning.store.tensorboard import write_experiment
+
+log = logging.getLogger(__name__)
+
+Show = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What a sweep did: its plan, and how many trials ended in which way."""
+
+    plan: SweepPlan
+    counts: Mapping[str, int]
+
+
+def sweep(method: str, dataset: str, *, show: Show | None = None, **options: Any) -> SweepResult:
+    """Plan and run a sweep; the options are those of `tuning.plan_sweep`.
+
+    Raises:
+        InputError, ValueError: something given is wrong; nothing was started.
+        SweepFailed: no trial finished.
+    """
+    return run_sweep(plan_sweep(method, dataset, **options), show)
+
+
+def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
+    """Run a new study by `plan`; `show` is called with the progress after every epoch of any trial.
+
+    Raises:
+        StoreError: the results folder cannot be used, or has a study of that name.
+        SweepFailed: no trial finished.
+    """
+    location = open_location(plan.results, writable=True)
+    record = plan.record()
+    save_study(location, record)
+    _write_dashboard(location, record)
+    return _run(plan, record, location, [], show)
+
+
+def resume_sweep(
+    name: str,
+    results: str | Path = "results",
+    *,
+    data_root: Path | None = None,
+    expected: Mapping[str, Any] | None = None,
+    show: Show | None = None,
+) -> SweepResult:
+    """Go on with an interrupted study: finished trials stay, unfinished ones continue from their checkpoints.
+
+    Args:
+        name: the study.
+        results: the results folder.
+        data_root: in place of the recorded one.
+        expected: what the caller believes the study to be; a difference is refused.
+        show: called with the progress.
+
+    Raises:
+        InputError: the study is not as expected, or of another version; the message names the difference.
+        StoreError: there is no such study, or its driver is alive.
+        SweepFailed: no trial finished.
+    """
+    location = open_location(results, writable=True)
+    store = ResultsStore(location)
+    record = store.study(name)
+    plan = plan_of(record, str(results), data_root)
+    refuse_difference(plan, record, expected or {})
+    return _run(plan, record, location, past_trials(store, plan), show)
+
+
+def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
+    """Return a study's trials as the search wants them: values, state, score by epoch, final value."""
+    scores: dict[int, dict[int, float]] = {}
+    for row in store.epochs(plan.name).to_pylist():
+        score = row[f"metric.{plan.rung_metric}"]
+        if score is not None:
+            scores.setdefault(row["trial"], {})[row["epoch"]] = score
+    past = []
+    for row in store.trials(plan.name).to_pylist():
+        values = {name: row[f"hp.{name}"] for name in plan.space.names if row[f"hp.{name}"] is not None}
+        epochs = scores.get(row["trial"], {})
+        final = row[f"metric.{plan.metric}"]
+        past.append(PastTrial(row["trial"], values, row["status"], epochs, final))
+    return past
+
+
+def _run(
+    plan: SweepPlan, record: StudyRecord, location: Location, past: list[PastTrial], show: Show | None
+) -> SweepResult:
+    with Heartbeat(location, plan.name):
+        searcher = StoreSearcher(plan, record, location, past)
+        if searcher.progress.done < plan.trials:
+            _tune(plan, searcher, past, show)
+        compact(location, plan.name, by_driver=True)
+    counts = searcher.progress.counts
+    if not counts.get("completed"):
+        failed = f"contrasweep show {plan.name} --results {plan.results}"
+        raise SweepFailed(f"no trial of {plan.name} finished ({_in_words(counts)}); `{failed}` shows why")
+    return SweepResult(plan, counts)
+
+
+def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], show: Show | None) -> None:
+    resources = plan.resources
+    with local_ray(resources.concurrency * resources.cpus) as scratch:
+        tuner = tune.Tuner(
+            tune.with_resources(TrialWorker, {"CPU": resources.cpus}),
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                scheduler=_scheduler(plan, past),
+                num_samples=plan.trials,
+                max_concurrent_trials=resources.concurrency,
+                reuse_actors=True,
+            ),
+            run_config=tune.RunConfig(
+                name=plan.name,
+                storage_path=str(scratch / "tune"),
+                verbose=0,
+                callbacks=[_ShowProgress(searcher, show)],
+                # Trials save their own state in the store.
+                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+                # A worker that died once may have been unlucky; its trial goes on from its checkpoint.
+                failure_config=tune.FailureConfig(max_failures=1),
+            ),
+        )
+        tuner.fit()
+        shutil.rmtree(scratch / "tune", ignore_errors=True)
+
+
+def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
+    if plan.scheduler == "none":
+        return FIFOScheduler()  # type: ignore[no-untyped-call]
+    unfinished = ("running", "interrupted")
+    return ResumableASHA(
+        plan.experiment.epochs,
+        past=[trial.epochs for trial in past if trial.state not in unfinished],
+        interrupted={trial.number: trial.epochs for trial in past if trial.state in unfinished},
+    )
+
+
+class _ShowProgress(Callback):
+    """Calls `show` after every report and every end of a trial."""
+
+    def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
+        self._searcher = searcher
+        self._show = show
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles callbacks for a restore that we never use, and `show` may not pickle."""
+        return {"_searcher": None, "_show": None}
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+        self._tell()
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        self._tell()
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._show is not None:
+            self._show(self._searcher.progress)
+
+
+def _write_dashboard(location: Location, record: StudyRecord) -> None:
+    if location.filesystem.type_name == "local":
+        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns)
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"

@@ -1,0 +1,56 @@
+"""What runs in a Ray actor: one trial after another, with the dataset prepared once."""
+
+from typing import Any
+
+import torch
+from ray import tune
+
+from tuning.trial import DataCache, Trial, TrialReport, TrialRequest
+
+
+class TrialWorker(tune.Trainable):
+    """Advances a `Trial` by one epoch a step; reused for the next trial, so imports and data are paid once.
+
+    A trial that fails by itself (a loss that becomes NaN, say) ends as a normal result with `error` set: to
+    run it again would only fail again. A worker that dies is Ray's to notice.
+    """
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Begin the first trial."""
+        self._data = DataCache()
+        self._begin(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Begin the next trial in this actor."""
+        self._trial.close()
+        self._begin(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Train one epoch and report it."""
+        return report_of(self._trial.advance(), self._rung_metric)
+
+    def cleanup(self) -> None:
+        """Let go of the last trial's files."""
+        self._trial.close()
+
+    def _begin(self, config: dict[str, Any]) -> None:
+        request: TrialRequest = config["request"]
+        torch.set_num_threads(max(1, int(request.cpus)))
+        self._rung_metric: str = config["rung_metric"]
+        self._trial = Trial(request, self._data)
+
+
+def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
+    """Return a trial's report as the flat result that Ray Tune passes around."""
+    # ASHA compares every result: a failed trial must not look good, and NaN would never look bad.
+    score = report.metrics.get(rung_metric, float("-inf")) if report.error is None else float("-inf")
+    return {
+        "epoch": report.epoch,
+        "score": score if score == score else float("-inf"),
+        "metrics": dict(report.metrics),
+        "train_seconds": report.train_seconds,
+        "finished": report.finished,
+        "error": report.error,
+        "done": report.finished or report.error is not None,
+    }

@@ -1,0 +1,241 @@
+"""`SearchStudy`: ask for a configuration, tell what became of it. Optuna proposes; Ray is not involved."""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from search_spaces import Choice, Range, Scalar, Space, SpaceError
+from tuning.errors import InputError, unknown_name
+from tuning.search.sampler import SpaceSampler, distribution
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["max", "min"]
+Status = Literal["running", "interrupted", "completed", "stopped", "failed"]
+
+_STATES: Mapping[str, TrialState] = {
+    "running": TrialState.RUNNING,
+    "interrupted": TrialState.RUNNING,
+    "completed": TrialState.COMPLETE,
+    "stopped": TrialState.PRUNED,
+    "failed": TrialState.FAIL,
+}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to run: the trial's number and its active values, fixed ones included."""
+
+    number: int
+    values: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class PastTrial:
+    """A trial as the results store holds it; `epochs` maps an epoch to the value reported there."""
+
+    number: int
+    values: Mapping[str, Scalar]
+    state: Status
+    epochs: Mapping[int, float] = field(default_factory=dict)
+    value: float | None = None
+
+
+class SearchStudy:
+    """One search over a space: `ask`, then `report` per epoch, then `complete`, `prune` or `fail`.
+
+    A finished trial is COMPLETE in Optuna, one stopped early PRUNED with its intermediate values, and one
+    that broke, or whose value is missing, NaN or infinite, FAIL. TPE ranks every PRUNED trial below every
+    COMPLETE one, so values of different fidelity are never mixed. A report on a finished trial is ignored,
+    with a warning in the log: the first outcome stands.
+
+    Args:
+        space: what is searched.
+        sampler: "tpe" or "random".
+        seed: with one trial at a time, the same seed and results give the same proposals.
+        mode: whether a larger ("max") or a smaller ("min") value is better.
+        trials: how many trials are planned; a short search leaves the random start earlier.
+
+    Raises:
+        InputError: the sampler or mode is unknown (with the nearest name), or `trials` is below 1.
+    """
+
+    def __init__(
+        self, space: Space, *, sampler: str = "tpe", seed: int = 0, mode: Mode = "max", trials: int = 100
+    ) -> None:
+        directions = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+        if mode not in directions:
+            raise unknown_name("mode", mode, directions)
+        if trials < 1:
+            raise InputError(f"trials: given {trials}; allowed: 1 or more")
+        self.space = space
+        self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
+        self._storage = optuna.storages.InMemoryStorage()
+        with _quiet_optuna():
+            self.optuna_study = optuna.create_study(
+                storage=self._storage,
+                sampler=SpaceSampler(space, sampler, seed, trials),
+                pruner=optuna.pruners.NopPruner(),
+                direction=directions[mode],
+            )
+
+    def ask(self) -> Proposal:
+        """Return the next trial to run: the defaults first, then what the sampler proposes."""
+        trial = self.optuna_study.ask()
+        drawn: dict[str, Scalar] = {}
+        for parameter in self.space.searched:
+            if parameter.name in self.space.active(drawn):
+                drawn[parameter.name] = _suggest(trial, parameter)
+        return Proposal(trial.number, self.space.complete(drawn))
+
+    def report(self, number: int, epoch: int, value: float | None) -> None:
+        """Record the value that trial `number` reached at `epoch`; None counts as NaN.
+
+        Raises:
+            InputError: there is no such trial.
+        """
+        if self._is_running(number):
+            reported = math.nan if value is None else float(value)
+            self._storage.set_trial_intermediate_value(self._trial_id(number), epoch, reported)
+
+    def complete(self, number: int, value: float | None) -> TrialState:
+        """Finish a trial with its final value; one that is None, NaN or infinite makes it FAIL."""
+        if value is None or not math.isfinite(value):
+            logger.warning("trial %d ended with the value %s: counted as failed", number, value)
+            return self.fail(number)
+        return self._finish(number, TrialState.COMPLETE, float(value))
+
+    def prune(self, number: int) -> TrialState:
+        """Finish a trial that was stopped early; one whose last reported value is NaN or infinite is FAIL."""
+        values = self.trial(number).intermediate_values
+        if values and not math.isfinite(values[max(values)]):
+            logger.warning("trial %d was stopped at a value that is not finite: counted as failed", number)
+            return self.fail(number)
+        return self._finish(number, TrialState.PRUNED, None)
+
+    def fail(self, number: int) -> TrialState:
+        """Finish a trial that broke."""
+        return self._finish(number, TrialState.FAIL, None)
+
+    def trial(self, number: int) -> FrozenTrial:
+        """Return Optuna's record of a trial.
+
+        Raises:
+            InputError: there is no such trial.
+        """
+        return self._storage.get_trial(self._trial_id(number))
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """Optuna's records of all trials that were proposed, in order of number."""
+        return [t for t in self._all_trials() if t.state != TrialState.WAITING]
+
+    def restore(self, trials: Iterable[PastTrial]) -> None:
+        """Rebuild an empty study from a store's trials, each under its own number.
+
+        A trial that was running or interrupted is RUNNING again: report to it and finish it as if nothing had
+        happened. A number that the store lacks (its proposal was lost before its first row) is proposed anew,
+        under that number, by the next `ask`.
+
+        Raises:
+            InputError: the study already holds trials, a number is negative or comes twice, or a trial does
+                not belong to this space.
+        """
+        held = len(self._all_trials())
+        if held:
+            raise InputError(f"restore: given a study with {held} trials; allowed: an empty one")
+        past = sorted(trials, key=lambda trial: trial.number)
+        numbers = [trial.number for trial in past]
+        if len(set(numbers)) < len(numbers) or any(number < 0 for number in numbers):
+            raise InputError(f"restore: given the trial numbers {numbers}; allowed: each once, from 0")
+        frozen = {trial.number: self._frozen(trial) for trial in past}
+        for number in range(numbers[-1] + 1 if numbers else 0):
+            self.optuna_study.add_trial(frozen.get(number) or create_trial(state=TrialState.WAITING))
+
+    def _frozen(self, past: PastTrial) -> FrozenTrial:
+        if past.state not in _STATES:
+            raise unknown_name("trial state", past.state, _STATES)
+        state = _STATES[past.state]
+        epochs = {int(epoch): float(value) for epoch, value in past.epochs.items()}
+        value = past.value if state is TrialState.COMPLETE else None
+        if state is TrialState.COMPLETE and (value is None or not math.isfinite(value)):
+            state, value = TrialState.FAIL, None
+        if state is TrialState.PRUNED and epochs:
+            value = epochs[max(epochs)]
+            state = TrialState.PRUNED if math.isfinite(value) else TrialState.FAIL
+        params = self._searched_values(past)
+        return create_trial(
+            state=state,
+            value=value if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+            params=params,
+            distributions={name: self._distributions[name] for name in params},
+            intermediate_values=epochs,
+        )
+
+    def _searched_values(self, past: PastTrial) -> dict[str, Scalar]:
+        given = {name: value for name, value in past.values.items() if value is not None}
+        try:
+            active = self.space.complete(given)
+        except SpaceError as error:
+            raise InputError(f"trial {past.number} does not fit the space: {error}") from None
+        extra = [name for name in given if name not in active]
+        if extra:
+            given_names, allowed_names = ", ".join(extra), ", ".join(active)
+            message = f"given {given_names}; allowed with its values: {allowed_names}"
+            raise InputError(f"trial {past.number} does not fit the space: {message}")
+        params = {name: value for name, value in active.items() if name in self._distributions}
+        for name, value in params.items():
+            parameter = self.space[name]
+            if not parameter.contains(value):
+                message = f"{name}: given {value!r}; allowed: {parameter.describe()}"
+                raise InputError(f"trial {past.number} does not fit the space: {message}")
+        return params
+
+    def _finish(self, number: int, state: TrialState, value: float | None) -> TrialState:
+        if not self._is_running(number):
+            return self.trial(number).state
+        self.optuna_study.tell(number, value, state=state)
+        return state
+
+    def _is_running(self, number: int) -> bool:
+        state = self.trial(number).state
+        if state is not TrialState.RUNNING:
+            logger.warning("trial %d is %s already: a later report is ignored", number, state.name)
+        return state is TrialState.RUNNING
+
+    def _trial_id(self, number: int) -> int:
+        study_id = self._storage.get_study_id_from_name(self.optuna_study.study_name)
+        try:
+            return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        except KeyError:
+            raise InputError(f"no trial {number}; the study holds {len(self._all_trials())}") from None
+
+    def _all_trials(self) -> list[FrozenTrial]:
+        return self.optuna_study.get_trials(deepcopy=False)
+
+
+def _suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
+    name = parameter.name
+    if isinstance(parameter, Choice):
+        return cast(Scalar, trial.suggest_categorical(name, parameter.choices))
+    if parameter.is_integer:
+        return trial.suggest_int(name, int(parameter.low), int(parameter.high), log=parameter.is_log)
+    return trial.suggest_float(name, parameter.low, parameter.high, log=parameter.is_log)
+
+
+@contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    """Hold back Optuna's line about a new in-memory study, whose random name tells nobody anything."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)

@@ -1,0 +1,36 @@
+"""The results store: Parquet files that any number of workers write and any tool reads, without a server."""
+
+from tuning.store.compact import Compaction, compact
+from tuning.store.filesystem import Location, StoreError, open_location
+from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
+from tuning.store.parts import DamagedFile
+from tuning.store.reader import ResultsStore, StudySummary
+from tuning.store.schema import SCHEMA_VERSION, StudySchema
+from tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
+from tuning.store.writer import TrialInfo, TrialWriter, end_trial, next_attempt
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Compaction",
+    "DamagedFile",
+    "Heartbeat",
+    "HeartbeatRecord",
+    "Location",
+    "ResultsStore",
+    "StoreError",
+    "StudyRecord",
+    "StudySchema",
+    "StudySummary",
+    "TrialInfo",
+    "TrialWriter",
+    "check_study_name",
+    "compact",
+    "driver_alive",
+    "end_trial",
+    "load_study",
+    "next_attempt",
+    "open_location",
+    "read_heartbeat",
+    "save_study",
+    "study_names",
+]

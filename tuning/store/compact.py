@@ -1,0 +1,99 @@
+"""Merging the many small files of a study into one of trials and one of epochs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.store.filesystem import Location, StoreError
+from tuning.store.heartbeat import driver_alive, read_heartbeat
+from tuning.store.parts import DamagedFile, Key, Kind, Parts, compacted_path, folder, read_parts, write_table
+from tuning.store.resolve import winning_epochs, winning_trials
+from tuning.store.schema import FINAL_STATUSES
+from tuning.store.study import load_study
+
+# A write takes seconds; what lies unfinished for longer was left by a writer that died.
+_ABANDONED_SECONDS: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did.
+
+    Attributes:
+        trials: rows in the merged trials file.
+        epochs: rows in the merged epochs file.
+        removed: small files deleted.
+        damaged: files left as they are because they cannot be read.
+    """
+
+    trials: int
+    epochs: int
+    removed: int
+    damaged: tuple[DamagedFile, ...]
+
+
+def compact(
+    location: Location, study: str, *, by_driver: bool = False, now: float | None = None
+) -> Compaction:
+    """Merge a study's files; killed at any moment, it loses nothing and can be run again.
+
+    Each merged file is complete and visible before the first of its sources is deleted; between the two
+    moments rows are there twice, and readers keep one. A trial that has not ended keeps its own file, because
+    its row is yet to be replaced. Rows that lost (of attempts that were overtaken) are dropped.
+
+    Args:
+        location: the results folder.
+        study: its name.
+        by_driver: the caller is the study's driver, and no trial of it runs.
+        now: seconds since 1970 UTC; the present by default.
+
+    Raises:
+        StoreError: there is no such study, or its driver is alive and not the caller.
+    """
+    now = time.time() if now is None else now
+    record = load_study(location, study)
+    if not by_driver and driver_alive(read_heartbeat(location, study), now):
+        raise StoreError(f"Study {study!r} is being run: its driver compacts it when it ends.")
+    columns = record.columns
+    trials = read_parts(location, "trials", study, columns)
+    epochs = read_parts(location, "epochs", study, columns)
+    winners = winning_trials(trials.table(columns.trials))
+    ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
+    settled, unsettled = winners.filter(ended), winners.filter(pc.invert(ended))
+    kept = winning_epochs(epochs.table(columns.epochs), winners)
+    removed = _merge(location, "trials", study, settled, trials, keep=_keys(unsettled))
+    removed += _merge(location, "epochs", study, kept, epochs, keep=set())
+    for kind in ("trials", "epochs"):
+        _clear_abandoned(location, kind, study, now)
+    return Compaction(settled.num_rows, kept.num_rows, removed, (*trials.damaged, *epochs.damaged))
+
+
+def _merge(
+    location: Location, kind: Kind, study: str, rows: pa.Table, sources: Parts, *, keep: set[Key]
+) -> int:
+    """Write the merged file, then delete its sources, except those with a row in ``keep``; count them."""
+    replaced = [part for part, table in sources.tables.items() if keep.isdisjoint(_keys(table))]
+    if not replaced or (len(replaced) == 1 and replaced[0].compacted):
+        return 0
+    if rows.num_rows:
+        write_table(location, compacted_path(kind, study), rows)
+    for part in replaced:
+        location.delete(part.path)
+    return len(replaced)
+
+
+def _keys(table: pa.Table) -> set[Key]:
+    return {Key(**row) for row in table.select(list(Key._fields)).to_pylist()}
+
+
+def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:
+    base = folder(kind, study)
+    for info in location.files(base):
+        age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
+        if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:
+            location.delete(f"{base}/{info.base_name}")

@@ -1,0 +1,173 @@
+"""Whether a study's driver is alive: a small file that it rewrites every few seconds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tuning.store.filesystem import Location, StoreError
+
+BEAT_SECONDS: Final = 5.0
+# Six missed beats: longer than a slow write to an object store, shorter than a user's patience.
+STALE_SECONDS: Final = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class HeartbeatRecord(BaseModel):
+    """The last sign of life of a driver.
+
+    Attributes:
+        driver: random, one a driver process: tells a driver from the one that took over.
+        machine: what ``pid`` is a number in: boot and process namespace; None where the system does not say.
+        time: seconds since 1970 UTC.
+        state: ``interrupted`` is a driver that left because of an error or Ctrl-C.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    driver: str
+    host: str
+    machine: str | None
+    pid: int
+    time: float
+    state: Literal["running", "ended", "interrupted"]
+
+
+def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
+    """The study's last heartbeat; None where there is none or it cannot be read as one."""
+    try:
+        return HeartbeatRecord.model_validate_json(location.read(_path(study)))
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        log.warning("The heartbeat %s is damaged and counts as none: %s", location.path(_path(study)), error)
+        return None
+
+
+def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
+    """Whether a driver is at work on the study.
+
+    A driver is dead when it said so, when its last beat is older than ``STALE_SECONDS``, or when its process
+    is known to be gone from this very machine.
+
+    Args:
+        heartbeat: as read from the store.
+        now: seconds since 1970 UTC.
+    """
+    if heartbeat is None or heartbeat.state != "running" or now - heartbeat.time > STALE_SECONDS:
+        return False
+    here = _machine()
+    return here is None or heartbeat.machine != here or _process_exists(heartbeat.pid)
+
+
+class Heartbeat:
+    """Context manager around a driver's work: beats while inside, marks the end when left.
+
+    Raises on entry:
+        StoreError: another driver of the study is alive.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        study: str,
+        *,
+        interval: float = BEAT_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._location = location
+        self._study = study
+        self._interval = interval
+        self._now = now
+        self._driver = uuid.uuid4().hex
+        self._left = threading.Event()
+        self._superseded = threading.Event()
+        self._thread = threading.Thread(target=self._beat_until_left, name=f"heartbeat-{study}", daemon=True)
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another driver took the study over after this one fell silent; this one must then stop."""
+        return self._superseded.is_set()
+
+    def beat(self) -> None:
+        """Say once that the driver is alive, unless another one has taken the study over."""
+        current = read_heartbeat(self._location, self._study)
+        if current is not None and current.driver != self._driver:
+            self._superseded.set()
+            log.error("Study %s was taken over by process %d on %s.", self._study, current.pid, current.host)
+            return
+        self._write("running")
+
+    def __enter__(self) -> Self:
+        current = read_heartbeat(self._location, self._study)
+        if current is not None and driver_alive(current, self._now()):
+            raise StoreError(
+                f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
+                f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
+            )
+        self._write("running")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left.set()
+        self._thread.join()
+        current = read_heartbeat(self._location, self._study)
+        if current is None or current.driver == self._driver:
+            self._write("ended" if kind is None else "interrupted")
+
+    def _beat_until_left(self) -> None:
+        while not self._left.wait(self._interval) and not self.superseded:
+            try:
+                self.beat()
+            except (OSError, pa.ArrowException) as error:
+                log.warning("A heartbeat of study %s could not be written: %s", self._study, error)
+
+    def _write(self, state: Literal["running", "ended", "interrupted"]) -> None:
+        record = HeartbeatRecord(
+            driver=self._driver,
+            host=socket.gethostname(),
+            machine=_machine(),
+            pid=os.getpid(),
+            time=self._now(),
+            state=state,
+        )
+        self._location.write(_path(self._study), record.model_dump_json().encode())
+
+
+def _path(study: str) -> str:
+    # Its own extension, so that no study name can be mistaken for a heartbeat.
+    return f"studies/{study}.heartbeat"
+
+
+def _machine() -> str | None:
+    """Host names repeat between containers; the boot and the process namespace do not (Linux only)."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()} {boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,218 @@
+"""The Parquet files of a study: how they are named, written, listed and read.
+
+A worker writes small files of its own (a row a trial attempt, some epochs a part); compaction merges them.
+A file's name carries its (trial, seed, attempt), so that attempts can be counted without opening anything.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tuning.store.filesystem import OBJECT_STORES, Location
+from tuning.store.schema import SCHEMA_VERSION, VERSION_KEY, StudySchema
+
+Kind = Literal["trials", "epochs"]
+
+# A compaction that runs at the same moment moves rows to a new file; so many moves in one read do not happen.
+_ROUNDS: Final = 8
+_READ_THREADS: Final = 4
+_READ_THREADS_REMOTE: Final = 32
+_KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+-[0-9a-f]+)?")
+
+log = logging.getLogger(__name__)
+
+
+class Key(NamedTuple):
+    """The identity of a trial row."""
+
+    trial: int
+    seed: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """A Parquet file of a study; ``key`` is None where it holds the rows of many trials."""
+
+    path: str
+    key: Key | None
+
+    @property
+    def compacted(self) -> bool:
+        """Whether compaction wrote it."""
+        return self.path.rsplit("/", 1)[-1].startswith("compacted-")
+
+
+@dataclass(frozen=True)
+class DamagedFile:
+    """A file that was skipped, with its full path and the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class Parts:
+    """What a read found: a table a whole file, and the files that were skipped."""
+
+    tables: dict[Part, pa.Table] = field(default_factory=dict)
+    damaged: list[DamagedFile] = field(default_factory=list)
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """All rows, unresolved; ``schema`` shapes the empty table."""
+        return pa.concat_tables(self.tables.values()) if self.tables else schema.empty_table()
+
+
+def trial_path(study: str, key: Key) -> str:
+    """The file of a trial's row."""
+    return f"{folder('trials', study)}/{_stem(key)}.parquet"
+
+
+def epoch_path(study: str, key: Key, part: int) -> str:
+    """A new file for epochs; no two calls give the same."""
+    return f"{folder('epochs', study)}/{_stem(key)}-part-{part:04d}-{uuid.uuid4().hex[:12]}.parquet"
+
+
+def compacted_path(kind: Kind, study: str) -> str:
+    """A new file for merged rows; no two calls give the same."""
+    return f"{folder(kind, study)}/compacted-{uuid.uuid4().hex}.parquet"
+
+
+def folder(kind: Kind, study: str) -> str:
+    """The folder of a study's files, in the hive layout that dataset readers understand."""
+    return f"{kind}/study={study}"
+
+
+def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], schema: pa.Schema) -> None:
+    """Write rows as one small Parquet file."""
+    # from_pydict and not from_pylist: a cell missing from a row must be an error here, not a silent null.
+    columns = {name: [row[name] for row in rows] for name in schema.names}
+    buffer = io.BytesIO()
+    pq.write_table(
+        pa.Table.from_pydict(columns, schema=schema), buffer, use_dictionary=False, write_statistics=False
+    )
+    location.write(path, buffer.getvalue())
+
+
+def write_table(location: Location, path: str, table: pa.Table) -> None:
+    """Write many rows as one Parquet file."""
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    location.write(path, buffer.getvalue())
+
+
+def list_parts(location: Location, kind: Kind, study: str) -> list[Part]:
+    """The study's visible Parquet files, unordered. Names that begin with ``_`` or ``.`` are not visible."""
+    base = folder(kind, study)
+    names = [info.base_name for info in location.files(base) if info.extension == "parquet"]
+    return [Part(f"{base}/{name}", _key(name)) for name in names if name[0] not in "_."]
+
+
+def read_parts(
+    location: Location,
+    kind: Kind,
+    study: str,
+    columns: StudySchema,
+    *,
+    only: Callable[[Part], bool] | None = None,
+    names: list[str] | None = None,
+) -> Parts:
+    """Read the study's files while others write and compact them; damaged ones are skipped and named.
+
+    A listing is no snapshot: it can miss a file that is replaced meanwhile, or a compacted file and then the
+    parts that were merged into it. So a second listing follows the reading, and a further one as long as a
+    merge is under way. Rows may come twice, from a part and from the compacted file; repeats resolve.
+
+    Args:
+        location: the results folder.
+        kind: which of the two tables.
+        study: its name.
+        columns: the study's schema.
+        only: the parts wanted, by their name; compacted files are always read.
+        names: the columns wanted, all by default.
+    """
+    schema = columns.trials if kind == "trials" else columns.epochs
+    remote = location.filesystem.type_name in OBJECT_STORES
+    found = Parts()
+    seen: set[Part] = set()
+    with ThreadPoolExecutor(_READ_THREADS_REMOTE if remote else _READ_THREADS) as threads:
+        for round_ in range(_ROUNDS):
+            listed = list_parts(location, kind, study)
+            new = [
+                part for part in listed if part not in seen and (part.compacted or only is None or only(part))
+            ]
+            results = list(threads.map(lambda part: _read_part(location, part, schema, names), new))
+            seen.update(new)
+            _sort_out(found, zip(new, results, strict=True))
+            merging = any(part.compacted or result is None for part, result in zip(new, results, strict=True))
+            if round_ > 0 and not merging:
+                break
+    return found
+
+
+def _sort_out(found: Parts, results: Iterable[tuple[Part, pa.Table | DamagedFile | None]]) -> None:
+    for part, result in results:
+        if isinstance(result, DamagedFile):
+            found.damaged.append(result)
+        elif result is not None:
+            found.tables[part] = result
+
+
+def _read_part(
+    location: Location, part: Part, schema: pa.Schema, names: list[str] | None
+) -> pa.Table | DamagedFile | None:
+    """The file's rows, or why it is skipped, or None where it has gone since it was listed."""
+    try:
+        content = location.read(part.path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return DamagedFile(location.path(part.path), f"cannot be read: {error}")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        difference = _difference(file.schema_arrow, schema)
+        if difference:
+            return DamagedFile(location.path(part.path), difference)
+        # Order and metadata are set anew: concatenation asks for the same in every table.
+        table = file.read(columns=names, use_threads=False).select(names or schema.names)
+        return table.replace_schema_metadata(schema.metadata)
+    except (pa.ArrowException, OSError) as error:
+        return DamagedFile(location.path(part.path), f"is not a whole Parquet file: {error}")
+
+
+def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
+    """What is foreign about a file's schema, in words; None where nothing is."""
+    if found.equals(expected, check_metadata=True):
+        return None
+    version = (found.metadata or {}).get(VERSION_KEY, b"none").decode(errors="replace")
+    if version != str(SCHEMA_VERSION):
+        return f"has store version {version}, not {SCHEMA_VERSION}"
+    missing = [name for name in expected.names if name not in found.names]
+    foreign = [name for name in found.names if name not in expected.names]
+    retyped = [
+        f"has {name} as {found.field(name).type} and not {expected.field(name).type}"
+        for name in expected.names
+        if name not in missing and found.field(name).type != expected.field(name).type
+    ]
+    reasons = [f"lacks {', '.join(missing)}"] if missing else []
+    reasons += [f"has the foreign columns {', '.join(foreign)}"] if foreign else []
+    return "; ".join(reasons + retyped) or None
+
+
+def _stem(key: Key) -> str:
+    return f"trial-{key.trial:06d}-seed-{key.seed}-attempt-{key.attempt}"
+
+
+def _key(name: str) -> Key | None:
+    match = _KEY.fullmatch(name.removesuffix(".parquet"))
+    return Key(*map(int, match.groups())) if match else None

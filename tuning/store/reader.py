@@ -1,0 +1,154 @@
+"""Reading a results folder: which studies there are, and their trials and epochs as Arrow tables."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.store.filesystem import Location, StoreError, open_location
+from tuning.store.heartbeat import driver_alive, read_heartbeat
+from tuning.store.parts import DamagedFile, Kind, read_parts
+from tuning.store.resolve import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
+from tuning.store.study import StudyRecord, load_study, study_names
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A line of ``contrasweep studies``.
+
+    Attributes:
+        name: of the study.
+        method: the method it searches.
+        dataset: the data it searches on.
+        created: when.
+        state: running, ended, or interrupted: the driver is gone without having said that it was done.
+        counts: (trial, seed) rows by status; a status without any is absent.
+    """
+
+    name: str
+    method: str
+    dataset: str
+    created: datetime
+    state: Literal["running", "interrupted", "ended"]
+    counts: Mapping[str, int]
+
+
+class ResultsStore:
+    """A results folder, for reading. Reading needs no lock: writers and compaction may be at work.
+
+    Args:
+        uri: a path or URI as for ``open_location``, or an opened location.
+        now: seconds since 1970 UTC, to judge heartbeats by.
+
+    Raises:
+        StoreError: the location is a file or cannot be opened.
+    """
+
+    def __init__(self, uri: str | Path | Location, *, now: Callable[[], float] = time.time) -> None:
+        self.location = uri if isinstance(uri, Location) else open_location(uri)
+        self._now = now
+        self._named: set[str] = set()
+
+    def studies(self) -> list[StudySummary]:
+        """All studies, oldest first; one whose record is damaged is named in a warning and left out."""
+        records = []
+        for name in study_names(self.location):
+            try:
+                records.append(load_study(self.location, name))
+            except StoreError as error:
+                log.warning("Skipped a study: %s", error)
+        return [self._summary(record) for record in sorted(records, key=lambda r: (r.created, r.name))]
+
+    def study(self, name: str) -> StudyRecord:
+        """What is recorded of a study.
+
+        Raises:
+            StoreError: there is no such study (the nearest name is given), or its record is damaged.
+        """
+        return load_study(self.location, name)
+
+    def trials(self, study: str) -> pa.Table:
+        """One row a (trial, seed), ordered by them, of its highest attempt; ``study`` is the first column.
+
+        A row that is still running although the study's driver is gone reads as interrupted.
+
+        Raises:
+            StoreError: as ``study``.
+        """
+        return _with_study(self._trials(self.study(study)), study)
+
+    def epochs(self, study: str) -> pa.Table:
+        """One row a (trial, seed, epoch), ordered by them; ``study`` is the first column.
+
+        Raises:
+            StoreError: as ``study``.
+        """
+        record = self.study(study)
+        # Trials first: a trial that ends in between then shows its newest epochs, rather than losing some.
+        winners = winning_trials(self._read(record, "trials", TRIAL_RULE_COLUMNS))
+        return _with_study(winning_epochs(self._read(record, "epochs"), winners), study)
+
+    def damaged(self, study: str) -> list[DamagedFile]:
+        """The study's files that every read skips, and why.
+
+        Raises:
+            StoreError: as ``study``.
+        """
+        record = self.study(study)
+        kinds: tuple[Kind, ...] = ("trials", "epochs")
+        found = [file for kind in kinds for file in self._damaged(record, kind)]
+        return sorted(found, key=lambda file: file.path)
+
+    def _summary(self, record: StudyRecord) -> StudySummary:
+        heartbeat = read_heartbeat(self.location, record.name)
+        ended = heartbeat is not None and heartbeat.state == "ended"
+        alive = driver_alive(heartbeat, self._now())
+        counts = Counter(self._trials(record, TRIAL_RULE_COLUMNS)["status"].to_pylist())
+        return StudySummary(
+            name=record.name,
+            method=record.method,
+            dataset=record.dataset,
+            created=record.created,
+            state="ended" if ended else "running" if alive else "interrupted",
+            counts=dict(counts),
+        )
+
+    def _trials(self, record: StudyRecord, names: list[str] | None = None) -> pa.Table:
+        trials = winning_trials(self._read(record, "trials", names))
+        running = pc.equal(trials["status"], "running")
+        if not pc.any(running).as_py() or self._alive(record.name):
+            return trials
+        status = pc.if_else(running, pa.scalar("interrupted"), trials["status"])
+        return trials.set_column(trials.schema.get_field_index("status"), "status", status)
+
+    def _alive(self, study: str) -> bool:
+        return driver_alive(read_heartbeat(self.location, study), self._now())
+
+    def _read(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> pa.Table:
+        schema = record.columns.trials if kind == "trials" else record.columns.epochs
+        parts = read_parts(self.location, kind, record.name, record.columns, names=names)
+        for file in parts.damaged:
+            if file.path not in self._named:
+                log.warning("Skipped %s: it %s", file.path, file.reason)
+                self._named.add(file.path)
+        if names is not None:
+            schema = pa.schema([schema.field(name) for name in names])
+        return parts.table(schema)
+
+    def _damaged(self, record: StudyRecord, kind: Kind) -> list[DamagedFile]:
+        return read_parts(self.location, kind, record.name, record.columns).damaged
+
+
+def _with_study(table: pa.Table, study: str) -> pa.Table:
+    return table.add_column(0, "study", pa.array([study] * table.num_rows, pa.string()))

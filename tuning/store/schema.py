@@ -1,0 +1,155 @@
+"""The columns of a study: fixed when it is created, the same and typed in every one of its files."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from tuning.store.filesystem import StoreError
+
+SCHEMA_VERSION: Final = 1
+VERSION_KEY: Final = b"contrasweep.schema_version"
+
+HyperparameterType = Literal["float", "int", "string", "bool"]
+Phase = Literal["search", "final"]
+Status = Literal["running", "completed", "stopped", "failed", "interrupted"]
+
+STATUSES: Final[tuple[Status, ...]] = ("running", "completed", "stopped", "failed", "interrupted")
+# A trial with one of these is over; an interrupted one goes on when its study is resumed.
+FINAL_STATUSES: Final[tuple[Status, ...]] = ("completed", "stopped", "failed")
+
+_ARROW_TYPES: Final = {"float": pa.float64(), "int": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
+_TIME: Final = pa.timestamp("us", tz="UTC")
+
+# The study itself is not a column: it is in the folder's name (study=NAME), where every dataset reader finds
+# it, and pyarrow refuses a column that is also a partition key of another (dictionary, integer) type.
+_TRIAL_COLUMNS: Final = [
+    ("trial", pa.int64()),
+    ("seed", pa.int64()),
+    ("attempt", pa.int64()),
+    ("phase", pa.string()),
+    ("config", pa.string()),
+    ("method", pa.string()),
+    ("dataset", pa.string()),
+    ("status", pa.string()),
+    ("error", pa.string()),
+    ("epoch", pa.int64()),
+    ("epochs", pa.int64()),
+    ("rung", pa.int64()),
+    ("started", _TIME),
+    ("finished", _TIME),
+    ("seconds", pa.float64()),
+    ("train_seconds", pa.float64()),
+    ("evaluate_seconds", pa.float64()),
+    ("host", pa.string()),
+    ("device", pa.string()),
+    ("cpus", pa.float64()),
+    ("gpus", pa.float64()),
+]
+_EPOCH_COLUMNS: Final = [
+    ("trial", pa.int64()),
+    ("seed", pa.int64()),
+    ("attempt", pa.int64()),
+    ("epoch", pa.int64()),
+    ("time", _TIME),
+    ("seconds", pa.float64()),
+    ("train_seconds", pa.float64()),
+    ("evaluate_seconds", pa.float64()),
+]
+
+
+class StudySchema(BaseModel):
+    """The hyperparameters and metrics of a study, from which the columns of its two tables follow.
+
+    Attributes:
+        hyperparameters: name (without ``hp.``) to type. A value is null where a trial does not have it.
+        metrics: names (without ``metric.``); all are float64.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+
+    hyperparameters: Mapping[str, HyperparameterType]
+    metrics: tuple[str, ...]
+
+    @field_validator("metrics")
+    @classmethod
+    def _distinct(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        repeated = sorted({name for name in metrics if metrics.count(name) > 1})
+        if repeated:
+            raise ValueError(f"metrics named twice: {', '.join(repeated)}")
+        return metrics
+
+    @cached_property
+    def trials(self) -> pa.Schema:
+        """Columns of the files under ``trials/``: one row a (trial, seed, attempt)."""
+        hyperparameters = [(f"hp.{name}", _ARROW_TYPES[kind]) for name, kind in self.hyperparameters.items()]
+        return pa.schema(_TRIAL_COLUMNS + hyperparameters + self._metric_columns, metadata=_metadata())
+
+    @cached_property
+    def epochs(self) -> pa.Schema:
+        """Columns of the files under ``epochs/``: one row an epoch of a (trial, seed, attempt)."""
+        return pa.schema(_EPOCH_COLUMNS + self._metric_columns, metadata=_metadata())
+
+    @property
+    def _metric_columns(self) -> list[tuple[str, pa.DataType]]:
+        return [(f"metric.{name}", pa.float64()) for name in self.metrics]
+
+    def hyperparameter_cells(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """``hp.*`` cells of a row, null where ``values`` has nothing.
+
+        Raises:
+            StoreError: a name that the study does not declare, or a value of another type.
+        """
+        _refuse_undeclared("hyperparameter", values, self.hyperparameters)
+        return {
+            f"hp.{name}": _typed(f"hyperparameter {name!r}", values.get(name), kind)
+            for name, kind in self.hyperparameters.items()
+        }
+
+    def metric_cells(self, values: Mapping[str, Any]) -> dict[str, float | None]:
+        """``metric.*`` cells of a row, null where ``values`` has nothing; NaN stays NaN.
+
+        Raises:
+            StoreError: a name that the study does not declare, or a value that is not a number.
+        """
+        _refuse_undeclared("metric", values, self.metrics)
+        return {
+            f"metric.{name}": _typed(f"metric {name!r}", values.get(name), "float") for name in self.metrics
+        }
+
+
+def _metadata() -> dict[bytes, bytes]:
+    return {VERSION_KEY: str(SCHEMA_VERSION).encode()}
+
+
+def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str]) -> None:
+    allowed = list(declared)
+    for name in given:
+        if name not in allowed:
+            nearest = difflib.get_close_matches(name, allowed, n=1)
+            hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+            listed = ", ".join(allowed) or "none"
+            raise StoreError(f"The study has no {what} {name!r}.{hint} Its columns were fixed as: {listed}.")
+
+
+def _typed(what: str, value: Any, kind: HyperparameterType) -> Any:
+    """The value as a plain Python one of the declared type; numpy's scalars are taken for what they hold."""
+    if value is None:
+        return None
+    is_bool = isinstance(value, bool | np.bool_)
+    if kind == "bool" and is_bool:
+        return bool(value)
+    if kind == "string" and isinstance(value, str):
+        return str(value)
+    if kind == "int" and isinstance(value, numbers.Integral) and not is_bool:
+        return int(value)
+    if kind == "float" and isinstance(value, numbers.Real) and not is_bool:
+        return float(value)
+    raise StoreError(f"The {what} is {kind} in this study, but {value!r} ({type(value).__name__}) was given.")

@@ -1,0 +1,160 @@
+"""TensorBoard event files: scalars an epoch, and the records that fill the HParams tab.
+
+Written with TensorBoard's own protocol buffers, without torch or TensorFlow. A study's folder holds the
+experiment summary, and under it every trial has a folder of its own, which TensorBoard calls a session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams import api_pb2, metadata
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from tuning.store.schema import Status, StudySchema
+
+_DATA_TYPES: Final = {
+    "float": api_pb2.DATA_TYPE_FLOAT64,
+    "int": api_pb2.DATA_TYPE_FLOAT64,
+    "string": api_pb2.DATA_TYPE_STRING,
+    "bool": api_pb2.DATA_TYPE_BOOL,
+}
+# A trial that the scheduler stopped did all that was asked of it; an interrupted one may still go on.
+_STATUSES: Final[Mapping[Status, Any]] = {
+    "completed": api_pb2.STATUS_SUCCESS,
+    "stopped": api_pb2.STATUS_SUCCESS,
+    "failed": api_pb2.STATUS_FAILURE,
+    "interrupted": api_pb2.STATUS_UNKNOWN,
+    "running": api_pb2.STATUS_RUNNING,
+}
+
+
+class TrialEvents:
+    """Writes the event file of one attempt at a trial.
+
+    TensorBoard keeps the first session record it finds in a folder, so an attempt after one that failed
+    belongs in a new folder; one that goes on after an interruption may use the old, with ``resumed_from``.
+
+    Args:
+        folder: of this trial, below the one that holds the experiment summary; a local path.
+        resumed_from: the last epoch of the checkpoint that this attempt goes on from; TensorBoard forgets
+            the later ones of the attempt before.
+        now: seconds since 1970 UTC.
+    """
+
+    def __init__(
+        self, folder: str | Path, *, resumed_from: int | None = None, now: Callable[[], float] = time.time
+    ) -> None:
+        self._now = now
+        self._writer = EventFileWriter(str(folder), flush_secs=10)
+        if resumed_from is not None:
+            start = SessionLog(status=SessionLog.START)
+            self._writer.add_event(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
+
+    def session_start(self, hyperparameters: Mapping[str, Any], *, group: str = "") -> None:
+        """Record the hyperparameters; inactive ones (None) are left out.
+
+        Args:
+            hyperparameters: numbers, strings and bools by name.
+            group: sessions of one group (the seeds of a trial) are shown as one row, with their mean.
+
+        Raises:
+            TypeError: a value is none of these.
+        """
+        info = SessionStartInfo(start_time_secs=self._now(), group_name=group)
+        for name, value in hyperparameters.items():
+            if value is not None:
+                _set_value(info.hparams[name], name, value)
+        self._add(_record(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=info)))
+        self._writer.flush()
+
+    def scalars(self, epoch: int, metrics: Mapping[str, float | None]) -> None:
+        """Record metrics of an epoch; a missing one (None) is left out."""
+        values = [
+            Summary.Value(tag=tag(name), simple_value=value)
+            for name, value in metrics.items()
+            if value is not None
+        ]
+        self._add(Summary(value=values), step=epoch)
+
+    def session_end(self, status: Status) -> None:
+        """Record how the trial ended: completed and stopped show as success, failed as failure."""
+        info = SessionEndInfo(status=_STATUSES[status], end_time_secs=self._now())
+        self._add(_record(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=info)))
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Flush and close the file."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, summary: Any, step: int = 0) -> None:
+        self._writer.add_event(Event(wall_time=self._now(), step=step, summary=summary))
+
+
+def write_experiment(
+    folder: str | Path, columns: StudySchema, *, description: str = "", now: Callable[[], float] = time.time
+) -> None:
+    """Write the summary from which the HParams tab takes its columns.
+
+    Args:
+        folder: of the study, above those of its trials; a local path.
+        columns: the study's hyperparameters and metrics.
+        description: markdown.
+        now: seconds since 1970 UTC.
+    """
+    experiment = api_pb2.Experiment(
+        description=description,
+        time_created_secs=now(),
+        hparam_infos=[
+            api_pb2.HParamInfo(name=name, type=_DATA_TYPES[kind])
+            for name, kind in columns.hyperparameters.items()
+        ],
+        metric_infos=[
+            api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag(name)), display_name=name)
+            for name in columns.metrics
+        ],
+    )
+    writer = EventFileWriter(str(folder))
+    summary = _record(metadata.EXPERIMENT_TAG, HParamsPluginData(experiment=experiment))
+    writer.add_event(Event(wall_time=now(), step=0, summary=summary))
+    writer.close()
+
+
+def tag(metric: str) -> str:
+    """The scalar's name: the first dot becomes TensorBoard's group separator (``val/accuracy``)."""
+    return metric.replace(".", "/", 1)
+
+
+def _set_value(target: Any, name: str, value: Any) -> None:
+    # bool before numbers: Python's bool is an int.
+    if isinstance(value, bool):
+        target.bool_value = value
+    elif isinstance(value, int | float):
+        target.number_value = value
+    elif isinstance(value, str):
+        target.string_value = value
+    else:
+        raise TypeError(f"The hyperparameter {name!r} must be a number, string or bool; given {value!r}.")
+
+
+def _record(name: str, content: Any) -> Any:
+    """A summary that carries a record of the HParams plugin in its metadata; its tensor is an empty one."""
+    value = Summary.Value(
+        tag=name, metadata=metadata.create_summary_metadata(content), tensor=metadata.NULL_TENSOR
+    )
+    return Summary(value=[value])

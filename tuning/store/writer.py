@@ -1,0 +1,333 @@
+"""Writing trials: by the worker while one runs, and by the driver when its worker no longer can."""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.store.filesystem import Location, StoreError
+from tuning.store.parts import (
+    Key,
+    Part,
+    epoch_path,
+    list_parts,
+    read_parts,
+    trial_path,
+    write_rows,
+)
+from tuning.store.resolve import winning_epochs, winning_trials
+from tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
+from tuning.store.study import StudyRecord
+
+FLUSH_SECONDS: Final = 10.0
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class TrialInfo:
+    """What is known of one seed of a trial before it runs.
+
+    Attributes:
+        trial: number within the study, from 0.
+        seed: of this replicate.
+        phase: search, or final runs on fresh seeds.
+        config: hash of the experiment without its seed.
+        hyperparameters: searched values by name (without ``hp.``); inactive ones are absent or None.
+        epochs: the budget.
+        device: such as ``cpu`` or ``cuda:0``.
+        cpus: reserved for it.
+        gpus: reserved for it.
+    """
+
+    trial: int
+    seed: int
+    phase: Phase
+    config: str
+    hyperparameters: Mapping[str, Any]
+    epochs: int
+    device: str = "cpu"
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.trial < 0 or self.seed < 0:
+            raise StoreError(f"Trial and seed must not be negative; given {self.trial} and {self.seed}.")
+
+
+class TrialWriter:
+    """Writes one attempt at one seed of a trial; used where the trial runs.
+
+    Call ``start``, ``add_epoch`` for every epoch, ``flush`` before every checkpoint, and ``finish`` once.
+    ``seconds``, ``train_seconds`` and ``evaluate_seconds`` of the trial's row are those of this attempt.
+
+    Args:
+        location: the results folder.
+        record: the study.
+        info: the trial.
+        attempt: from ``next_attempt``.
+        clock: monotonic seconds, for the time since the last flush.
+        now: the time of day, for what is recorded.
+
+    Raises:
+        StoreError: a hyperparameter that the study does not have, or of another type.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        record: StudyRecord,
+        info: TrialInfo,
+        attempt: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._location = location
+        self._record = record
+        self._key = Key(info.trial, info.seed, attempt)
+        self._row = _new_row(record, info, attempt)
+        self._clock = clock
+        self._now = now
+        self._buffer: list[Mapping[str, Any]] = []
+        self._parts = 0
+        self._flushed = clock()
+        self._train_seconds = 0.0
+        self._evaluate_seconds = 0.0
+
+    def start(self, *, epoch: int | None = None) -> None:
+        """Write the row as running.
+
+        Args:
+            epoch: the last epoch of the checkpoint from which this attempt goes on; None for a fresh start.
+        """
+        self._row |= {"status": "running", "epoch": epoch, "started": self._now()}
+        self._flushed = self._clock()
+        self._write_row()
+
+    def add_epoch(
+        self,
+        epoch: int,
+        metrics: Mapping[str, float | None],
+        *,
+        seconds: float,
+        train_seconds: float,
+        evaluate_seconds: float = 0.0,
+    ) -> None:
+        """Record an epoch; written at once when it could otherwise wait for more than ``FLUSH_SECONDS``.
+
+        Args:
+            epoch: 0 is the untrained encoder.
+            metrics: by name (without ``metric.``).
+            seconds: wall-clock of the epoch.
+            train_seconds: of these, in training.
+            evaluate_seconds: of these, in probes.
+
+        Raises:
+            StoreError: the trial is not running, or has no such metric.
+            OSError: the store cannot be written; the rows are kept for the next flush.
+        """
+        self._require_running()
+        self._buffer.append(
+            {
+                **self._key._asdict(),
+                "epoch": epoch,
+                "time": self._now(),
+                "seconds": float(seconds),
+                "train_seconds": float(train_seconds),
+                "evaluate_seconds": float(evaluate_seconds),
+                **self._record.columns.metric_cells(metrics),
+            }
+        )
+        self._row["epoch"] = epoch
+        self._train_seconds += train_seconds
+        self._evaluate_seconds += evaluate_seconds
+        # The next chance comes with the next epoch, which will take about as long as this one.
+        if self._clock() - self._flushed + seconds >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the epochs that wait; call it before saving a checkpoint: the store is never behind it."""
+        if self._buffer:
+            path = epoch_path(self._record.name, self._key, self._parts)
+            write_rows(self._location, path, self._buffer, self._record.columns.epochs)
+            self._parts += 1
+            self._buffer = []
+        self._flushed = self._clock()
+
+    def finish(
+        self,
+        status: Status,
+        metrics: Mapping[str, float | None],
+        *,
+        error: str | None = None,
+        rung: int | None = None,
+    ) -> None:
+        """Flush, then replace the running row by the ended one.
+
+        Args:
+            status: anything but running.
+            metrics: the trial's result.
+            error: why it failed.
+            rung: of ASHA, the last reached.
+
+        Raises:
+            StoreError: the trial is not running, the status is not one of an end, or there is no such metric.
+        """
+        self._require_running()
+        cells = self._record.columns.metric_cells(metrics)
+        _require_end(status)
+        self.flush()
+        finished = self._now()
+        self._row |= cells | {
+            "status": status,
+            "error": error,
+            "rung": rung,
+            "finished": finished,
+            "seconds": (finished - self._row["started"]).total_seconds(),
+            "train_seconds": self._train_seconds,
+            "evaluate_seconds": self._evaluate_seconds,
+        }
+        self._write_row()
+
+    def _require_running(self) -> None:
+        if self._row["status"] != "running" or self._row["started"] is None:
+            state = "has ended" if self._row["started"] else "has not started"
+            raise StoreError(f"Trial {self._key.trial}, seed {self._key.seed}, {state}: it takes no results.")
+
+    def _write_row(self) -> None:
+        path = trial_path(self._record.name, self._key)
+        write_rows(self._location, path, [self._row], self._record.columns.trials)
+
+
+def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: int) -> int:
+    """The number for the next attempt at a (trial, seed): 1, or one above the highest there is.
+
+    File names say it, damaged files' too; only a compacted file is opened.
+    """
+    parts = list_parts(location, "trials", record.name)
+    attempts = [part.key.attempt for part in parts if part.key and part.key[:2] == (trial, seed)]
+    if any(part.compacted for part in parts):
+        read = read_parts(
+            location, "trials", record.name, record.columns, only=lambda _: False, names=list(Key._fields)
+        )
+        keys = (Key(**row) for table in read.tables.values() for row in table.to_pylist())
+        attempts += [key.attempt for key in keys if key[:2] == (trial, seed)]
+    return max(attempts, default=0) + 1
+
+
+def end_trial(
+    location: Location,
+    record: StudyRecord,
+    info: TrialInfo,
+    status: Status,
+    *,
+    error: str | None = None,
+    rung: int | None = None,
+    metrics: Mapping[str, float | None] | None = None,
+    now: Callable[[], datetime] = _utc_now,
+) -> Status:
+    """Record, from the driver, the end of a trial whose worker was stopped or died.
+
+    It writes a new attempt, so whatever the worker may still write loses. A trial that already ended (its
+    worker got so far) keeps that end.
+
+    Args:
+        location: the results folder.
+        record: the study.
+        info: the trial; used whole where not even its first row was written.
+        status: stopped, failed, completed or interrupted.
+        error: why it failed.
+        rung: of ASHA, the last reached.
+        metrics: the trial's result; by default the metrics of its last epoch in the store.
+        now: the time of day.
+
+    Returns:
+        The status that the store now holds.
+
+    Raises:
+        StoreError: a status that is no end, or names or values that the study does not have.
+    """
+    _require_end(status)
+
+    def of_this_trial(part: Part) -> bool:
+        return part.key is not None and part.key[:2] == (info.trial, info.seed)
+
+    rows, epochs = _rows_of(location, record, info, of_this_trial)
+    last = rows[-1] if rows else None
+    if last is not None and last["status"] in FINAL_STATUSES:
+        ended: Status = last["status"]
+        return ended
+    attempt = next_attempt(location, record, trial=info.trial, seed=info.seed)
+    finished = now()
+    row = _new_row(record, info, attempt) if last is None else last | {"attempt": attempt}
+    row["started"] = row["started"] or finished
+    if epochs:
+        row |= {name: cell for name, cell in epochs[-1].items() if name.startswith("metric.")}
+        row["epoch"] = epochs[-1]["epoch"]
+    if metrics is not None:
+        row |= record.columns.metric_cells(metrics)
+    row |= {
+        "status": status,
+        "error": error,
+        "rung": rung,
+        "finished": finished,
+        "seconds": (finished - row["started"]).total_seconds(),
+        "train_seconds": math.fsum(epoch["train_seconds"] for epoch in epochs),
+        "evaluate_seconds": math.fsum(epoch["evaluate_seconds"] for epoch in epochs),
+    }
+    key = Key(info.trial, info.seed, attempt)
+    write_rows(location, trial_path(record.name, key), [row], record.columns.trials)
+    return status
+
+
+def _rows_of(
+    location: Location, record: StudyRecord, info: TrialInfo, only: Callable[[Part], bool]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The winning trial row (none or one) and the winning epoch rows of one (trial, seed)."""
+
+    def of_this_trial(table: pa.Table) -> pa.Table:
+        return table.filter((pc.field("trial") == info.trial) & (pc.field("seed") == info.seed))
+
+    columns = record.columns
+    trials = read_parts(location, "trials", record.name, columns, only=only).table(columns.trials)
+    epochs = read_parts(location, "epochs", record.name, columns, only=only).table(columns.epochs)
+    winners = winning_trials(of_this_trial(trials))
+    return winners.to_pylist(), winning_epochs(of_this_trial(epochs), winners).to_pylist()
+
+
+def _require_end(status: Status) -> None:
+    ends = [name for name in STATUSES if name != "running"]
+    if status not in ends:
+        raise StoreError(f"A trial cannot end as {status!r}; allowed: {', '.join(ends)}.")
+
+
+def _new_row(record: StudyRecord, info: TrialInfo, attempt: int) -> dict[str, Any]:
+    """A trial row with everything that is known before the start, null elsewhere."""
+    row: dict[str, Any] = dict.fromkeys(record.columns.trials.names)
+    return row | {
+        "trial": info.trial,
+        "seed": info.seed,
+        "attempt": attempt,
+        "phase": info.phase,
+        "config": info.config,
+        "method": record.method,
+        "dataset": record.dataset,
+        "status": "running",
+        "epochs": info.epochs,
+        "host": socket.gethostname(),
+        "device": info.device,
+        "cpus": float(info.cpus),
+        "gpus": float(info.gpus),
+        **record.columns.hyperparameter_cells(info.hyperparameters),
+    }

@@ -1,0 +1,1 @@
+"""Training: objective, optimizers, schedule, probes, and `pretrain`, which ties them together."""

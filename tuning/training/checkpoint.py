@@ -1,0 +1,80 @@
+"""The state of a run as bytes: model, optimizer, epoch, and which experiment it belongs to.
+
+Random streams need no saving: each is keyed by (seed, epoch, step), and the learning rate is a function of
+the step. So a resumed run continues with the very numbers of one that was never interrupted.
+"""
+
+import io
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from tuning.config import Experiment
+from tuning.errors import InputError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint: the last finished `epoch` and the states to restore."""
+
+    epoch: int
+    objective: dict[str, Any]
+    optimizer: dict[str, Any]
+
+
+def dump_checkpoint(experiment: Experiment, epoch: int, objective: nn.Module, optimizer: Optimizer) -> bytes:
+    """Return the run's state after `epoch` as bytes."""
+    content = {
+        "format": FORMAT,
+        "experiment": json.dumps(experiment.model_dump(mode="json"), sort_keys=True),
+        "epoch": epoch,
+        "objective": objective.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.device) -> Checkpoint:
+    """Return the checkpoint in `source`, with its tensors on `device`.
+
+    Raises:
+        InputError: the bytes are no checkpoint, or one of another experiment (with the settings that differ).
+    """
+    content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
+    saved = json.loads(content["experiment"])
+    wanted = experiment.model_dump(mode="json")
+    different = sorted(key for key in wanted if saved.get(key) != wanted[key])
+    if different:
+        changes = ", ".join(f"{key}: {saved.get(key)!r} there, {wanted[key]!r} here" for key in different)
+        raise InputError(f"the checkpoint belongs to another experiment ({changes})")
+    return Checkpoint(content["epoch"], content["objective"], content["optimizer"])
+
+
+def checkpoint_epoch(source: bytes) -> int:
+    """Return the last finished epoch of a checkpoint.
+
+    Raises:
+        InputError: the bytes are no checkpoint.
+    """
+    epoch: int = _load(source, torch.device("cpu"))["epoch"]
+    return epoch
+
+
+def _load(data: bytes, device: torch.device) -> dict[str, Any]:
+    try:
+        content = torch.load(io.BytesIO(data), map_location=device, weights_only=True)
+    except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:
+        raise InputError(f"not a readable checkpoint: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"not a checkpoint of format {FORMAT}")
+    return content

@@ -1,0 +1,74 @@
+"""Optimizers by name, and LARS, which torch does not have."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+from tuning.config import OptimizerSettings
+
+
+class LARS(Optimizer):
+    """Layer-wise adaptive rate scaling with momentum (You, Gitman and Ginsburg, 2017).
+
+    For a tensor p with gradient g: `d = g + weight_decay p`, `rate = trust |p| / (|g| + weight_decay |p|)`,
+    `m = momentum m + lr rate d`, `p = p - m`: the learning rate is inside the momentum buffer, as in CCL-K's
+    released code. With `exclude=True` one-dimensional tensors (biases, norm layers) take a plain momentum
+    step without decay; with `exclude=False` a tensor that starts at zero has rate 0 and never moves.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        *,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        trust: float = 1e-3,
+        exclude: bool = True,
+    ) -> None:
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
+        super().__init__(parameters, {**defaults, "exclude": exclude})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step on the gradients at hand; `closure` is not supported and must be None."""
+        if closure is not None:
+            raise ValueError("LARS takes no closure")
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        step = gradient
+        if not (group["exclude"] and parameter.ndim <= 1):
+            decay = group["weight_decay"]
+            norm, gradient_norm = parameter.norm(), gradient.norm()
+            rate = group["trust"] * norm / (gradient_norm + decay * norm)
+            # 0 / 0 (a zero tensor without gradient) is a tensor that stays where it is.
+            step = (gradient + decay * parameter) * torch.nan_to_num(rate, nan=0.0)
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        buffer = state["momentum_buffer"].mul_(group["momentum"]).add_(step, alpha=group["lr"])
+        parameter.sub_(buffer)
+
+
+def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
+    """Return the optimizer that `settings` name over all parameters of `module`."""
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    if settings.name == "adam":
+        return Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+    if settings.name == "sgd":
+        return SGD(parameters, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
+    return LARS(
+        parameters,
+        settings.lr,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+        trust=settings.trust,
+        exclude=settings.exclude_norm_and_bias,
+    )

@@ -1,0 +1,217 @@
+"""One trial: a `pretrain` run that writes itself to the store, and goes on from its checkpoint after a death.
+
+It knows nothing of Ray: the worker of a sweep, a final run and `contrasweep train` all advance a `Trial`.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tuning.config import Experiment
+from tuning.errors import TrainingDiverged
+from tuning.store import Location, StudyRecord, TrialInfo, TrialWriter, end_trial, next_attempt
+from tuning.store.schema import Phase, Status
+from tuning.store.tensorboard import TrialEvents
+from tuning.training.checkpoint import checkpoint_epoch
+from tuning.training.prepared import PreparedData, preparation_key, prepare_data
+from tuning.training.pretrain import EpochRecord, pretrain
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS = 10.0
+"""A trial saves its state about this often: the most that a death can cost, beside the epoch in progress."""
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """What a worker needs to run one trial; plain data, so that it travels.
+
+    `experiment` says all; `values` are the hyperparameters that the store shows (searched and fixed, active
+    only). `flush_at` are the epochs after which someone may decide to stop the trial: its rows are written
+    before they are reported, since a stopped trial gets no other chance.
+    """
+
+    location: Location
+    study: StudyRecord
+    trial: int
+    experiment: Experiment
+    values: Mapping[str, Any]
+    phase: Phase = "search"
+    flush_at: frozenset[int] = frozenset()
+    data_root: Path | None = None
+    device: str = "cpu"
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    def info(self) -> TrialInfo:
+        """Return what the store is told of the trial before it runs."""
+        return TrialInfo(
+            trial=self.trial,
+            seed=self.experiment.seed,
+            phase=self.phase,
+            config=self.experiment.identity(),
+            hyperparameters=self.values,
+            epochs=self.experiment.epochs,
+            device=self.device,
+            cpus=self.cpus,
+            gpus=self.gpus,
+        )
+
+    @property
+    def events_folder(self) -> str | None:
+        """Where the trial's TensorBoard events go; TensorBoard's own writer needs a local results folder."""
+        location = self.location
+        if location.filesystem.type_name != "local":
+            return None
+        return location.path(f"tensorboard/{self.study.name}/{self.trial:05d}-{self.experiment.seed}")
+
+    @property
+    def checkpoint_path(self) -> str:
+        """Where the trial's state is kept while it runs, within the results folder."""
+        return f"checkpoints/{self.study.name}/{self.trial:05d}-{self.experiment.seed}.pt"
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """One epoch as the scheduler sees it; `error` says why a trial ended without finishing."""
+
+    epoch: int
+    metrics: Mapping[str, float]
+    train_seconds: float
+    finished: bool = False
+    error: str | None = None
+
+
+def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:
+    """Record the end of a trial that cannot do so itself: the scheduler stopped it, or its worker died.
+
+    `details` are those of `tuning.store.end_trial`. Returns the status that the store now holds.
+    """
+    held = end_trial(request.location, request.study, request.info(), status, **details)
+    if request.events_folder is not None:
+        with TrialEvents(request.events_folder) as events:
+            events.session_end(held)
+    request.location.delete(request.checkpoint_path)
+    return held
+
+
+class DataCache:
+    """The datasets that this process holds prepared; one at a time, since a sweep has one."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._data: PreparedData | None = None
+
+    def get(self, experiment: Experiment, data_root: Path | None, device: str) -> PreparedData:
+        """Return the experiment's prepared data, loading it if the last experiment used other data."""
+        key = f"{preparation_key(experiment)} {data_root} {device}"
+        if self._data is None or key != self._key:
+            self._data, self._key = prepare_data(experiment, data_root, torch.device(device)), key
+        return self._data
+
+
+class Trial:
+    """A trial in progress: `advance` trains one epoch, writes it, and reports it.
+
+    `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
+    run.
+    """
+
+    def __init__(
+        self,
+        request: TrialRequest,
+        data: DataCache,
+        *,
+        at_end: Callable[[EpochRecord], Mapping[str, float]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._request = request
+        self._at_end = at_end
+        self._clock = clock
+        location, study, experiment = request.location, request.study, request.experiment
+        attempt = next_attempt(location, study, trial=request.trial, seed=experiment.seed)
+        self._writer = TrialWriter(location, study, request.info(), attempt)
+        self._events: TrialEvents | None = None
+        self._data = data
+        self._records: Iterator[EpochRecord] | None = None
+        self._epoch = 0
+        self._saved = clock()
+
+    def advance(self) -> TrialReport:
+        """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it."""
+        started = time.perf_counter()
+        try:
+            if self._records is None:
+                self._records = self._begin()
+            record = next(self._records)
+            added = self._at_end(record) if self._at_end is not None and record.finished else {}
+        except TrainingDiverged as error:
+            return self._fail(str(error))
+        except Exception as error:  # whatever breaks one trial is recorded, and the sweep goes on
+            log.exception("trial %d failed", self._request.trial)
+            return self._fail(f"{type(error).__name__}: {error}")
+        self._epoch = record.epoch
+        metrics = {**record.metrics, **added}
+        self._write(record, metrics, time.perf_counter() - started)
+        return TrialReport(record.epoch, metrics, record.train_seconds, finished=record.finished)
+
+    def close(self) -> None:
+        """Let go of files; the trial may have been stopped in the middle."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    def _begin(self) -> Iterator[EpochRecord]:
+        request = self._request
+        state = _read_if_there(request.location, request.checkpoint_path)
+        done = None if state is None else checkpoint_epoch(state)
+        self._writer.start(epoch=done)
+        if request.events_folder is not None:
+            self._events = TrialEvents(request.events_folder, resumed_from=done)
+            self._events.session_start(request.values)
+        data = self._data.get(request.experiment, request.data_root, request.device)
+        self._saved = self._clock()
+        return pretrain(request.experiment, state, data=data, device=request.device)
+
+    def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
+        self._writer.add_epoch(
+            record.epoch,
+            metrics,
+            seconds=seconds,
+            train_seconds=record.train_seconds,
+            evaluate_seconds=record.evaluate_seconds,
+        )
+        if self._events is not None:
+            self._events.scalars(record.epoch, metrics)
+        if record.epoch in self._request.flush_at:
+            self._writer.flush()
+        if record.finished:
+            self._end("completed", metrics)
+        elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
+            # The rows come first: a checkpoint without them would leave a hole in the trial's curve.
+            self._writer.flush()
+            self._request.location.write(self._request.checkpoint_path, record.checkpoint())
+            self._saved = self._clock()
+
+    def _fail(self, error: str) -> TrialReport:
+        self._end("failed", {}, error)
+        return TrialReport(self._epoch, {}, 0.0, error=error)
+
+    def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
+        self._writer.finish(status, metrics, error=error)
+        if self._events is not None:
+            self._events.session_end(status)
+        self.close()
+        self._request.location.delete(self._request.checkpoint_path)
+
+
+def _read_if_there(location: Location, path: str) -> bytes | None:
+    try:
+        return location.read(path)
+    except FileNotFoundError:
+        return None
