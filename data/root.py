@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT_VARIABLE = "CONTRASWEEP_DATA"
 
 
-class DatasetMissing(ValueError):  # noqa: N818 - it says what is wrong; "Error" would add nothing
+class DatasetMissing(ValueError):
     """A dataset's files are absent or incomplete; the message says which, where from, and what to set."""
 
 

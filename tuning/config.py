@@ -178,7 +178,8 @@ def _explain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         allowed = _fields_beside(item["loc"])
         near = difflib.get_close_matches(str(item["loc"][-1]), allowed, n=1)
-        hint = f" (nearest: {near[0]!r})" if near else ""
+        beside = path.rpartition(".")[0]
+        hint = f" (nearest: {'.'.join(filter(None, [beside, *near]))!r})" if near else ""
         return f"unknown setting {path!r}{hint}; known there: {', '.join(allowed)}"
     if item["type"] == "missing":
         return f"setting {path!r} is missing"

@@ -15,7 +15,7 @@ from tuning.errors import InputError, unknown_name
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, effective_space, pin_values, preset_settings, resolve
 from tuning.search.sampler import checked_sampler
-from tuning.store import StudyRecord, StudySchema
+from tuning.store import StudyRecord, StudySchema, check_study_name
 from tuning.training.metrics import FAST_METRIC, search_metrics
 
 Scheduler = Literal["asha", "none"]
@@ -24,11 +24,10 @@ SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
 
 @dataclass(frozen=True)
 class Resources:
-    """What trials run on: `concurrency` at once, each with `cpus` (and threads), on `device`."""
+    """What trials run on: `concurrency` of them at once, each with `cpus` cores and as many threads."""
 
     concurrency: int
     cpus: int = 1
-    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,6 @@ class SweepPlan:
                 "given": dict(self.given),
                 "concurrency": self.resources.concurrency,
                 "cpus": self.resources.cpus,
-                "device": self.resources.device,
                 "data_root": None if self.data_root is None else str(self.data_root),
             },
             columns=StudySchema(
@@ -115,7 +113,6 @@ def plan_sweep(
     seed: int = 0,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
-    device: str = "cpu",
     data_root: Path | None = None,
     results: str | Path = "results",
     name: str | None = None,
@@ -137,7 +134,6 @@ def plan_sweep(
         seed: of the proposals.
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores, and threads, of a trial.
-        device: where trials run.
         data_root: the folder of the datasets.
         results: the results folder or URI.
         name: of the study; by default `METHOD-DATASET-` and the time.
@@ -162,7 +158,7 @@ def plan_sweep(
     check_available(dataset, data_root)
     created = datetime.now(UTC)
     return SweepPlan(
-        name=name or f"{method}-{dataset}-{created:%Y%m%d-%H%M%S}",
+        name=check_study_name(name or f"{method}-{dataset}-{created:%Y%m%d-%H%M%S}"),
         method=method,
         dataset=dataset,
         space=remaining,
@@ -173,7 +169,7 @@ def plan_sweep(
         scheduler="asha" if scheduler == "asha" else "none",
         metric=metric,
         seed=seed,
-        resources=_resources(concurrency, cpus_per_trial, device, trials),
+        resources=_resources(concurrency, cpus_per_trial, trials),
         results=str(results),
         data_root=data_root,
         command=command,
@@ -197,7 +193,7 @@ def plan_of(record: StudyRecord, results: str, data_root: Path | None = None) ->
         scheduler=search["scheduler"],
         metric=search["metric"],
         seed=search["seed"],
-        resources=Resources(search["concurrency"], search["cpus"], search["device"]),
+        resources=Resources(search["concurrency"], search["cpus"]),
         results=results,
         data_root=data_root or (Path(root) if root else None),
         command=record.command,
@@ -245,14 +241,14 @@ def _check_metric(metric: str, dataset: str) -> None:
         raise InputError(f"{dataset} has no colour to measure {metric} by; use val.accuracy")
 
 
-def _resources(concurrency: int | None, cpus: int, device: str, trials: int) -> Resources:
+def _resources(concurrency: int | None, cpus: int, trials: int) -> Resources:
     cores = available_cores()
     if cpus > cores:
         raise InputError(f"{cpus} cpus per trial were asked for; this machine has {cores}")
     if concurrency is None:
         concurrency = cores // cpus
     _at_least_one("concurrency", concurrency)
-    return Resources(min(concurrency, trials), cpus, device)
+    return Resources(min(concurrency, trials), cpus)
 
 
 def available_cores() -> int:

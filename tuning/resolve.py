@@ -11,7 +11,7 @@ from typing import Any
 
 from data import DATASETS
 from models import ENCODERS
-from search_spaces import Space, available_presets, method_space, preset
+from search_spaces import Range, Space, available_presets, method_space, preset
 from tuning.config import Experiment, Value, setting_names
 from tuning.errors import InputError, unknown_name
 from tuning.methods import METHODS
@@ -20,9 +20,15 @@ DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
     {
         "digits": {"encoder.name": "small-conv", "batch_size": 128, "views.flip": 0.0},
         "colour-digits": {"encoder.name": "small-conv", "batch_size": 128},
-        "mnist": {"encoder.name": "lenet5", "batch_size": 256},
-        # The penalty on raw weights is CCL-K's protocol: scores compare with its table.
-        "colormnist": {"encoder.name": "lenet5", "batch_size": 256, "probes.standardise": False},
+        "mnist": {"encoder.name": "lenet5", "batch_size": 256, "schedule.warmup_epochs": 1.0},
+        "colormnist": {
+            "encoder.name": "lenet5",
+            "batch_size": 256,
+            # Without a ramp, LeNet-5's tanh units saturate for good at rates that it can bear later.
+            "schedule.warmup_epochs": 1.0,
+            # The penalty on raw weights is CCL-K's protocol: scores compare with its table.
+            "probes.standardise": False,
+        },
     }
 )
 """What a dataset suggests for settings outside the method: a network that takes its images, a batch size."""
@@ -72,22 +78,35 @@ def check_names(method: str, dataset: str) -> None:
 
 
 def effective_space(method: str, given: Space | None) -> Space:
-    """Return the given space, with the hyperparameters that it does not name fixed at their defaults."""
+    """Return the given space, with the hyperparameters it does not name fixed at their defaults."""
     shipped = method_space(method)
     if given is None:
         return shipped
-    unknown = [n for n in given.names if "." not in n and n not in METHODS[method].hyperparameters]
-    for name in unknown:
-        if name not in Experiment.model_fields:
-            raise unknown_name(
-                f"hyperparameter of {method} in {given.origin}:", name, METHODS[method].hyperparameters
-            )
+    _check_space(method, given)
     defaults = {
         name: value for name, value in shipped.defaults().items() if "." not in name and name not in given
     }
     if not defaults:
         return given
     return Space.parse({**json.loads(given.to_json()), **defaults}, given.origin)
+
+
+def _check_space(method: str, space: Space) -> None:
+    """Raise InputError unless every parameter of a space exists and may have all that the space gives it."""
+    hyperparameters = METHODS[method].hyperparameters
+    defaults = {name: value for name, value in method_space(method).defaults().items() if "." not in name}
+    base = Experiment(method=method, dataset=next(iter(DATASETS)), hyperparameters=defaults)
+    for parameter in space.parameters:
+        extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
+        for value in extremes:
+            try:
+                refuse_unknown(base, {parameter.name: value})
+                if parameter.name in hyperparameters:
+                    hyperparameters[parameter.name].check(parameter.name, value)
+                else:
+                    base.with_values({parameter.name: value})
+            except InputError as error:
+                raise InputError(f"{space.origin}: {error}") from None
 
 
 def pin_values(space: Space, values: Mapping[str, Any]) -> Space:

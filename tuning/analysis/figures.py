@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +70,10 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
         InputError: the file's ending is not .png, .pdf or .svg, or matplotlib is not installed.
         StoreError: there is no such study.
     """
-    if path.suffix not in FORMATS:
-        raise InputError(f"{path}: a figure ends in {', '.join(FORMATS)}")
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
-    except ModuleNotFoundError:
-        raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'") from None
+    check_figure(path)
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
     curves = study_curves(store, study)
     plan = plan_of(store.study(study), store.location.uri)
     untrained = next((c.scores[0] for c in curves if c.epochs[0] == 0), None)
@@ -96,6 +94,14 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     figure.suptitle(f"{plan.method} on {plan.dataset}: {len(curves)} trials", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+
+
+def check_figure(path: Path) -> None:
+    """Raise InputError unless a figure can be drawn into `path`: its ending is known, matplotlib is there."""
+    if path.suffix not in FORMATS:
+        raise InputError(f"{path}: a figure ends in {', '.join(FORMATS)}")
+    if find_spec("matplotlib") is None:
+        raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
 
 
 def _draw_curves(axes: "Axes", curves: Sequence[Curve]) -> None:

@@ -23,7 +23,6 @@ Set = Annotated[
     ),
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
-Device = Annotated[str, typer.Option(help="Where trials train: cpu or cuda.")]
 
 RESULTS = "results"
 

@@ -12,7 +12,6 @@ from tuning.cli.options import (
     AsJson,
     Concurrency,
     DataRoot,
-    Device,
     Results,
     command_line,
     results_option,
@@ -31,7 +30,6 @@ def run(
     top: Annotated[int, typer.Option(help="With a study: how many of its best configurations.")] = 1,
     concurrency: Concurrency = None,
     cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run.")] = 1,
-    device: Device = "cpu",
     data_root: DataRoot = None,
     results: Results = RESULTS,
     json: AsJson = False,
@@ -52,7 +50,6 @@ def run(
             data_root=data_root,
             concurrency=concurrency,
             cpus_per_run=cpus_per_run,
-            device=device,
             command=command_line(),
             show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
         )

@@ -51,13 +51,14 @@ def show(
     Example: contrasweep show my-study --plot my-study.png
     """
     from search_spaces import Space
+    from tuning.analysis.figures import check_figure, draw_study
     from tuning.store import ResultsStore
 
+    if plot is not None:
+        check_figure(plot)
     store = ResultsStore(results)
     rows = [trial_row(row) for row in store.trials(study).to_pylist()]
     if plot is not None:
-        from tuning.analysis.figures import draw_study
-
         draw_study(store, study, plot)
     if json:
         print_json(rows)
@@ -129,7 +130,7 @@ def trial_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[str, Any]]:
-    """Shorten rows to what a terminal has room for: no empty column, one seed unsaid, searched values only."""
+    """Shorten rows to what a terminal has room for: no empty column, searched values only."""
     one_seed = len({row["seed"] for row in rows}) == 1
     hidden = {"seconds", *(["seed"] if one_seed else [])}
     names = [name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)]

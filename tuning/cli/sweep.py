@@ -13,7 +13,6 @@ from tuning.cli.options import (
     AsJson,
     Concurrency,
     DataRoot,
-    Device,
     Results,
     Set,
     command_line,
@@ -56,7 +55,6 @@ def sweep(
     seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
     concurrency: Concurrency = None,
     cpus_per_trial: Annotated[int, typer.Option(help="Cores, and threads, of a trial.")] = 1,
-    device: Device = "cpu",
     data_root: DataRoot = None,
     results: Results = RESULTS,
     name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
@@ -98,7 +96,6 @@ def sweep(
         use_preset=preset,
         concurrency=concurrency,
         cpus_per_trial=cpus_per_trial,
-        device=device,
         data_root=data_root,
         results=results,
         name=name,
@@ -151,8 +148,8 @@ def _print_plan(plan: "SweepPlan", as_json: bool) -> None:
     print_rows(
         f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
         [{"trial": row["trial"], "configuration": configuration(row["configuration"])} for row in first],
-        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.cpus} cpu each, on "
-        f"{plan.resources.device}; at most {at_most} epochs in all"
+        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.cpus} cpu each; "
+        f"at most {at_most} epochs in all"
         + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
         + ". Later proposals depend on results.",
     )

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import AsJson, DataRoot, Device, Set, parse_settings
+from tuning.cli.options import AsJson, DataRoot, Set, parse_settings
 from tuning.cli.rendering import print_json, print_rows
+from tuning.errors import InputError, unknown_name
+
+DEVICES = ("cpu", "cuda")
 
 if TYPE_CHECKING:
     from tuning.config import Experiment
@@ -16,7 +19,7 @@ def train(
     experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
     set_: Set = None,
     cpus: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
-    device: Device = "cpu",
+    device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is a GPU.")] = "cpu",
     data_root: DataRoot = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run's state in this file; go on from it if it exists.")
@@ -32,6 +35,10 @@ def train(
     from data import check_available
     from tuning.training.pretrain import pretrain
 
+    if device not in DEVICES:
+        raise unknown_name("device", device, DEVICES)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda was asked for, and torch finds no GPU here")
     torch.set_num_threads(cpus)
     resolved = _experiment(experiment, parse_settings(set_))
     check_available(resolved.dataset, data_root)
@@ -54,7 +61,6 @@ def train(
 def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
     """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
     from tuning.best import read_yaml
-    from tuning.errors import InputError
     from tuning.resolve import resolve
 
     content = read_yaml(path)

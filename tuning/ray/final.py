@@ -52,7 +52,6 @@ def final_runs(
     data_root: Path | None = None,
     concurrency: int | None = None,
     cpus_per_run: int = 1,
-    device: str = "cpu",
     command: str = "",
     show: Callable[[int, int], None] | None = None,
 ) -> FinalRuns:
@@ -69,7 +68,6 @@ def final_runs(
         data_root: the folder of the datasets.
         concurrency: runs at once; by default as many as the machine has cores for.
         cpus_per_run: cores, and threads, of a run.
-        device: where runs train.
         command: the command line, for the record.
         show: called with how many runs are done, and of how many.
 
@@ -85,7 +83,7 @@ def final_runs(
     check_available(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, configs, command)
-    requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run, device))
+    requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run))
     with Heartbeat(location, record.name):
         store = ResultsStore(location)
         held = _completed(store, record.name)
@@ -143,7 +141,6 @@ def _requests(
     seeds: int,
     data_root: Path | None,
     cpus: int,
-    device: str,
 ) -> Iterator[TrialRequest]:
     for config in configs:
         first = config.experiment.seed + 1
@@ -156,7 +153,6 @@ def _requests(
                 values=config.values,
                 phase="final",
                 data_root=data_root,
-                device=device,
                 cpus=cpus,
             )
 

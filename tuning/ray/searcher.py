@@ -145,7 +145,6 @@ class StoreSearcher(Searcher):
             values=values,
             flush_at=frozenset(self._rungs),
             data_root=plan.data_root,
-            device=plan.resources.device,
             cpus=plan.resources.cpus,
         )
 

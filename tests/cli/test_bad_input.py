@@ -1,0 +1,174 @@
+"""Wrong input ends with exit code 2 and a sentence that helps, before anything is started or written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from tuning.analysis.selection import SelectedTrial
+from tuning.best import best_yaml
+from tuning.cli import app
+from tuning.resolve import resolve
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def says(result: Result, *parts: str) -> None:
+    assert result.exit_code == 2, result.output
+    text = " ".join(result.output.split())
+    for part in parts:
+        assert part in text, text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["fair-clk"], ["unknown method 'fair-clk'", "Did you mean 'fair-cclk'?"]),
+        (["infonce", "--data", "colour-digit"], ["unknown dataset 'colour-digit'", "'colour-digits'"]),
+        (["infonce", "--set", "temprature=0.1"], ["'temprature'", "Did you mean 'temperature'?"]),
+        (["infonce", "--set", "optimizer.rl=0.1"], ["'optimizer.rl'", "Did you mean 'optimizer.lr'?"]),
+        (["fair-cclk", "--set", "kernel=rfb"], ["kernel", "'rfb'", "'rbf'"]),
+        (["fair-cclk", "--set", "kernel=cosine", "--set", "sigma2=3"], ["sigma2", "no effect"]),
+        (["fair-cclk", "--set", "lam=-1"], ["lam must be above 0", "-1"]),
+        (["fair-cclk", "--set", "lam"], ["PATH=VALUE", "'lam'"]),
+        (["fair-cclk", "--set", "lam=1", "--set", "lam=2"], ["lam", "twice"]),
+        (["fair-cclk", "--data", "digits"], ["needs a conditioning variable", "colour-digits"]),
+        (["fair-cclk", "--trials", "0"], ["trials must be at least 1, given 0"]),
+        (["fair-cclk", "--trials", "many"], ["--trials", "integer"]),
+        (["fair-cclk", "--epochs", "0"], ["epochs must be at least 1"]),
+        (["fair-cclk", "--sampler", "tp"], ["unknown sampler 'tp'", "'tpe'"]),
+        (["fair-cclk", "--scheduler", "ash"], ["unknown scheduler 'ash'", "'asha'"]),
+        (["fair-cclk", "--metric", "accuracy"], ["unknown metric 'accuracy'", "'val.accuracy'"]),
+        (["infonce", "--data", "digits", "--metric", "val.colour_mse"], ["digits has no colour"]),
+        (["fair-cclk", "--cpus-per-trial", "4000"], ["4000 cpus", "this machine has"]),
+        (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
+        (["infonce", "--preset"], ["unknown preset 'infonce@colour-digits'", "fair-cclk@colormnist"]),
+        (["fair-cclk", "--space", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["fair-cclk", "--resume"], ["--resume needs the study's --name"]),
+        (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
+    ],
+)
+def test_sweep(run: Run, arguments: list[str], parts: list[str]) -> None:
+    says(run("sweep", *arguments), *parts)
+    assert not Path("results/trials").exists()
+    assert not Path("results/studies").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("lam: {log: [10, 1], default: 5}", ["lam", "10", "1"]),
+        ("lam: {log: [0, 1], default: 0.5}", ["lam", "0"]),
+        ("lam: {unifrom: [0.1, 1], default: 0.5}", ["'unifrom'", "'uniform'"]),
+        ("lambda: {log: [0.1, 1], default: 0.5}", ["'lambda'", "'lam'"]),
+        ("kernl: {choice: [rbf, cosine], default: rbf}", ["'kernl'", "'kernel'"]),
+        ("kernel: {choice: [rbf, laplace], default: rbf}", ["kernel", "'laplace'", "'laplacian'"]),
+        ("optimizer.lrr: {log: [0.1, 1], default: 0.5}", ["'optimizer.lrr'", "'optimizer.lr'"]),
+        ("lam: {log: [0.1, 1], default: 5}", ["lam", "5"]),
+    ],
+)
+def test_space_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
+    (tmp_path / "space.yaml").write_text(content)
+    says(run("sweep", "fair-cclk", "--space", "space.yaml"), *parts)
+    assert not Path("results").exists()
+
+
+def test_missing_data_folder(run: Run, tmp_path: Path) -> None:
+    says(run("sweep", "fair-cclk", "--data", "colormnist"), "no-data", "--data-root")
+    says(run("sweep", "fair-cclk", "--data", "colormnist", "--data-root", tmp_path / "empty"), "empty")
+    assert not Path("results").exists()
+
+
+def test_results_folder_that_is_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("mine")
+    for command in (["sweep", "fair-cclk"], ["studies"], ["show", "x"], ["best", "x"], ["run", "x"]):
+        says(run(*command, "--results", "results"), "results", "is a file")
+    assert (tmp_path / "results").read_text() == "mine"
+
+
+def test_unknown_study_is_named_with_the_nearest(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    for command in ("show", "best", "run", "compact"):
+        says(run(command, "lost", "--results", "results"), "no study 'lost'")
+
+
+@pytest.fixture
+def best(tmp_path: Path) -> dict[str, object]:
+    """The content of a good best.yaml."""
+    experiment = resolve("fair-cclk", "colour-digits", {"epochs": 1})
+    selected = SelectedTrial("s", 3, {"lam": 0.01}, experiment, "val.accuracy", 0.9, 0.8, {})
+    content: dict[str, object] = yaml.safe_load(best_yaml(selected))
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"experimnt": 5}, ["unknown key 'experimnt'", "'experiment'"]),
+        ({"contrasweep": "7.0.0"}, ["written by contrasweep 7.0.0", "this is"]),
+        (
+            {"experiment": {"method": "fair-cclk", "dataset": "colour-digits", "epoch": 3}},
+            ["'epoch'", "'epochs'"],
+        ),
+        ({"experiment": {"method": "fair-cclk"}}, ["'dataset' is missing"]),
+        ({"experiment": None}, ["mapping"]),
+    ],
+)
+def test_best_yaml(
+    run: Run, tmp_path: Path, best: dict[str, object], change: dict[str, object], parts: list[str]
+) -> None:
+    (tmp_path / "best.yaml").write_text(yaml.safe_dump({**best, **change}))
+    says(run("run", "best.yaml"), "best.yaml", *parts)
+    assert not Path("results").exists()
+
+
+def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
+    says(run("run", "best.yaml"), "no file best.yaml")
+    (tmp_path / "best.yaml").write_text("{")
+    says(run("run", "best.yaml"), "best.yaml is not YAML")
+    (tmp_path / "best.yaml").write_text("- 1")
+    says(run("run", "best.yaml"), "holds list")
+
+
+def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
+    (tmp_path / "best.yaml").write_text(yaml.safe_dump(best))
+    says(run("run", "best.yaml", "--seeds", "0"), "seeds must be at least 1, given 0")
+    says(run("run", "study", "--top", "0"), "--top must be at least 1, given 0")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("method: infonce", ["dataset missing"]),
+        ("method: infonce\ndataset: digits\nepoch: 3", ["'epoch'", "'epochs'"]),
+        ("method: infonce\ndataset: digits\noptimizer: {lrr: 3}", ["'optimizer.lrr'", "'optimizer.lr'"]),
+        ("method: infonce\ndataset: digits\nencoder: {name: lenet5}", ["lenet5", "32 x 32", "8 x 8"]),
+        ("method: infonce\ndataset: digits\nencoder: {name: lenet}", ["unknown encoder 'lenet'", "lenet5"]),
+    ],
+)
+def test_experiment_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
+    (tmp_path / "experiment.yaml").write_text(content)
+    says(run("train", "experiment.yaml"), *parts)
+
+
+def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
+    says(run("train", "experiment.yaml", "--device", "gpu"), "unknown device 'gpu'", "cpu, cuda")
+
+
+def test_spaces_of_an_unknown_method(run: Run) -> None:
+    says(run("spaces", "infonc"), "unknown method 'infonc'", "'infonce'")
+
+
+def test_figure_with_another_ending(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    says(run("show", "lost", "--results", "results", "--plot", "x.bmp"), "x.bmp", ".png, .pdf, .svg")

@@ -1,0 +1,262 @@
+"""The commands on a study that the test writes itself, and the whole way through the real command line."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from tuning.cli import app
+from tuning.cli.progress import ProgressLine, duration, sweep_line
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.ray.searcher import Progress
+from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+
+Run = Callable[..., Result]
+UNTRAINED = 0.5
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def write_study(results: Path, finals: list[float | None], name: str = "written") -> SweepPlan:
+    """A study whose trial `n` ended with `finals[n]` (None: failed)."""
+    plan = plan_sweep("infonce", "colour-digits", trials=len(finals), epochs=2, results=results, name=name)
+    location, record = open_location(results, writable=True), plan.record()
+    save_study(location, record)
+    for number, final in enumerate(finals):
+        values = {**plan.space.defaults(), "temperature": 0.1 + number / 100}
+        experiment = plan.experiment_of(values)
+        info = TrialInfo(number, 0, "search", experiment.identity(), values, experiment.epochs)
+        writer = TrialWriter(location, record, info, attempt=1)
+        writer.start()
+        metrics = {"val.accuracy": UNTRAINED, "val.ridge_accuracy": UNTRAINED}
+        writer.add_epoch(0, metrics, seconds=1, train_seconds=0)
+        if final is None:
+            writer.finish("failed", {}, error="loss nan at epoch 1")
+            continue
+        metrics = {"val.accuracy": final, "val.ridge_accuracy": final, "val.colour_mse": 100.0}
+        writer.add_epoch(2, metrics, seconds=1, train_seconds=1)
+        writer.finish("completed", metrics)
+    return plan
+
+
+def test_studies_lists_what_there_is(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, None])
+    found = json.loads(run("studies", "--json").output)
+    assert [(row["study"], row["trials"]) for row in found] == [("written", 2)]
+    assert "1 completed" in found[0]["endings"]
+    assert "written" in run("studies").output
+
+
+def test_show_tells_scores_values_and_errors(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, None])
+    rows = json.loads(run("show", "written", "--json").output)
+    assert [row["status"] for row in rows] == ["completed", "failed"]
+    assert rows[0]["val.accuracy"] == 0.6
+    assert rows[0]["configuration"]["temperature"] == 0.1
+    assert rows[1]["error"] == "loss nan at epoch 1"
+    shown = run("show", "written").output
+    assert "loss nan at epoch 1" in shown
+    assert "temperature 0.1" in shown
+
+
+def test_show_names_a_damaged_file_and_shows_the_rest(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, 0.7])
+    damaged = min((tmp_path / "results" / "trials" / "study=written").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    result = run("show", "written")
+    assert result.exit_code == 0
+    assert damaged.name in "".join(result.output.split())
+    assert len(json.loads(run("show", "written", "--json").stdout)) == 1
+
+
+def test_best_takes_the_highest_and_writes_it(run: Run, tmp_path: Path) -> None:
+    plan = write_study(tmp_path / "results", [0.6, 0.9, None, 0.7])
+    rows = json.loads(run("best", "written", "--top", "3", "-o", "best.yaml", "--json").output)
+    assert [row["trial"] for row in rows] == [1, 3, 0]
+    assert rows[0]["untrained"] == UNTRAINED
+    content = yaml.safe_load((tmp_path / "best.yaml").read_text())
+    assert (content["study"], content["trial"]) == ("written", 1)
+    assert content["experiment"]["hyperparameters"]["temperature"] == pytest.approx(0.11)
+    assert content["experiment"]["epochs"] == plan.experiment.epochs
+
+
+def test_best_warns_where_training_does_not_help(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [UNTRAINED - 0.1])
+    assert "does not beat the untrained encoder" in run("best", "written").output
+    write_study(tmp_path / "results", [UNTRAINED + 0.1], "better")
+    assert "Warning" not in run("best", "better").output
+
+
+def test_best_of_a_study_without_a_completed_trial_fails(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [None])
+    result = run("best", "written", "-o", "best.yaml")
+    assert result.exit_code == 1
+    assert "no trial of study written has completed" in result.output
+    assert not (tmp_path / "best.yaml").exists()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_show_draws_the_study(run: Run, tmp_path: Path, suffix: str) -> None:
+    write_study(tmp_path / "results", [0.6, None, 0.7])
+    result = run("show", "written", "--plot", f"out/study{suffix}")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / f"study{suffix}").stat().st_size > 1000
+
+
+def test_compact_is_said_and_done(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, 0.7])
+    done = json.loads(run("compact", "written", "--json").output)
+    assert (done["trials"], done["epochs"]) == (2, 4)
+    assert len(list((tmp_path / "results" / "trials").rglob("*.parquet"))) == 1
+
+
+def test_dry_run_starts_with_the_defaults_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    plan = json.loads(run("sweep", "fair-cclk", "--dry-run", "--json", "--set", "lam=1e-1").output)
+    assert plan["first"][0]["configuration"]["lam"] == 0.1
+    assert plan["first"][0]["configuration"]["kernel"] == "cosine"
+    assert plan["epochs_at_most"] == 24 * 10
+    assert not (tmp_path / "results").exists()
+
+
+def test_catalogue(run: Run, tmp_path: Path) -> None:
+    methods = {row["method"]: row for row in json.loads(run("methods", "--json").output)}
+    assert set(methods) >= {"infonce", "fair-cclk", "fair-infonce"}
+    assert methods["fair-cclk"]["needs"] == "a conditioning variable"
+    space = {row["parameter"]: row for row in json.loads(run("spaces", "fair-cclk", "--json").output)}
+    assert "rbf" in space["sigma2"]["when"]
+    there = {row["dataset"]: row["there"] for row in json.loads(run("datasets", "--json").output)}
+    assert there["digits"] == "yes"
+
+
+def test_train_goes_on_from_its_checkpoint(run: Run, tmp_path: Path) -> None:
+    settings = "method: infonce\ndataset: digits\nepochs: 2\nprobes: {max_steps: 5}\n"
+    (tmp_path / "experiment.yaml").write_text(settings + "optimizer: {lr: 0.05}\n")
+    first = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").output)
+    assert [row["epoch"] for row in first["epochs"]] == [0, 1, 2]
+    assert first["experiment"]["optimizer"]["lr"] == 0.05
+    again = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").output)
+    assert again["epochs"] == []
+    other = run("train", "experiment.yaml", "--checkpoint", "run.pt", "--set", "optimizer.lr=0.1")
+    assert other.exit_code == 2
+    assert "optimizer" in other.output
+
+
+def test_every_command_has_help_with_an_example(run: Run) -> None:
+    names = [
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    ]
+    assert len(names) >= 10
+    for name in names:
+        result = run(name, "--help")
+        assert result.exit_code == 0
+        assert "Example: contrasweep" in result.output, name
+
+
+def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> None:
+    """A user's own models/ and data.py, in the folder they work in, stand in nobody's way."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").write_text("raise RuntimeError('the wrong models')")
+    (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
+    sweep = [
+        "sweep",
+        "infonce",
+        "--trials",
+        "2",
+        "--epochs",
+        "1",
+        "--name",
+        "here",
+        "--set",
+        "probes.max_steps=5",
+    ]
+    done = _command(tmp_path, *sweep)
+    assert done.returncode == 0, done.stderr
+    assert "Next: contrasweep best here -o best.yaml" in done.stdout
+    best = _command(tmp_path, "best", "here", "-o", "best.yaml")
+    assert best.returncode == 0, best.stderr
+    final = _command(tmp_path, "run", "best.yaml", "--seeds", "2")
+    assert final.returncode == 0, final.stderr
+    assert "untrained" in final.stdout
+    rows = ResultsStore(tmp_path / "results").trials("here-final").to_pylist()
+    assert [row["seed"] for row in rows] == [1, 2]
+
+
+def test_a_hidden_package_is_named(tmp_path: Path) -> None:
+    """`python -m` puts the folder first on the path, where the console script does not."""
+    (tmp_path / "data.py").write_text("")
+    code = "from tuning.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "methods"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert str(tmp_path / "data.py") in done.stderr
+    assert "'data'" in done.stderr
+
+
+def _command(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    script = Path(sys.executable).parent / "contrasweep"
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(
+        [str(script), *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_progress_in_a_line() -> None:
+    progress = Progress(
+        planned=24,
+        metric="val.ridge_accuracy",
+        running=2,
+        counts={"completed": 3, "stopped": 5},
+        best=(4, 0.91234),
+    )
+    line = sweep_line(progress, elapsed=80)
+    assert line == (
+        "8/24 trials (3 completed, 5 stopped) · 2 running · best val.ridge_accuracy 0.9123 (trial 4) · "
+        "1:20 spent · about 2:40 left"
+    )
+
+
+def test_time_left_counts_only_what_this_driver_did() -> None:
+    progress = Progress(planned=10, metric="m", counts={"completed": 8}, resumed=7)
+    assert "about 0:20 left" in sweep_line(progress, elapsed=10)
+    assert "left" not in sweep_line(Progress(planned=10, metric="m"), elapsed=10)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3600, "1:00:00")]
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_without_a_terminal_a_line_now_and_then() -> None:
+    said: list[Any] = []
+
+    class FakeConsole:
+        def print(self, line: str, **_: Any) -> None:
+            said.append(line)
+
+    times = iter([0.0, 1.0, 1.0, 5.0, 17.0, 17.0])
+    line = ProgressLine(FakeConsole(), None, lambda: next(times))  # type: ignore[arg-type]
+    for text in ("first", "too soon", "later"):
+        line.show(text)
+    line.close()
+    assert said == ["first", "later", "later"]

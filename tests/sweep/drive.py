@@ -1,0 +1,34 @@
+"""A driver in a process of its own, which ends it after some trials, by the signal that the test names.
+
+python drive.py RESULTS SIGNAL DONE: runs (or, if the study is there, resumes) the small study, and sends itself
+SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from studies import small_plan
+
+from tuning.cli.errors import reporting_errors
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import resume_sweep, run_sweep
+from tuning.store import open_location, study_names
+
+
+@reporting_errors
+def drive(results: Path, ending: str, done: int) -> None:
+    def show(progress: Progress) -> None:
+        # In the middle of a trial that comes after the last ended one.
+        if ending != "none" and progress.done >= done and progress.running:
+            os.kill(os.getpid(), getattr(signal, ending))
+
+    if results.exists() and "small" in study_names(open_location(results)):
+        resume_sweep("small", results, show=show)
+    else:
+        run_sweep(small_plan(results), show=show)
+
+
+if __name__ == "__main__":
+    drive(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

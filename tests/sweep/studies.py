@@ -1,0 +1,25 @@
+"""A small study that every test of the sweep can afford, and how to read it back."""
+
+from pathlib import Path
+from typing import Any
+
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.store import ResultsStore
+
+TRIALS, EPOCHS = 5, 3
+
+
+def small_plan(results: Path, name: str = "small", **changes: Any) -> SweepPlan:
+    """One trial at a time: with the same seed, the same proposals in the same order."""
+    options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, **changes}
+    return plan_sweep("fair-cclk", "colour-digits", results=results, name=name, **options)
+
+
+def outcome(results: Path, name: str = "small") -> list[dict[str, Any]]:
+    """What a study found, without what differs from run to run (times, attempts)."""
+    rows = ResultsStore(results).trials(name).to_pylist()
+    told = ("trial", "seed", "config", "status", "epoch", "rung")
+    return [
+        {key: value for key, value in row.items() if key in told or key.startswith(("hp.", "metric."))}
+        for row in rows
+    ]

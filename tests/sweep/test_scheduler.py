@@ -1,0 +1,70 @@
+"""ASHA's memory: a resumed scheduler decides as one that saw everything itself."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuning.ray.scheduler import ResumableASHA, grace_period, rungs
+
+EPOCHS = 9
+
+
+def fake_trial(number: int, ray_id: str) -> Any:
+    return SimpleNamespace(trial_id=ray_id, config={"request": SimpleNamespace(trial=number)})
+
+
+def run(scheduler: ResumableASHA, trial: Any, scores: dict[int, float]) -> tuple[str, int]:
+    """Report `scores` until the scheduler stops the trial; the decision and the last epoch."""
+    for epoch, score in scores.items():
+        if scheduler.on_trial_result(None, trial, {"epoch": epoch, "score": score}) == "STOP":
+            return "STOP", epoch
+    return "CONTINUE", max(scores)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"), [(1, (1,)), (3, (1, 3)), (10, (1, 3, 9)), (100, (10, 30, 90))]
+)
+def test_rungs(epochs: int, expected: tuple[int, ...]) -> None:
+    assert rungs(epochs) == expected
+    assert expected[0] == grace_period(epochs)
+
+
+def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
+    rng = np.random.default_rng(0)
+    curves = [{e: float(s) for e, s in enumerate(np.sort(rng.random(EPOCHS + 1)))} for _ in range(30)]
+    whole = ResumableASHA(EPOCHS, [], {})
+    decisions, seen = [], []
+    for number, curve in enumerate(curves):
+        trial = fake_trial(number, f"a{number}")
+        whole.on_trial_add(None, trial)
+        decision, last = run(whole, trial, curve)
+        decisions.append((decision, last))
+        seen.append({epoch: score for epoch, score in curve.items() if epoch <= last})
+        whole.on_trial_remove(None, trial)
+    resumed = ResumableASHA(EPOCHS, seen[:15], {})
+    for number in range(15, 30):
+        trial = fake_trial(number, f"b{number}")
+        resumed.on_trial_add(None, trial)
+        assert run(resumed, trial, curves[number]) == decisions[number]
+    assert {decision for decision, _ in decisions} == {"STOP"}
+    assert len({last for _, last in decisions}) > 1, "the curves must be stopped at several rungs"
+
+
+def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
+    past = [{1: score / 10, 3: score / 10} for score in range(10)]
+    low_start = {0: 0.0, 1: 0.95, 2: 0.2}
+    scheduler = ResumableASHA(EPOCHS, past, {7: low_start})
+    trial = fake_trial(7, "new-id")
+    scheduler.on_trial_add(None, trial)
+    # Epoch 2 again, as after a checkpoint: below the cutoff of rung 1, which it passed with 0.95.
+    assert run(scheduler, trial, {2: 0.2}) == ("CONTINUE", 2)
+    assert run(scheduler, trial, {3: 0.2}) == ("STOP", 3)
+
+
+def test_a_score_of_minus_infinity_is_stopped() -> None:
+    scheduler = ResumableASHA(EPOCHS, [{1: 0.1}, {1: 0.2}], {})
+    trial = fake_trial(2, "c")
+    scheduler.on_trial_add(None, trial)
+    assert run(scheduler, trial, {1: float("-inf")}) == ("STOP", 1)

@@ -1,0 +1,86 @@
+"""The searcher, without Ray: which trial comes next, and what Optuna and the store are told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.trial import TrialState
+from ray.tune.search import Searcher
+from studies import EPOCHS, TRIALS, small_plan
+
+from tuning.ray.searcher import StoreSearcher
+from tuning.ray.sweep import past_trials
+from tuning.store import ResultsStore, open_location, save_study
+from tuning.trial import DataCache, Trial
+
+
+@pytest.fixture
+def searcher(tmp_path: Path) -> StoreSearcher:
+    plan = small_plan(tmp_path)
+    location, record = open_location(tmp_path, writable=True), plan.record()
+    save_study(location, record)
+    return StoreSearcher(plan, record, location, [])
+
+
+def result(epoch: int, score: float, **more: Any) -> dict[str, Any]:
+    return {"epoch": epoch, "score": score, "error": None, "finished": False, **more}
+
+
+def states(searcher: StoreSearcher) -> list[TrialState]:
+    return [trial.state for trial in searcher._study.trials]
+
+
+def test_proposes_the_plan_and_no_more(searcher: StoreSearcher) -> None:
+    configs = [searcher.suggest(f"id{n}") for n in range(TRIALS)]
+    assert [config["request"].trial for config in configs] == list(range(TRIALS))
+    assert searcher.suggest("one-more") == Searcher.FINISHED
+
+
+def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: Path) -> None:
+    requests = {name: searcher.suggest(name)["request"] for name in ("done", "weak", "broken", "dead")}
+    trial = Trial(requests["done"], DataCache())
+    report = trial.advance()
+    while not report.finished:
+        report = trial.advance()
+    searcher.on_trial_complete(
+        "done", result(EPOCHS, 0.5, finished=True, **{"metrics/val.accuracy": report.metrics["val.accuracy"]})
+    )
+    weak = Trial(requests["weak"], DataCache())
+    weak.advance()
+    searcher.on_trial_result("weak", result(1, weak.advance().metrics["val.ridge_accuracy"]))
+    searcher.on_trial_complete("weak", result(1, 0.1))
+    searcher.on_trial_complete("broken", result(1, float("-inf"), error="it broke"))
+    searcher.on_trial_complete("dead", None, error=True)
+    assert states(searcher) == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.FAIL]
+    assert searcher._study.trials[0].value == report.metrics["val.accuracy"]
+    assert list(searcher._study.trials[1].intermediate_values) == [1]
+    rows = {row["trial"]: row for row in ResultsStore(tmp_path).trials("small").to_pylist()}
+    assert rows[0]["status"] == "completed"
+    assert (rows[1]["status"], rows[1]["epoch"], rows[1]["rung"]) == ("stopped", 1, 1)
+    assert (rows[3]["status"], rows[3]["error"]) == ("failed", "its worker died")
+    assert dict(searcher.progress.counts) == {"completed": 1, "stopped": 1, "failed": 2}
+
+
+def test_the_untrained_score_is_no_merit(searcher: StoreSearcher) -> None:
+    searcher.suggest("a")
+    searcher.on_trial_result("a", result(0, 0.99))
+    assert searcher.progress.best is None
+    searcher.on_trial_result("a", result(1, 0.5))
+    assert searcher.progress.best == (0, 0.5)
+
+
+def test_resumed_searcher_first_hands_out_what_was_interrupted(
+    searcher: StoreSearcher, tmp_path: Path
+) -> None:
+    requests = [searcher.suggest(f"id{n}")["request"] for n in range(3)]
+    for request in requests:
+        Trial(request, DataCache()).advance()
+    searcher.on_trial_complete("id1", result(1, 0.2))
+    store = ResultsStore(tmp_path)
+    plan = small_plan(tmp_path)
+    later = StoreSearcher(plan, store.study("small"), store.location, past_trials(store, plan))
+    handed_out = [later.suggest(f"new{n}")["request"] for n in range(TRIALS - 1)]
+    assert [request.trial for request in handed_out] == [0, 2, 3, 4]
+    assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
+    assert later.suggest("one-more") == Searcher.FINISHED
+    assert later.progress.resumed == 1

@@ -1,0 +1,165 @@
+"""The sweep on a real local Ray: what the store holds after it, and after drivers that died in the middle."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from studies import EPOCHS, TRIALS, outcome, small_plan
+
+from data import load_test, whole_image
+from models import load_encoder
+from tuning.analysis.final import summarise_runs
+from tuning.analysis.selection import best_trials
+from tuning.best import config_of
+from tuning.errors import InputError, SweepFailed
+from tuning.ray.final import final_runs
+from tuning.ray.scheduler import rungs
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import resume_sweep, run_sweep
+from tuning.store import ResultsStore, read_heartbeat
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progress]]:
+    """A results folder with a study that nobody disturbed, and the progress that was shown."""
+    results = tmp_path_factory.mktemp("finished")
+    shown: list[Progress] = []
+    run_sweep(small_plan(results), show=shown.append)
+    return results, shown
+
+
+def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    store = ResultsStore(results)
+    trials = store.trials("small").to_pylist()
+    assert [row["trial"] for row in trials] == list(range(TRIALS))
+    assert {row["status"] for row in trials} <= {"completed", "stopped"}
+    epochs = store.epochs("small").to_pylist()
+    for row in trials:
+        own = [epoch for epoch in epochs if epoch["trial"] == row["trial"]]
+        assert [epoch["epoch"] for epoch in own] == list(range(row["epoch"] + 1))
+        if row["status"] == "completed":
+            assert row["epoch"] == EPOCHS
+            assert row["metric.val.accuracy"] == own[-1]["metric.val.accuracy"]
+        else:
+            assert row["epoch"] in rungs(EPOCHS)
+            assert row["rung"] == row["epoch"]
+            assert row["metric.val.ridge_accuracy"] == own[-1]["metric.val.ridge_accuracy"]
+    assert any(row["status"] == "stopped" for row in trials), "this study is meant to show both endings"
+
+
+def test_trial_0_runs_the_defaults(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    plan = small_plan(results)
+    first = ResultsStore(results).trials("small").to_pylist()[0]
+    values = {name: first[f"hp.{name}"] for name in plan.space.names if first[f"hp.{name}"] is not None}
+    assert values == plan.space.defaults()
+    assert first["config"] == plan.experiment.identity()
+
+
+def test_untrained_encoder_is_the_same_in_every_trial(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    epochs = ResultsStore(results).epochs("small").to_pylist()
+    controls = {row["metric.val.accuracy"] for row in epochs if row["epoch"] == 0}
+    assert len(controls) == 1
+
+
+def test_search_rows_hold_nothing_of_the_test_split(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    store = ResultsStore(results)
+    names = store.trials("small").column_names + store.epochs("small").column_names
+    assert not [name for name in names if "test" in name]
+
+
+def test_progress_counts_up_to_the_plan(finished: tuple[Path, list[Progress]]) -> None:
+    _, shown = finished
+    assert shown[-1].done == shown[-1].planned == TRIALS
+    assert [p.done for p in shown] == sorted(p.done for p in shown)
+    scores = [progress.best[1] for progress in shown if progress.best is not None]
+    assert scores == sorted(scores)
+
+
+def test_the_driver_says_that_it_has_ended_and_leaves_two_files(
+    finished: tuple[Path, list[Progress]],
+) -> None:
+    results, _ = finished
+    store = ResultsStore(results)
+    heartbeat = read_heartbeat(store.location, "small")
+    assert heartbeat is not None
+    assert heartbeat.state == "ended"
+    for kind in ("trials", "epochs"):
+        assert len(list((results / kind / "study=small").glob("*.parquet"))) == 1
+    assert not list((results / "checkpoints").rglob("*.pt"))
+
+
+def test_tensorboard_has_a_folder_for_every_trial(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    folders = {path.parent.name for path in (results / "tensorboard" / "small").glob("*/events.*")}
+    assert folders == {f"{trial:05d}-0" for trial in range(TRIALS)}
+
+
+def test_a_finished_study_resumes_to_itself(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    before = outcome(results)
+    assert sum(resume_sweep("small", results).counts.values()) == TRIALS
+    assert outcome(results) == before
+
+
+def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    with pytest.raises(InputError, match=r"method was fair-cclk, is infonce.*trials was 5, is 9"):
+        resume_sweep("small", results, expected={"method": "infonce", "trials": 9})
+
+
+def test_killed_and_resumed_equals_never_killed(
+    finished: tuple[Path, list[Progress]], tmp_path: Path
+) -> None:
+    """Ctrl-C in trial 1, SIGKILL in trial 3, then to the end: proposals, stops and scores agree."""
+    results = tmp_path / "killed"
+    assert _drive(results, "SIGINT", 1) == 130
+    early = ResultsStore(results)
+    assert {row["status"] for row in early.trials("small").to_pylist()} >= {"interrupted"}
+    assert early.studies()[0].state == "interrupted"
+    assert _drive(results, "SIGKILL", 3) == -signal.SIGKILL
+    assert early.studies()[0].state == "interrupted"
+    assert _drive(results, "none", 0) == 0
+    assert outcome(results) == outcome(finished[0])
+
+
+def test_final_runs_use_fresh_seeds_and_are_not_repeated(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    best = config_of(best_trials(ResultsStore(results), "small")[0])
+    runs = final_runs([best], seeds=2, results=results, concurrency=1)
+    assert runs.study == "small-final"
+    assert [row["seed"] for row in runs.rows] == [1, 2]
+    assert {row["phase"] for row in runs.rows} == {"final"}
+    summaries = summarise_runs(runs.rows)
+    assert [summary.encoder for summary in summaries] == [f"fair-cclk, trial {best.trial}", "untrained"]
+    assert all(summary.accuracy.n == 2 for summary in summaries)
+    again = final_runs([best], seeds=2, results=results, concurrency=1)
+    assert [row["attempt"] for row in again.rows] == [row["attempt"] for row in runs.rows]
+    encoder = load_encoder(
+        results / "exports" / "small-final" / f"{best.trial:05d}-1" / "encoder.safetensors"
+    )
+    with torch.no_grad():
+        features = encoder(whole_image(load_test("colour-digits").images[:4], 8))
+    assert features.shape == (4, encoder.width)
+
+
+def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, "broken", trials=2, values={"optimizer.lr": 1e30})
+    with pytest.raises(SweepFailed, match=r"no trial of broken finished \(2 failed\)"):
+        run_sweep(plan)
+    rows = ResultsStore(tmp_path).trials("broken").to_pylist()
+    assert [row["status"] for row in rows] == ["failed", "failed"]
+    assert all("fair-cclk" in row["error"] and "1e+30" in row["error"] for row in rows)
+
+
+def _drive(results: Path, ending: str, done: int) -> int:
+    command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done)]
+    return subprocess.run(command, capture_output=True, timeout=240, check=False).returncode
