@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from models.encoders import Encoder, build_encoder
@@ -37,8 +37,11 @@ def load_encoder(path: str | Path) -> Encoder:
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"no encoder file at {path}")
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file: {error}") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} is not an encoder of contrasweep (format {metadata.get('format')!r})")
     header = json.loads(metadata["encoder"])

@@ -6,7 +6,9 @@ from search_spaces.files import (
     available_spaces,
     load_space,
     method_space,
+    parse_yaml,
     preset,
+    read_yaml,
 )
 from search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
 from search_spaces.space import Space
@@ -25,5 +27,7 @@ __all__ = [
     "available_spaces",
     "load_space",
     "method_space",
+    "parse_yaml",
     "preset",
+    "read_yaml",
 ]

@@ -54,14 +54,22 @@ def load_space(path: str | Path) -> Space:
     Raises:
         SpaceError: the file is missing or is no YAML, or what it says is wrong.
     """
-    path = Path(path)
+    return Space.parse(read_yaml(path), str(path))
+
+
+def read_yaml(path: str | Path) -> object:
+    """Return the content of a YAML file, read as all our files are (see `parse_yaml`).
+
+    Raises:
+        SpaceError: the file is missing or is no YAML.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise SpaceError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise SpaceError(f"{path}: is no UTF-8 text (byte {error.start})") from None
-    return Space.parse(_read(text, str(path)), str(path))
+    return parse_yaml(text, str(path))
 
 
 def method_space(method: str) -> Space:
@@ -77,7 +85,7 @@ def method_space(method: str) -> Space:
         )
     name = f"{method}.yaml"
     text = files("search_spaces").joinpath(name).read_text(encoding="utf-8")
-    return Space.parse(_read(text, f"search_spaces/{name}"), f"search_spaces/{name}")
+    return Space.parse(parse_yaml(text, f"search_spaces/{name}"), f"search_spaces/{name}")
 
 
 def preset(method: str, dataset: str) -> Preset | None:
@@ -86,7 +94,7 @@ def preset(method: str, dataset: str) -> Preset | None:
         return None
     name = f"search_spaces/presets/{method}@{dataset}.yaml"
     file = files("search_spaces").joinpath("presets", f"{method}@{dataset}.yaml")
-    content = _read(file.read_text(encoding="utf-8"), name)
+    content = parse_yaml(file.read_text(encoding="utf-8"), name)
     if not isinstance(content, dict) or set(content) != {"settings", "expect", "source"}:
         raise SpaceError(f"{name}: allowed: exactly the keys settings, expect and source")
     return Preset(settings=content["settings"], expect=content["expect"], source=content["source"])
@@ -111,7 +119,12 @@ def _stems(entries: Iterable[Traversable]) -> tuple[str, ...]:
     return tuple(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
 
 
-def _read(text: str, origin: str) -> object:
+def parse_yaml(text: str, origin: str) -> object:
+    """Return the content of YAML text: `1e-3` is a number, `no` a word, and no key may come twice.
+
+    Raises:
+        SpaceError: it is no YAML; the message names `origin`.
+    """
     try:
         return yaml.load(text, Loader=_Loader)
     except SpaceError as error:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from tuning.plan import plan_sweep
     from tuning.ray.final import final_runs
     from tuning.ray.sweep import resume_sweep, sweep
-    from tuning.resolve import resolve
     from tuning.store import ResultsStore
     from tuning.training.pretrain import pretrain
 
@@ -24,7 +23,6 @@ _HOMES = {
     "final_runs": "tuning.ray.final",
     "plan_sweep": "tuning.plan",
     "pretrain": "tuning.training.pretrain",
-    "resolve": "tuning.resolve",
     "resume_sweep": "tuning.ray.sweep",
     "sweep": "tuning.ray.sweep",
 }
@@ -36,7 +34,6 @@ __all__ = [
     "final_runs",
     "plan_sweep",
     "pretrain",
-    "resolve",
     "resume_sweep",
     "sweep",
 ]

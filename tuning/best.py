@@ -9,12 +9,13 @@ from typing import Any
 import yaml
 
 import tuning
-from search_spaces import Scalar
+from search_spaces import Scalar, read_yaml
 from tuning.analysis.selection import RULE, SelectedTrial
 from tuning.config import Experiment, parse_experiment
 from tuning.errors import InputError
 from tuning.provenance import same_series
 from tuning.resolve import check_experiment
+from tuning.store import StoreError, check_study_name
 
 KEYS = ("contrasweep", "study", "trial", "selected", "values", "experiment")
 
@@ -58,7 +59,7 @@ def load_best(path: Path) -> BestConfig:
         InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
             another major version, or its experiment is not allowed.
     """
-    content = read_yaml(path)
+    content = read_mapping(path)
     for key in content:
         if key not in KEYS:
             near = difflib.get_close_matches(str(key), KEYS, n=1)
@@ -79,21 +80,45 @@ def load_best(path: Path) -> BestConfig:
         check_experiment(experiment)
     except InputError as error:
         raise InputError(f"{path}: experiment: {error}") from None
-    return BestConfig(str(content["study"]), int(content["trial"]), content["values"], experiment)
+    return BestConfig(
+        _study_name(path, content["study"]),
+        _trial_number(path, content["trial"]),
+        _values(path, content["values"]),
+        experiment,
+    )
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 
     Raises:
         InputError: there is no such file, or it holds no mapping.
+        SpaceError: it is no YAML.
     """
     if not path.is_file():
         raise InputError(f"no file {path}")
-    try:
-        content = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not YAML: {error}") from None
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
     return content
+
+
+def _study_name(path: Path, given: Any) -> str:
+    try:
+        return check_study_name(str(given))
+    except StoreError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _trial_number(path: Path, given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise InputError(f"{path}: trial must be a whole number from 0, given {given!r}")
+    return given
+
+
+def _values(path: Path, given: Any) -> Mapping[str, Scalar]:
+    if not isinstance(given, dict) or not all(
+        isinstance(v, bool | int | float | str) for v in given.values()
+    ):
+        raise InputError(f"{path}: values must be numbers, words, true or false by name, given {given!r}")
+    return given

@@ -77,7 +77,7 @@ class ValidationSettings(Settings):
     """The split cut from the training set: its share of each class and the seed that chooses it."""
 
     fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
 
 
 class ProbeSettings(Settings):
@@ -102,7 +102,7 @@ class Experiment(Settings):
     schedule: ScheduleSettings = ScheduleSettings()
     epochs: Count = 10
     batch_size: Annotated[int, Field(ge=2)] = 256
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     validation: ValidationSettings = ValidationSettings()
     probes: ProbeSettings = ProbeSettings()
 

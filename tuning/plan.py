@@ -1,24 +1,29 @@
 """A sweep before it starts: all that it will do, resolved and checked, as plain data. No Ray, no training."""
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import joblib
+
 from data import DATASETS, check_available
+from data import data_root as folder_of_data
 from search_spaces import Space
-from tuning.config import Experiment, Value
+from tuning.config import Experiment, Value, parse_experiment
 from tuning.errors import InputError, unknown_name
 from tuning.provenance import git_revision, host_name, package_versions, same_series
-from tuning.resolve import check_names, effective_space, pin_values, preset_settings, resolve
+from tuning.resolve import check_names, preset_settings, resolve, space_of
 from tuning.search.sampler import checked_sampler
+from tuning.spaces import pin_values
 from tuning.store import StudyRecord, StudySchema, check_study_name
 from tuning.training.metrics import FAST_METRIC, search_metrics
 
 Scheduler = Literal["asha", "none"]
+FINAL_SUFFIX = "-final"
+"""The final runs of a study are a study of their own, with this behind its name."""
+
 SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
 
 
@@ -52,7 +57,7 @@ class SweepPlan:
     seed: int
     resources: Resources
     results: str
-    data_root: Path | None
+    data_root: Path
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -86,7 +91,7 @@ class SweepPlan:
                 "given": dict(self.given),
                 "concurrency": self.resources.concurrency,
                 "cpus": self.resources.cpus,
-                "data_root": None if self.data_root is None else str(self.data_root),
+                "data_root": str(self.data_root),
             },
             columns=StudySchema(
                 hyperparameters=self.space.types(),
@@ -145,7 +150,6 @@ def plan_sweep(
     check_names(method, dataset)
     _at_least_one("trials", trials)
     _at_least_one("epochs", 1 if epochs is None else epochs)
-    _at_least_one("cpus per trial", cpus_per_trial)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
     if metric not in FAST_METRIC:
@@ -153,8 +157,10 @@ def plan_sweep(
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
     experiment = resolve(method, dataset, given, space=space)
-    remaining = pin_values(effective_space(method, space), given)
+    remaining = pin_values(space_of(method, dataset, space), given)
     _check_metric(metric, dataset)
+    if experiment.validation.fraction == 0:
+        raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_available(dataset, data_root)
     created = datetime.now(UTC)
     return SweepPlan(
@@ -169,33 +175,50 @@ def plan_sweep(
         scheduler="asha" if scheduler == "asha" else "none",
         metric=metric,
         seed=seed,
-        resources=_resources(concurrency, cpus_per_trial, trials),
+        resources=_at_most(trials, resources_for(concurrency, cpus_per_trial)),
         results=str(results),
-        data_root=data_root,
+        data_root=folder_of_data(data_root).absolute(),
         command=command,
         created=created,
     )
 
 
-def plan_of(record: StudyRecord, results: str, data_root: Path | None = None) -> SweepPlan:
-    """Return the plan that a stored study was started with; `data_root`, if given, replaces its own."""
+def plan_of(
+    record: StudyRecord, results: str, *, data_root: Path | None = None, concurrency: int | None = None
+) -> SweepPlan:
+    """Return the plan that a stored study was started with, on this machine.
+
+    Args:
+        record: the study.
+        results: the results folder.
+        data_root: in place of the recorded one.
+        concurrency: in place of the recorded one, which is never more than the cores here allow.
+
+    Raises:
+        InputError: the study holds final runs, which are no search, or is of another version.
+    """
     search = record.search
-    root = search["data_root"]
+    if "given" not in search:
+        searched = record.name.removesuffix(FINAL_SUFFIX)
+        raise InputError(f"study {record.name} holds final runs; the study that was searched is {searched}")
+    _refuse_version(record)
+    cores = available_cores() // search["cpus"]
+    recorded = max(1, min(search["concurrency"], cores))
     return SweepPlan(
         name=record.name,
         method=record.method,
         dataset=record.dataset,
         space=Space.parse(record.space, f"the space of study {record.name}"),
         given=search["given"],
-        experiment=Experiment.model_validate(record.experiment),
+        experiment=parse_experiment(record.experiment),
         trials=search["trials"],
         sampler=search["sampler"],
         scheduler=search["scheduler"],
         metric=search["metric"],
         seed=search["seed"],
-        resources=Resources(search["concurrency"], search["cpus"]),
+        resources=_at_most(search["trials"], resources_for(concurrency or recorded, search["cpus"])),
         results=results,
-        data_root=data_root or (Path(root) if root else None),
+        data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
         command=record.command,
         created=record.created,
     )
@@ -211,24 +234,36 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[st
             search (`trials`, `sampler`, ...); what is absent or None was not given.
 
     Raises:
-        InputError: something differs, or another version of contrasweep made the study.
+        InputError: something differs; the message says what.
     """
     stored = {**record.search, "method": record.method, "dataset": record.dataset}
     differences = []
     for name, value in expected.items():
         if name == "space" and value is not None:
-            differences += pin_values(effective_space(plan.method, value), plan.given).difference(plan.space)
+            space = space_of(plan.method, plan.dataset, value)
+            differences += pin_values(space, plan.given).difference(plan.space)
         elif name == "values":
-            changed = [path for path in value or {} if plan.given.get(path) != value[path]]
-            differences += [f"{path} was {plan.given.get(path)}, is {value[path]}" for path in changed]
+            held = {path: _held(plan, path) for path in value}
+            differences += [
+                f"{path} was {held[path]}, is {value[path]}" for path in held if held[path] != value[path]
+            ]
         elif value is not None and stored[name] != value:
             differences.append(f"{name} was {stored[name]}, is {value}")
-    there = record.versions.get("contrasweep", "unknown")
-    here = package_versions().get("contrasweep", "unknown")
-    if not same_series(there, here):
-        differences.append(f"it was made by contrasweep {there}, this is {here}")
     if differences:
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
+
+
+def _held(plan: SweepPlan, path: str) -> Value:
+    return "searched" if path in (p.name for p in plan.space.searched) else plan.experiment.value(path)
+
+
+def _refuse_version(record: StudyRecord) -> None:
+    there, here = record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"]
+    if not same_series(there, here):
+        raise InputError(
+            f"study {record.name} was made by contrasweep {there}; this is {here}, "
+            "which may read it differently"
+        )
 
 
 def _at_least_one(what: str, count: int) -> None:
@@ -237,20 +272,30 @@ def _at_least_one(what: str, count: int) -> None:
 
 
 def _check_metric(metric: str, dataset: str) -> None:
-    if re.search("colour", metric) and DATASETS[dataset].condition_dim is None:
+    if metric not in search_metrics(DATASETS[dataset].condition_dim is not None):
         raise InputError(f"{dataset} has no colour to measure {metric} by; use val.accuracy")
 
 
-def _resources(concurrency: int | None, cpus: int, trials: int) -> Resources:
+def resources_for(concurrency: int | None, cpus: int) -> Resources:
+    """Return what `concurrency` trials (None: as many as fit) of `cpus` cores each take of this machine.
+
+    Raises:
+        InputError: less than one of either, or more cores for a trial than there are.
+    """
+    _at_least_one("cpus", cpus)
     cores = available_cores()
     if cpus > cores:
-        raise InputError(f"{cpus} cpus per trial were asked for; this machine has {cores}")
+        raise InputError(f"{cpus} cpus each were asked for; this machine has {cores}")
     if concurrency is None:
         concurrency = cores // cpus
     _at_least_one("concurrency", concurrency)
-    return Resources(min(concurrency, trials), cpus)
+    return Resources(concurrency, cpus)
+
+
+def _at_most(trials: int, resources: Resources) -> Resources:
+    return Resources(min(resources.concurrency, trials), resources.cpus)
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Return how many cores this process may use, by its affinity and its container's quota."""
+    return int(joblib.cpu_count())

@@ -6,12 +6,14 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("contrasweep", "torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
+import tuning
+
+PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
 
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result; an absent one is left out."""
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "contrasweep": tuning.__version__}
     for name in PACKAGES:
         try:
             versions[name] = version(name)

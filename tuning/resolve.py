@@ -4,17 +4,17 @@ Later wins: the defaults of the method (its search space's) and of the dataset, 
 where it is asked for, what the user set, what a search proposes.
 """
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from data import DATASETS
 from models import ENCODERS
-from search_spaces import Range, Space, available_presets, method_space, preset
-from tuning.config import Experiment, Value, setting_names
+from search_spaces import Space, available_presets, method_space, preset
+from tuning.config import Experiment, Value
 from tuning.errors import InputError, unknown_name
 from tuning.methods import METHODS
+from tuning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
 
 DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
     {
@@ -58,10 +58,12 @@ def resolve(
             that needs what the dataset does not have, or a preset that is not there.
     """
     check_names(method, dataset)
-    settings = {**DATASET_SETTINGS.get(dataset, {}), **METHODS[method].settings}
-    settings |= preset_settings(method, dataset) if use_preset else {}
-    given = {**settings, **(values or {})}
-    pinned = pin_values(effective_space(method, space), given)
+    searchable = space_of(method, dataset, space)
+    settings = DATASET_SETTINGS.get(dataset, {})
+    given: dict[str, Any] = {name: value for name, value in settings.items() if name not in searchable}
+    given |= preset_settings(method, dataset) if use_preset else {}
+    given |= values or {}
+    pinned = pin_values(searchable, given)
     base = Experiment(method=method, dataset=dataset).with_values(pinned.defaults())
     refuse_unknown(base, given)
     experiment = base.with_values(given)
@@ -77,55 +79,15 @@ def check_names(method: str, dataset: str) -> None:
         raise unknown_name("dataset", dataset, DATASETS)
 
 
-def effective_space(method: str, given: Space | None) -> Space:
-    """Return the given space, with the hyperparameters it does not name fixed at their defaults."""
-    shipped = method_space(method)
-    if given is None:
-        return shipped
-    _check_space(method, given)
-    defaults = {
-        name: value for name, value in shipped.defaults().items() if "." not in name and name not in given
-    }
-    if not defaults:
-        return given
-    return Space.parse({**json.loads(given.to_json()), **defaults}, given.origin)
-
-
-def _check_space(method: str, space: Space) -> None:
-    """Raise InputError unless every parameter of a space exists and may have all that the space gives it."""
-    hyperparameters = METHODS[method].hyperparameters
-    defaults = {name: value for name, value in method_space(method).defaults().items() if "." not in name}
-    base = Experiment(method=method, dataset=next(iter(DATASETS)), hyperparameters=defaults)
-    for parameter in space.parameters:
-        extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
-        for value in extremes:
-            try:
-                refuse_unknown(base, {parameter.name: value})
-                if parameter.name in hyperparameters:
-                    hyperparameters[parameter.name].check(parameter.name, value)
-                else:
-                    base.with_values({parameter.name: value})
-            except InputError as error:
-                raise InputError(f"{space.origin}: {error}") from None
-
-
-def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
-    """Return `space` with each parameter that `values` names fixed at its value.
+def space_of(method: str, dataset: str, given: Space | None) -> Space:
+    """Return the space that is searched: the given one or the method's own, completed and checked.
 
     Raises:
-        InputError: a value of the wrong type, or for a parameter that the other values leave without effect.
+        InputError: see `tuning.spaces.complete_space`.
     """
-    named = [name for name in space.names if name in values]
-    pinned = space
-    for name in named:
-        if name not in pinned:
-            because = ", ".join(f"{other}={values[other]}" for other in space[name].when if other in values)
-            raise InputError(f"{name} has no effect with {because}: leave it out")
-        try:
-            pinned = pinned.pin(name, values[name])
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    return pinned
+    if given is not None:
+        return complete_space(method, given)
+    return with_defaults(method_space(method), DATASET_SETTINGS.get(dataset, {}))
 
 
 def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
@@ -160,12 +122,22 @@ def check_experiment(experiment: Experiment) -> None:
             f"encoder {experiment.encoder.name!r} takes {size} x {size} images, "
             f"those of {data.name} are {data.view_size} x {data.view_size}"
         )
+    if experiment.batch_size < method.smallest_batch:
+        raise InputError(
+            f"{method.name} needs batches of at least {method.smallest_batch} images, "
+            f"batch_size is {experiment.batch_size}"
+        )
+    share = experiment.validation.fraction
+    if share > 0 and round(share * data.train_size) < data.classes:
+        raise InputError(
+            f"validation.fraction {share:g} of the {data.train_size} images of {data.name} "
+            "leaves a class without any"
+        )
     method.check(experiment.hyperparameters)
-
-
-def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
-    """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
-    known = {*setting_names(experiment), *METHODS[experiment.method].hyperparameters}
-    for path in values:
-        if path not in known:
-            raise unknown_name(f"setting for {experiment.method}:", path, known)
+    missing = [
+        name
+        for name in method_space(method.name).active(experiment.hyperparameters)
+        if name in method.hyperparameters and name not in experiment.hyperparameters
+    ]
+    if missing:
+        raise InputError(f"{method.name} with {dict(experiment.hyperparameters)} needs {', '.join(missing)}")

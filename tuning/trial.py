@@ -1,6 +1,6 @@
 """One trial: a `pretrain` run that writes itself to the store, and goes on from its checkpoint after a death.
 
-It knows nothing of Ray: the worker of a sweep, a final run and `contrasweep train` all advance a `Trial`.
+It knows nothing of Ray: the worker of a sweep and a final run both advance a `Trial`.
 """
 
 import logging
@@ -27,6 +27,10 @@ CHECKPOINT_SECONDS = 10.0
 """A trial saves its state about this often: the most that a death can cost, beside the epoch in progress."""
 
 
+DEVICE = "cpu"
+"""Trials of sweeps and final runs train on the CPU; `tuning.pretrain` alone takes another device."""
+
+
 @dataclass(frozen=True)
 class TrialRequest:
     """What a worker needs to run one trial; plain data, so that it travels.
@@ -44,9 +48,7 @@ class TrialRequest:
     phase: Phase = "search"
     flush_at: frozenset[int] = frozenset()
     data_root: Path | None = None
-    device: str = "cpu"
-    cpus: float = 1.0
-    gpus: float = 0.0
+    cpus: int = 1
 
     def info(self) -> TrialInfo:
         """Return what the store is told of the trial before it runs."""
@@ -57,9 +59,8 @@ class TrialRequest:
             config=self.experiment.identity(),
             hyperparameters=self.values,
             epochs=self.experiment.epochs,
-            device=self.device,
+            device=DEVICE,
             cpus=self.cpus,
-            gpus=self.gpus,
         )
 
     @property
@@ -107,11 +108,11 @@ class DataCache:
         self._key = ""
         self._data: PreparedData | None = None
 
-    def get(self, experiment: Experiment, data_root: Path | None, device: str) -> PreparedData:
+    def get(self, experiment: Experiment, data_root: Path | None) -> PreparedData:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
-        key = f"{preparation_key(experiment)} {data_root} {device}"
+        key = f"{preparation_key(experiment)} {data_root}"
         if self._data is None or key != self._key:
-            self._data, self._key = prepare_data(experiment, data_root, torch.device(device)), key
+            self._data, self._key = prepare_data(experiment, data_root, torch.device(DEVICE)), key
         return self._data
 
 
@@ -139,6 +140,7 @@ class Trial:
         self._events: TrialEvents | None = None
         self._data = data
         self._records: Iterator[EpochRecord] | None = None
+        self._started = False
         self._epoch = 0
         self._saved = clock()
 
@@ -170,13 +172,13 @@ class Trial:
         request = self._request
         state = _read_if_there(request.location, request.checkpoint_path)
         done = None if state is None else checkpoint_epoch(state)
-        self._writer.start(epoch=done)
+        self._start(done)
         if request.events_folder is not None:
             self._events = TrialEvents(request.events_folder, resumed_from=done)
             self._events.session_start(request.values)
-        data = self._data.get(request.experiment, request.data_root, request.device)
+        data = self._data.get(request.experiment, request.data_root)
         self._saved = self._clock()
-        return pretrain(request.experiment, state, data=data, device=request.device)
+        return pretrain(request.experiment, state, data=data, device=DEVICE)
 
     def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
         self._writer.add_epoch(
@@ -199,8 +201,14 @@ class Trial:
             self._saved = self._clock()
 
     def _fail(self, error: str) -> TrialReport:
+        if not self._started:
+            self._start(None)
         self._end("failed", {}, error)
         return TrialReport(self._epoch, {}, 0.0, error=error)
+
+    def _start(self, done: int | None) -> None:
+        self._writer.start(epoch=done)
+        self._started = True
 
     def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
         self._writer.finish(status, metrics, error=error)

@@ -53,6 +53,11 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
         (["infonce", "--preset"], ["unknown preset 'infonce@colour-digits'", "fair-cclk@colormnist"]),
         (["fair-cclk", "--space", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["fair-cclk", "--set", "validation.fraction=0"], ["validation.fraction is 0"]),
+        (["fair-cclk", "--set", "validation.fraction=1e-5"], ["validation.fraction", "leaves a class"]),
+        (["fair-cclk", "--set", "seed=-1"], ["'seed'", "-1"]),
+        (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
+        (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "no --dry-run"]),
         (["fair-cclk", "--resume"], ["--resume needs the study's --name"]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
     ],
@@ -74,6 +79,12 @@ def test_sweep(run: Run, arguments: list[str], parts: list[str]) -> None:
         ("kernel: {choice: [rbf, laplace], default: rbf}", ["kernel", "'laplace'", "'laplacian'"]),
         ("optimizer.lrr: {log: [0.1, 1], default: 0.5}", ["'optimizer.lrr'", "'optimizer.lr'"]),
         ("lam: {log: [0.1, 1], default: 5}", ["lam", "5"]),
+        ("epochs: {int: [1, 9], default: 5}", ["epochs is not searched"]),
+        (
+            "kernel: {choice: [rbf, laplacian], default: rbf}\n"
+            "sigma2: {log: [1, 9], default: 5, when: {kernel: [rbf]}}",
+            ["sigma2 is also needed when kernel is laplacian"],
+        ),
     ],
 )
 def test_space_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
@@ -121,6 +132,13 @@ def best(tmp_path: Path) -> dict[str, object]:
         ),
         ({"experiment": {"method": "fair-cclk"}}, ["'dataset' is missing"]),
         ({"experiment": None}, ["mapping"]),
+        (
+            {"experiment": {"method": "fair-cclk", "dataset": "colormnist"}},
+            ["fair-cclk with {} needs kernel"],
+        ),
+        ({"trial": "abc"}, ["trial must be a whole number", "'abc'"]),
+        ({"values": [1]}, ["values must be", "[1]"]),
+        ({"study": "a/b"}, ["'a/b' is not allowed"]),
     ],
 )
 def test_best_yaml(
@@ -134,7 +152,7 @@ def test_best_yaml(
 def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
     says(run("run", "best.yaml"), "no file best.yaml")
     (tmp_path / "best.yaml").write_text("{")
-    says(run("run", "best.yaml"), "best.yaml is not YAML")
+    says(run("run", "best.yaml"), "best.yaml: is no valid YAML")
     (tmp_path / "best.yaml").write_text("- 1")
     says(run("run", "best.yaml"), "holds list")
 
@@ -143,12 +161,18 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     (tmp_path / "best.yaml").write_text(yaml.safe_dump(best))
     says(run("run", "best.yaml", "--seeds", "0"), "seeds must be at least 1, given 0")
     says(run("run", "study", "--top", "0"), "--top must be at least 1, given 0")
+    says(run("run", "best.yaml", "--top", "2"), "--top goes with a study")
+    says(run("run", "best.yaml", "--cpus-per-run", "0"), "cpus must be at least 1, given 0")
+    says(run("run", "best.yaml", "--concurrency", "0"), "concurrency must be at least 1, given 0")
+    says(run("run", "best.yaml", "--cpus-per-run", "4000"), "4000 cpus", "this machine has")
 
 
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
         ("method: infonce", ["dataset missing"]),
+        ("method: infonce\ndataset: digits\nhyperparameters: [1]", ["hyperparameters must be", "[1]"]),
+        ("method: infonce\ndataset: digits\nmethod: infonce", ["method", "twice"]),
         ("method: infonce\ndataset: digits\nepoch: 3", ["'epoch'", "'epochs'"]),
         ("method: infonce\ndataset: digits\noptimizer: {lrr: 3}", ["'optimizer.lrr'", "'optimizer.lr'"]),
         ("method: infonce\ndataset: digits\nencoder: {name: lenet5}", ["lenet5", "32 x 32", "8 x 8"]),
@@ -158,6 +182,14 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
 def test_experiment_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
     (tmp_path / "experiment.yaml").write_text(content)
     says(run("train", "experiment.yaml"), *parts)
+
+
+def test_files_in_folders_that_are_not_there(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
+    says(run("train", "experiment.yaml", "--checkpoint", "nowhere/run.pt"), "--checkpoint", "nowhere")
+    (tmp_path / "results").mkdir()
+    says(run("best", "lost", "--results", "results", "-o", "nowhere/best.yaml"), "nowhere/best.yaml")
+    says(run("best", "lost", "--results", "results", "-o", tmp_path), "folder")
 
 
 def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:

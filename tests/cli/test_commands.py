@@ -143,11 +143,12 @@ def test_catalogue(run: Run, tmp_path: Path) -> None:
 def test_train_goes_on_from_its_checkpoint(run: Run, tmp_path: Path) -> None:
     settings = "method: infonce\ndataset: digits\nepochs: 2\nprobes: {max_steps: 5}\n"
     (tmp_path / "experiment.yaml").write_text(settings + "optimizer: {lr: 0.05}\n")
-    first = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").output)
+    first = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").stdout)
     assert [row["epoch"] for row in first["epochs"]] == [0, 1, 2]
     assert first["experiment"]["optimizer"]["lr"] == 0.05
-    again = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").output)
+    again = json.loads(run("train", "experiment.yaml", "--checkpoint", "run.pt", "--json").stdout)
     assert again["epochs"] == []
+    assert "nothing was left to train" in run("train", "experiment.yaml", "--checkpoint", "run.pt").output
     other = run("train", "experiment.yaml", "--checkpoint", "run.pt", "--set", "optimizer.lr=0.1")
     assert other.exit_code == 2
     assert "optimizer" in other.output
@@ -189,6 +190,10 @@ def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> No
     final = _command(tmp_path, "run", "best.yaml", "--seeds", "2")
     assert final.returncode == 0, final.stderr
     assert "untrained" in final.stdout
+    told = _command(tmp_path, "run", "best.yaml", "--seeds", "2", "--json")
+    summaries = json.loads(told.stdout)["rows"]
+    assert [row["accuracy"]["n"] for row in summaries] == [2, 2]
+    assert _command(tmp_path, "best", "here-final").returncode == 2
     rows = ResultsStore(tmp_path / "results").trials("here-final").to_pylist()
     assert [row["seed"] for row in rows] == [1, 2]
 

@@ -1,6 +1,6 @@
 """A driver in a process of its own, which ends it after some trials, by the signal that the test names.
 
-python drive.py RESULTS SIGNAL DONE: runs (or, if the study is there, resumes) the small study, and sends itself
+drive.py RESULTS SIGNAL DONE: runs (or, if the study is there, resumes) the small study, and sends itself
 SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish.
 """
 

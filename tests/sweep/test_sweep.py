@@ -112,20 +112,20 @@ def test_a_finished_study_resumes_to_itself(finished: tuple[Path, list[Progress]
 
 def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> None:
     results, _ = finished
-    with pytest.raises(InputError, match=r"method was fair-cclk, is infonce.*trials was 5, is 9"):
+    with pytest.raises(InputError, match=r"method was fair-cclk, is infonce.*trials was 8, is 9"):
         resume_sweep("small", results, expected={"method": "infonce", "trials": 9})
 
 
 def test_killed_and_resumed_equals_never_killed(
     finished: tuple[Path, list[Progress]], tmp_path: Path
 ) -> None:
-    """Ctrl-C in trial 1, SIGKILL in trial 3, then to the end: proposals, stops and scores agree."""
+    """Ctrl-C in trial 2, SIGKILL in trial 6, then to the end: proposals, stops and scores agree."""
     results = tmp_path / "killed"
-    assert _drive(results, "SIGINT", 1) == 130
+    assert _drive(results, "SIGINT", 2) == 130
     early = ResultsStore(results)
     assert {row["status"] for row in early.trials("small").to_pylist()} >= {"interrupted"}
     assert early.studies()[0].state == "interrupted"
-    assert _drive(results, "SIGKILL", 3) == -signal.SIGKILL
+    assert _drive(results, "SIGKILL", 6) == -signal.SIGKILL
     assert early.studies()[0].state == "interrupted"
     assert _drive(results, "none", 0) == 0
     assert outcome(results) == outcome(finished[0])

@@ -32,7 +32,7 @@ class Curve:
 
 
 def study_curves(store: ResultsStore, study: str) -> list[Curve]:
-    """Return the learning curve of every trial of a study, in order of trial, by its rung metric.
+    """Return the learning curves of a study's trials, by its rung metric; of those that have an epoch.
 
     The category is the value of the first searched choice (the kernel, say); without one, the status.
     """
@@ -45,8 +45,10 @@ def study_curves(store: ResultsStore, study: str) -> list[Curve]:
             points.setdefault(row["trial"], []).append((row["epoch"], score))
     curves = []
     for row in store.trials(study).to_pylist():
-        epochs, scores = zip(*points.get(row["trial"], [(0, float("nan"))]), strict=True)
-        category = row[f"hp.{choices[0]}"] if choices else row["status"]
+        if row["trial"] not in points:
+            continue
+        epochs, scores = zip(*points[row["trial"]], strict=True)
+        category = str(row[f"hp.{choices[0]}"]) if choices else row["status"]
         curves.append(Curve(row["trial"], epochs, scores, row["status"], category))
     return curves
 

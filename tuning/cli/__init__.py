@@ -4,6 +4,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from tuning.cli import catalogue, run, studies, sweep, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
@@ -37,6 +38,8 @@ def main() -> None:
     try:
         refuse_shadowed_packages()
     except ShadowedPackage as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {error}", soft_wrap=True)
+        Console(stderr=True, highlight=False).print(
+            f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True
+        )
         sys.exit(WRONG_INPUT)
     app()

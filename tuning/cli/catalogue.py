@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tuning.cli.options import RESULTS, AsJson, DataRoot, Results
-from tuning.cli.rendering import print_json, print_rows
+from tuning.cli.rendering import print_json, print_rows, say
 
 
 def methods(json: AsJson = False) -> None:
@@ -101,7 +100,7 @@ def compact(
     if json:
         print_json(content)
     else:
-        Console(highlight=False).print(
+        say(
             f"{study}: {done.trials} trials and {done.epochs} epochs in two files; "
             f"{done.removed} small files removed, {len(done.damaged)} damaged ones left"
         )

@@ -9,6 +9,12 @@ from rich.markup import escape
 
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
+GO_ON = {
+    "sweep": "What was finished is in the store; the same command with --name STUDY --resume goes on.",
+    "run": "What was finished is in the store; the same command goes on.",
+    "train": "With --checkpoint, the same command goes on.",
+}
+
 P = ParamSpec("P")
 
 
@@ -21,7 +27,7 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except KeyboardInterrupt:
-            console.print("Interrupted. What was finished is in the store; `--resume` goes on from there.")
+            console.print(f"Interrupted. {GO_ON.get(command.__name__, '')}")
             raise SystemExit(INTERRUPTED) from None
         except Exception as error:
             code = _code_of(error)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from tuning.errors import InputError
 
@@ -42,6 +41,7 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
 
     Raises:
         InputError: a text without `=`, a value that is no scalar, or a path given twice.
+        SpaceError: a value that is no YAML.
     """
     values: dict[str, Any] = {}
     for text in assignments or []:
@@ -55,16 +55,9 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
 
 
 def _scalar(path: str, text: str) -> Any:
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        value = None
+    from search_spaces import parse_yaml
+
+    value = parse_yaml(text, f"--set {path}")
     if not isinstance(value, bool | int | float | str):
         raise InputError(f"--set {path}: {text!r} is not a number, a word, true or false")
-    if isinstance(value, str):
-        # YAML 1.1 wants a dot in 1e-3; everybody else does not.
-        try:
-            return float(value)
-        except ValueError:
-            return value
     return value

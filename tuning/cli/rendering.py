@@ -6,22 +6,37 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 
 def print_json(content: Any) -> None:
-    """Print `content` as JSON; what JSON does not know (a date) becomes text."""
-    Console(soft_wrap=True, highlight=False, markup=False).print(json.dumps(content, indent=2, default=str))
+    """Print `content` as JSON."""
+    Console(soft_wrap=True, highlight=False, markup=False).print(json.dumps(content, indent=2))
+
+
+def say(line: str) -> None:
+    """Print a line as it is, whatever brackets it holds, and unbroken: it may be a command to copy."""
+    Console(highlight=False, markup=False).print(line, soft_wrap=True)
+
+
+def warn(line: str) -> None:
+    """Print a line as a warning."""
+    Console(highlight=False).print(f"[bold yellow]Warning:[/] {escape(line)}", soft_wrap=True)
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | None = None) -> None:
     """Print rows as a table; the columns are the keys of the first."""
-    console = Console(highlight=False)
     if not rows:
-        console.print(f"{title}: none")
+        say(f"{title}: none")
         return
     table = Table(
-        title=title, title_justify="left", caption=footer, caption_justify="left", box=box.SIMPLE_HEAD
+        title=Text(title),
+        title_justify="left",
+        caption=None if footer is None else Text(footer),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
     )
     for name in rows[0]:
         values = [row[name] for row in rows if row[name] is not None]
@@ -36,8 +51,9 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | N
             ratio=None if number or width < 12 else 1,
         )
     for row in rows:
-        table.add_row(*(text(value) for value in row.values()))
-    console.print(table)
+        # As Text: a cell may hold brackets (a shape, a C++ error), which are no markup.
+        table.add_row(*(Text(text(value)) for value in row.values()))
+    Console(highlight=False).print(table)
 
 
 def text(value: Any) -> str:

@@ -1,11 +1,11 @@
 """`contrasweep run`: a selected configuration on fresh seeds, scored on the test split."""
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tuning.cli.options import (
     RESULTS,
@@ -17,7 +17,7 @@ from tuning.cli.options import (
     results_option,
 )
 from tuning.cli.progress import duration, progress_line
-from tuning.cli.rendering import mean_and_std, print_json, print_rows
+from tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
 
 if TYPE_CHECKING:
     from tuning.best import BestConfig
@@ -65,6 +65,8 @@ def _configs(source: str, top: int, results: str) -> "list[BestConfig]":
     if top < 1:
         raise InputError(f"--top must be at least 1, given {top}")
     if Path(source).suffix in (".yaml", ".yml"):
+        if top > 1:
+            raise InputError(f"--top goes with a study; {source} holds one configuration")
         return [load_best(Path(source))]
     return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top)]
 
@@ -74,7 +76,7 @@ def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
 
     summaries = summarise_runs(done.rows)
     if as_json:
-        print_json({"study": done.study, "failed": done.failed, "rows": summaries})
+        print_json({"study": done.study, "failed": done.failed, "rows": [asdict(row) for row in summaries]})
         return
     rows: list[dict[str, Any]] = [
         {
@@ -90,13 +92,9 @@ def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
         rows,
         footer="Test split, read once by each run; the untrained encoder has the same seeds.",
     )
-    console = Console(highlight=False)
     if done.failed:
-        console.print(
-            f"[bold yellow]Warning:[/] {done.failed} runs failed; "
-            f"`contrasweep show {done.study}{results_option(results)}` says why."
-        )
+        warn(f"{done.failed} runs failed; `contrasweep show {done.study}{results_option(results)}` says why.")
     *trained, untrained = summaries
     if max(row.accuracy.mean for row in trained) <= untrained.accuracy.mean:
-        console.print("[bold yellow]Warning:[/] training did not beat the untrained encoder.")
-    console.print(f"Encoders: {results}/exports/{done.study}/*/encoder.safetensors", soft_wrap=True)
+        warn("training did not beat the untrained encoder.")
+    say(f"Encoders: {results}/exports/{done.study}/*/encoder.safetensors")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tuning.cli.options import RESULTS, AsJson, Results, results_option
-from tuning.cli.rendering import configuration, print_json, print_rows
+from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from tuning.errors import InputError
 
 if TYPE_CHECKING:
     from tuning.analysis.selection import SelectedTrial
@@ -66,7 +66,7 @@ def show(
     searched = [p.name for p in Space.parse(store.study(study).space).searched]
     print_rows(f"Trials of {study}", _for_the_eye(rows, searched), footer=_damage(store, study))
     if plot is not None:
-        Console(highlight=False).print(f"Drawn: {plot}")
+        say(f"Drawn: {plot}")
 
 
 def best(
@@ -86,6 +86,8 @@ def best(
     from tuning.best import best_yaml
     from tuning.store import ResultsStore
 
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        raise InputError(f"-o {output}: give a file in a folder that exists")
     selected = best_trials(ResultsStore(results), study, top)
     if output is not None:
         output.write_text(best_yaml(selected[0]))
@@ -94,11 +96,10 @@ def best(
         return
     rows = [selected_row(trial) for trial in selected]
     print_rows(f"Best of {study} by {selected[0].metric}", rows)
-    console = Console(highlight=False)
     if not selected[0].beats_untrained:
-        console.print("[bold yellow]Warning:[/] the best trial does not beat the untrained encoder.")
+        warn("the best trial does not beat the untrained encoder.")
     if output is not None:
-        console.print(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
+        say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
 
 
 def selected_row(trial: "SelectedTrial") -> dict[str, Any]:

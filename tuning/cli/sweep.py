@@ -20,7 +20,7 @@ from tuning.cli.options import (
     results_option,
 )
 from tuning.cli.progress import progress_line, sweep_line
-from tuning.cli.rendering import configuration, print_json, print_rows
+from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
 from tuning.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,8 +83,11 @@ def sweep(
         "seed": seed,
     }
     if resume:
-        expected = {"method": method, "dataset": data, "space": given_space, "values": values, **rules}
-        _report(_resume(name, results, data_root, expected), json)
+        if dry_run or preset:
+            raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
+        given = {**values, **({} if epochs is None else {"epochs": epochs})}
+        expected = {"method": method, "dataset": data, "space": given_space, "values": given, **rules}
+        _report(_resume(name, results, data_root, concurrency, expected), json)
         return
     plan = plan_sweep(
         method,
@@ -104,7 +107,7 @@ def sweep(
     if dry_run:
         _print_plan(plan, json)
         return
-    Console(stderr=True, highlight=False).print(
+    Console(stderr=True, highlight=False, markup=False).print(
         f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
         f"{plan.resources.concurrency} at once; results in {plan.results}"
     )
@@ -114,7 +117,11 @@ def sweep(
 
 
 def _resume(
-    name: str | None, results: str, data_root: Path | None, expected: Mapping[str, Any]
+    name: str | None,
+    results: str,
+    data_root: Path | None,
+    concurrency: int | None,
+    expected: Mapping[str, Any],
 ) -> "SweepResult":
     from tuning.ray.sweep import resume_sweep
 
@@ -125,6 +132,7 @@ def _resume(
             name,
             results,
             data_root=data_root,
+            concurrency=concurrency,
             expected=expected,
             show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
         )
@@ -171,15 +179,11 @@ def _report(result: "SweepResult", as_json: bool) -> None:
         f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
     )
     where = results_option(plan.results)
-    console = Console(highlight=False)
     if not selected[0].beats_untrained:
-        console.print("[bold yellow]Warning:[/] no trial beats the untrained encoder it started from.")
+        warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
-        console.print(
-            f"[bold yellow]Warning:[/] {result.counts['failed']} trials failed; "
-            f"`contrasweep show {plan.name}{where}` says why."
-        )
-    console.print(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
+        warn(f"{result.counts['failed']} trials failed; `contrasweep show {plan.name}{where}` says why.")
+    say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
 
 
 def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:

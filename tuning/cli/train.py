@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from tuning.cli.options import AsJson, DataRoot, Set, parse_settings
-from tuning.cli.rendering import print_json, print_rows
+from tuning.cli.rendering import print_json, text
 from tuning.errors import InputError, unknown_name
 
 DEVICES = ("cpu", "cuda")
@@ -42,39 +43,49 @@ def train(
     torch.set_num_threads(cpus)
     resolved = _experiment(experiment, parse_settings(set_))
     check_available(resolved.dataset, data_root)
-    state = checkpoint.read_bytes() if checkpoint is not None and checkpoint.is_file() else None
-    rows: list[dict[str, Any]] = []
+    state = None
+    if checkpoint is not None:
+        if not checkpoint.absolute().parent.is_dir():
+            raise InputError(f"--checkpoint: there is no folder {checkpoint.parent}")
+        state = checkpoint.read_bytes() if checkpoint.is_file() else None
+    console = Console(highlight=False, stderr=json)
+    console.print(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}")
+    rows = []
     for record in pretrain(resolved, state, data_root=data_root, device=device):
         rows.append({"epoch": record.epoch, **record.metrics})
+        scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
+        console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
         if checkpoint is not None:
             unfinished = checkpoint.with_name(f"_{checkpoint.name}")
             unfinished.write_bytes(record.checkpoint())
             unfinished.replace(checkpoint)
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = [{name: row.get(name) for name in columns} for row in rows]
+    if not rows:
+        console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     if json:
-        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": table})
-    else:
-        print_rows(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}", table)
+        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
 
 def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
     """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
-    from tuning.best import read_yaml
+    from tuning.best import read_mapping
     from tuning.resolve import resolve
 
-    content = read_yaml(path)
+    content = read_mapping(path)
     missing = [name for name in ("method", "dataset") if name not in content]
     if missing:
         raise InputError(f"{path}: {' and '.join(missing)} missing")
     method, dataset = str(content.pop("method")), str(content.pop("dataset"))
-    settings = _flat({**content.pop("hyperparameters", {}), **content})
+    hyperparameters = content.pop("hyperparameters", None) or {}
+    if not isinstance(hyperparameters, dict):
+        raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
+    settings = _flat({**hyperparameters, **content})
     return resolve(method, dataset, {**settings, **values})
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
-    for name, value in content.items():
+    for key, value in content.items():
+        name = str(key)
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{name}.")
         else:

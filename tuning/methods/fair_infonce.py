@@ -42,5 +42,7 @@ METHOD = Method(
     },
     build=build,
     needs_condition=True,
+    # A batch of two from a cluster of odd size would leave an image without a partner.
+    smallest_batch=3,
     clusters_of=clusters_of,
 )

@@ -1,8 +1,7 @@
 """What a method is: a name and a source, what it needs of the data, its hyperparameters, how it is built."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -59,12 +58,11 @@ class Method:
     hyperparameters: Mapping[str, Hyperparameter]
     build: Callable[[Experiment, Encoder], Objective]
     needs_condition: bool = False
+    smallest_batch: int = 2
     clusters_of: Callable[[Experiment, LabelledImages], Tensor] | None = None
-    settings: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
-    """Defaults of the method for other settings of the experiment, by dotted path."""
 
     def check(self, hyperparameters: Mapping[str, Value]) -> None:
-        """Raise InputError unless every hyperparameter is known and allowed, and none is missing."""
+        """Raise InputError unless every hyperparameter is known and its value allowed."""
         for name, value in hyperparameters.items():
             if name not in self.hyperparameters:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)

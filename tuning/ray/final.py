@@ -8,13 +8,15 @@ from typing import Any
 
 import ray
 import torch
+from ray.exceptions import RayError
 
 from data import DATASETS, check_available
+from data import data_root as folder_of_data
 from search_spaces import Scalar
 from search_spaces.parameters import type_name
 from tuning.best import BestConfig
 from tuning.errors import InputError, SweepFailed
-from tuning.plan import available_cores
+from tuning.plan import FINAL_SUFFIX, resources_for
 from tuning.provenance import git_revision, host_name, package_versions
 from tuning.ray.session import local_ray
 from tuning.store import (
@@ -23,6 +25,7 @@ from tuning.store import (
     ResultsStore,
     StudyRecord,
     StudySchema,
+    check_study_name,
     compact,
     open_location,
     save_study,
@@ -30,9 +33,7 @@ from tuning.store import (
 )
 from tuning.training.final import FinalScores
 from tuning.training.metrics import final_metrics
-from tuning.trial import DataCache, Trial, TrialReport, TrialRequest
-
-SUFFIX = "-final"
+from tuning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def final_runs(
         DatasetMissing: the dataset's files are not in place.
         SweepFailed: no run completed.
     """
+    resources = resources_for(concurrency, cpus_per_run)
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, given {seeds}")
     if not configs or len({config.study for config in configs}) > 1:
@@ -89,7 +91,7 @@ def final_runs(
         held = _completed(store, record.name)
         _refuse_others(requests, held)
         missing = [request for request in requests if _key(request) not in held]
-        at_once = min(concurrency or max(1, available_cores() // cpus_per_run), len(missing))
+        at_once = min(resources.concurrency, len(missing))
         done = len(requests) - len(missing)
         for _ in _run_all(missing, at_once):
             done += 1
@@ -108,7 +110,7 @@ def run_one(request: TrialRequest) -> TrialReport:
     torch.set_num_threads(max(1, int(request.cpus)))
     cache = DataCache()
     experiment = request.experiment
-    data = cache.get(experiment, request.data_root, request.device)
+    data = cache.get(experiment, request.data_root)
     folder = f"exports/{request.study.name}/{request.trial:05d}-{experiment.seed}"
 
     def export(content: bytes) -> None:
@@ -128,10 +130,17 @@ def _run_all(requests: Sequence[TrialRequest], at_once: int) -> Iterator[TrialRe
     cpus = int(requests[0].cpus)
     with local_ray(at_once * cpus):
         remote = ray.remote(num_cpus=cpus, max_retries=1)(run_one)
-        waiting = [remote.remote(request) for request in requests]
-        while waiting:
-            ready, waiting = ray.wait(waiting)
-            yield ray.get(ready[0])
+        running = {remote.remote(request): request for request in requests}
+        while running:
+            (ended,), _ = ray.wait(list(running))
+            request = running.pop(ended)
+            try:
+                yield ray.get(ended)
+            except RayError as error:
+                # One run that its worker did not survive takes none of the others with it.
+                reason = str(error).strip().splitlines()[-1]
+                end_from_outside(request, "failed", error=reason)
+                yield TrialReport(0, {}, 0.0, error=reason)
 
 
 def _requests(
@@ -152,7 +161,7 @@ def _requests(
                 experiment=config.experiment.with_values({"seed": seed, "validation.fraction": 0.0}),
                 values=config.values,
                 phase="final",
-                data_root=data_root,
+                data_root=folder_of_data(data_root).absolute(),
                 cpus=cpus,
             )
 
@@ -160,7 +169,7 @@ def _requests(
 def _study(location: Location, configs: Sequence[BestConfig], command: str) -> StudyRecord:
     """Return the study of the final runs, made if it is not there."""
     first = configs[0]
-    name = first.study + SUFFIX
+    name = check_study_name(first.study + FINAL_SUFFIX)
     if name in study_names(location):
         return ResultsStore(location).study(name)
     values: dict[str, Scalar] = {}

@@ -98,12 +98,8 @@ class StoreSearcher(Searcher):
         return {"request": request, "rung_metric": self._plan.rung_metric}
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Tell Optuna what a trial reached after an epoch."""
-        request = self._running.get(trial_id)
-        # Epoch 0 is the untrained encoder: a control, the same for every trial, and no merit of its values.
-        if request is not None and result.get("error") is None and result["epoch"] > 0:
-            self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
-            self._consider(request.trial, float(result["score"]))
+        """Tell Optuna what a trial reached; of the epoch that ends it Ray tells `on_trial_complete` only."""
+        self._learn(self._running.get(trial_id), result)
 
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
@@ -113,6 +109,7 @@ class StoreSearcher(Searcher):
         if request is None:
             return
         result = result or {}
+        self._learn(request, result)
         if error:
             self._study.fail(request.trial)
             self._count(end_from_outside(request, "failed", error="its worker died"))
@@ -147,6 +144,12 @@ class StoreSearcher(Searcher):
             data_root=plan.data_root,
             cpus=plan.resources.cpus,
         )
+
+    def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:
+        # Epoch 0 is the untrained encoder: a control, the same for every trial, and no merit of its values.
+        if request is not None and result.get("error") is None and result.get("epoch", 0) > 0:
+            self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
+            self._consider(request.trial, float(result["score"]))
 
     def _count(self, status: str) -> None:
         self._counts[status] = self._counts.get(status, 0) + 1

@@ -36,7 +36,7 @@ def local_ray(cpus: int) -> Iterator[Path]:
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update({name: value for name, value in ENVIRONMENT.items() if before[name] is None})
     try:
-        with tempfile.TemporaryDirectory(prefix="contrasweep-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="contrasweep-", ignore_cleanup_errors=True) as scratch:
             empty = Path(scratch, "empty")
             empty.mkdir()
             ray.init(

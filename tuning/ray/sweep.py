@@ -1,7 +1,6 @@
 """A sweep on Ray Tune: plan in, results in the store."""
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
     record = plan.record()
     save_study(location, record)
     _write_dashboard(location, record)
-    return _run(plan, record, location, [], show)
+    return _run(plan, record, location, show)
 
 
 def resume_sweep(
@@ -71,6 +70,7 @@ def resume_sweep(
     results: str | Path = "results",
     *,
     data_root: Path | None = None,
+    concurrency: int | None = None,
     expected: Mapping[str, Any] | None = None,
     show: Show | None = None,
 ) -> SweepResult:
@@ -80,6 +80,7 @@ def resume_sweep(
         name: the study.
         results: the results folder.
         data_root: in place of the recorded one.
+        concurrency: in place of the recorded one.
         expected: what the caller believes the study to be; a difference is refused.
         show: called with the progress.
 
@@ -91,17 +92,20 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
-    plan = plan_of(record, str(results), data_root)
+    plan = plan_of(record, str(results), data_root=data_root, concurrency=concurrency)
     refuse_difference(plan, record, expected or {})
-    return _run(plan, record, location, past_trials(store, plan), show)
+    return _run(plan, record, location, show)
 
 
 def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
-    """Return a study's trials as the search wants them: values, state, score by epoch, final value."""
+    """Return a study's trials as the search wants them: values, state, score by epoch, final value.
+
+    Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
+    """
     scores: dict[int, dict[int, float]] = {}
     for row in store.epochs(plan.name).to_pylist():
         score = row[f"metric.{plan.rung_metric}"]
-        if score is not None:
+        if score is not None and row["epoch"] > 0:
             scores.setdefault(row["trial"], {})[row["epoch"]] = score
     past = []
     for row in store.trials(plan.name).to_pylist():
@@ -112,10 +116,10 @@ def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
     return past
 
 
-def _run(
-    plan: SweepPlan, record: StudyRecord, location: Location, past: list[PastTrial], show: Show | None
-) -> SweepResult:
+def _run(plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None) -> SweepResult:
     with Heartbeat(location, plan.name):
+        # Read only now that no other driver can be at work on the study.
+        past = past_trials(ResultsStore(location), plan)
         searcher = StoreSearcher(plan, record, location, past)
         if searcher.progress.done < plan.trials:
             _tune(plan, searcher, past, show)
@@ -151,7 +155,6 @@ def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], show:
             ),
         )
         tuner.fit()
-        shutil.rmtree(scratch / "tune", ignore_errors=True)
 
 
 def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:

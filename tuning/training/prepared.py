@@ -29,7 +29,7 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
     """Load the experiment's dataset, cut its validation split, and move both to `device` as uint8.
 
     Raises:
-        InputError: see `data.load_training`.
+        ValueError: see `data.load_training`; its files are not in place, say.
     """
     split = experiment.validation
     loaded = load_training(experiment.dataset, data_root, split.fraction, split.seed)
