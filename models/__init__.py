@@ -5,6 +5,7 @@ from models.export import encoder_bytes, load_encoder
 from models.heads import projection_head
 from models.probes import (
     LinearProbe,
+    NonFiniteFeatures,
     accuracy,
     fit_logistic,
     fit_ridge,
@@ -17,6 +18,7 @@ __all__ = [
     "Encoder",
     "EncoderSpec",
     "LinearProbe",
+    "NonFiniteFeatures",
     "accuracy",
     "build_encoder",
     "encoder_bytes",

@@ -41,7 +41,7 @@ def load_encoder(path: str | Path) -> Encoder:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
     except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from None
+        raise ValueError(f"{path} is not an encoder of contrasweep: {error}") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} is not an encoder of contrasweep (format {metadata.get('format')!r})")
     header = json.loads(metadata["encoder"])

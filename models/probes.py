@@ -15,6 +15,10 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 
+class NonFiniteFeatures(ValueError):
+    """Features hold NaN or Inf: the encoder that gave them has diverged."""
+
+
 @dataclass(frozen=True)
 class LinearProbe:
     """`weight (D, K)` and `bias (K,)` of a fitted linear map on raw features."""
@@ -131,7 +135,7 @@ def _check(features: Tensor, targets: int) -> None:
             f"a probe needs features (N, D), N >= 1, and N targets; got {tuple(features.shape)}, {targets}"
         )
     if not bool(torch.isfinite(features).all()):
-        raise ValueError("features hold NaN or Inf: the encoder diverged")
+        raise NonFiniteFeatures("features hold NaN or Inf: the encoder diverged")
 
 
 def _standardise(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -152,7 +156,8 @@ def _principal_basis(inputs: Tensor, penalties: Tensor) -> tuple[Tensor, Tensor]
     # The logistic loss bends at about p (1 - p), 0.1 of the features' own variance; a penalty w^2 bends at 2.
     curvature = 0.1 * covariance + 2 * torch.diag(penalties.double())
     values, axes = torch.linalg.eigh(curvature)
-    basis = axes / values.clamp_min(1e-9 * float(values[-1])).sqrt()
+    # Constant features without a penalty do not bend the loss at all: any scale will do for them.
+    basis = axes / values.clamp_min(max(1e-9 * float(values[-1]), 1e-12)).sqrt()
     penalty = basis.T @ (penalties.double()[:, None] * basis)
     return basis.to(inputs.dtype), penalty.to(inputs.dtype)
 

@@ -10,7 +10,15 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from tuning.errors import InputError, unknown_name
 
@@ -25,6 +33,14 @@ class Settings(BaseModel):
     """Frozen settings that refuse unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_bool_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # Python's True is an int, and would silently be the number 1.
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise ValueError("true or false is no value for it")
+        return value
 
 
 class ViewSettings(Settings):
@@ -105,6 +121,17 @@ class Experiment(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     validation: ValidationSettings = ValidationSettings()
     probes: ProbeSettings = ProbeSettings()
+
+    @field_validator("hyperparameters", mode="before")
+    @classmethod
+    def _plain_values(cls, values: Any) -> Any:
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if not isinstance(value, bool | int | float | str):
+                # A ValueError is what pydantic turns into an error of the field.
+                raise ValueError(  # noqa: TRY004
+                    f"hyperparameters.{name} must be a number, a word, true or false"
+                )
+        return values
 
     def with_values(self, values: Mapping[str, Any]) -> "Experiment":
         """Return this experiment with `values` set, each under a dotted path or a hyperparameter's bare name.

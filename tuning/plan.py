@@ -10,13 +10,12 @@ import joblib
 
 from data import DATASETS, check_available
 from data import data_root as folder_of_data
-from search_spaces import Space
+from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
 from tuning.errors import InputError, unknown_name
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
 from tuning.search.sampler import checked_sampler
-from tuning.spaces import pin_values
 from tuning.store import StudyRecord, StudySchema, check_study_name
 from tuning.training.metrics import FAST_METRIC, search_metrics
 
@@ -68,7 +67,8 @@ class SweepPlan:
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`."""
-        return resolve(self.method, self.dataset, {**self.given, **values}, space=self.space)
+        outside = {path: value for path, value in self.given.items() if path not in self.space}
+        return resolve(self.method, self.dataset, {**outside, **values}, space=self.space)
 
     def record(self) -> StudyRecord:
         """Return what the store keeps of the study."""
@@ -156,9 +156,9 @@ def plan_sweep(
         raise unknown_name("metric", metric, FAST_METRIC)
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
-    experiment = resolve(method, dataset, given, space=space)
-    remaining = pin_values(space_of(method, dataset, space), given)
     _check_metric(metric, dataset)
+    remaining = space_of(method, dataset, space, given)
+    experiment = _check_extremes(method, dataset, remaining, given)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_available(dataset, data_root)
@@ -240,8 +240,8 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[st
     differences = []
     for name, value in expected.items():
         if name == "space" and value is not None:
-            space = space_of(plan.method, plan.dataset, value)
-            differences += pin_values(space, plan.given).difference(plan.space)
+            space = space_of(plan.method, plan.dataset, value, plan.given)
+            differences += space.difference(plan.space)
         elif name == "values":
             held = {path: _held(plan, path) for path in value}
             differences += [
@@ -290,6 +290,23 @@ def resources_for(concurrency: int | None, cpus: int) -> Resources:
         concurrency = cores // cpus
     _at_least_one("concurrency", concurrency)
     return Resources(concurrency, cpus)
+
+
+def _check_extremes(method: str, dataset: str, space: Space, given: Mapping[str, Value]) -> Experiment:
+    """Return the experiment of the defaults, once the ends of every range (each choice) give one as well."""
+    outside = {path: value for path, value in given.items() if path not in space}
+    defaults = space.defaults()
+    for parameter in space.searched:
+        extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
+        for value in extremes:
+            values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
+            try:
+                resolve(method, dataset, {**outside, **space.complete(values)}, space=space)
+            except InputError as error:
+                raise InputError(
+                    f"{parameter.name} = {value}, which {space.origin} allows: {error}"
+                ) from None
+    return resolve(method, dataset, {**outside, **defaults}, space=space)
 
 
 def _at_most(trials: int, resources: Resources) -> Resources:

@@ -16,12 +16,21 @@ from tuning.errors import InputError, unknown_name
 from tuning.methods import METHODS
 from tuning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
 
+# A mirrored digit is another sign, and a crop of a few per cent of one says nothing.
+_DIGIT_VIEWS: Mapping[str, Value] = MappingProxyType({"views.flip": 0.0, "views.min_crop": 0.4})
+
 DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
     {
-        "digits": {"encoder.name": "small-conv", "batch_size": 128, "views.flip": 0.0},
-        "colour-digits": {"encoder.name": "small-conv", "batch_size": 128},
-        "mnist": {"encoder.name": "lenet5", "batch_size": 256, "schedule.warmup_epochs": 1.0},
+        "digits": {**_DIGIT_VIEWS, "encoder.name": "small-conv", "batch_size": 128},
+        "colour-digits": {**_DIGIT_VIEWS, "encoder.name": "small-conv", "batch_size": 128},
+        "mnist": {
+            **_DIGIT_VIEWS,
+            "encoder.name": "lenet5",
+            "batch_size": 256,
+            "schedule.warmup_epochs": 1.0,
+        },
         "colormnist": {
+            **_DIGIT_VIEWS,
             "encoder.name": "lenet5",
             "batch_size": 256,
             # Without a ramp, LeNet-5's tanh units saturate for good at rates that it can bear later.
@@ -58,15 +67,23 @@ def resolve(
             that needs what the dataset does not have, or a preset that is not there.
     """
     check_names(method, dataset)
-    searchable = space_of(method, dataset, space)
-    settings = DATASET_SETTINGS.get(dataset, {})
-    given: dict[str, Any] = {name: value for name, value in settings.items() if name not in searchable}
-    given |= preset_settings(method, dataset) if use_preset else {}
-    given |= values or {}
-    pinned = pin_values(searchable, given)
-    base = Experiment(method=method, dataset=dataset).with_values(pinned.defaults())
+    preset_values = preset_settings(method, dataset) if use_preset else {}
+    given = {**preset_values, **(values or {})}
+    pinned = space_of(method, dataset, space, given)
+    defaults = pinned.defaults()
+    for name in given:
+        if name in METHODS[method].hyperparameters and name not in defaults:
+            because = ", ".join(
+                f"{p}={defaults[p]}" for p in method_space(method)[name].when if p in defaults
+            )
+            raise InputError(f"{name} has no effect with {because}: leave it out")
+    suggested = {
+        name: value for name, value in DATASET_SETTINGS.get(dataset, {}).items() if name not in pinned
+    }
+    base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
-    experiment = base.with_values(given)
+    # The space knows that a whole number given for a float is one: 1 and 1.0 are the same experiment.
+    experiment = base.with_values({**suggested, **given, **defaults})
     check_experiment(experiment)
     return experiment
 
@@ -79,15 +96,19 @@ def check_names(method: str, dataset: str) -> None:
         raise unknown_name("dataset", dataset, DATASETS)
 
 
-def space_of(method: str, dataset: str, given: Space | None) -> Space:
-    """Return the space that is searched: the given one or the method's own, completed and checked.
+def space_of(
+    method: str, dataset: str, given: Space | None, values: Mapping[str, Any] | None = None
+) -> Space:
+    """Return the space that is searched: the given one or the method's own, with `values` pinned.
 
     Raises:
-        InputError: see `tuning.spaces.complete_space`.
+        InputError: see `tuning.spaces`.
     """
     if given is not None:
-        return complete_space(method, given)
-    return with_defaults(method_space(method), DATASET_SETTINGS.get(dataset, {}))
+        space = complete_space(method, given, values)
+    else:
+        space = with_defaults(method_space(method), DATASET_SETTINGS.get(dataset, {}))
+    return pin_values(space, values or {})
 
 
 def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:

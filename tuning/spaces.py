@@ -1,6 +1,7 @@
 """Search spaces against methods: is every parameter known, is nothing left out that a method needs."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,10 @@ PROTOCOL = ("epochs", "seed", "validation.", "probes.")
 """Settings by which trials are compared: trials that differ in them cannot be."""
 
 
-def complete_space(method: str, given: Space) -> Space:
-    """Return `given`, with the method's hyperparameters that it does not name fixed at their defaults.
+def complete_space(method: str, given: Space, values: Mapping[str, Any] | None = None) -> Space:
+    """Return `given`, with the method's hyperparameters that it does not name fixed.
+
+    They are fixed at what `values` has for them, else at their defaults.
 
     Raises:
         InputError: a parameter is unknown (with the nearest name) or is no matter of a search, a value is not
@@ -27,10 +30,14 @@ def complete_space(method: str, given: Space) -> Space:
         except InputError as error:
             raise InputError(f"{given.origin}: {error}") from None
     forms = json.loads(given.to_json())
-    for parameter in method_space(method).parameters:
+    own = method_space(method)
+    own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
+    for parameter in own.parameters:
         if "." in parameter.name:
             continue
-        needed = {name: _possible(given, name, values) for name, values in parameter.when.items()}
+        needed = {
+            parent: _possible(given, own, parent, allowed) for parent, allowed in parameter.when.items()
+        }
         if parameter.name in given:
             _refuse_gaps(given, parameter.name, needed)
         elif all(needed.values()):
@@ -57,6 +64,8 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
     """
     pinned = space
     for name in (name for name in space.names if name in values):
+        if isinstance(values[name], float) and not math.isfinite(values[name]):
+            raise InputError(f"{name} must be finite, given {values[name]}")
         if name not in pinned:
             because = ", ".join(f"{other}={values[other]}" for other in space[name].when if other in values)
             raise InputError(f"{name} has no effect with {because}: leave it out")
@@ -90,11 +99,9 @@ def _check_parameter(method: str, parameter: Parameter) -> None:
             base.with_values({name: value})
 
 
-def _possible(space: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
-    """Return those of `values` that `parent` can have in `space`, where it may be left at its default."""
-    if parent not in space:
-        return list(values)
-    held = list(space[parent].values())
+def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
+    """Return those of `values` that a trial can have for `parent`, fixed where `given` leaves it out."""
+    held = list(given[parent].values()) if parent in given else [own[parent].default]
     return [value for value in values if value in held]
 
 

@@ -14,8 +14,8 @@ import torch
 
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
-from tuning.store import Location, StudyRecord, TrialInfo, TrialWriter, end_trial, next_attempt
-from tuning.store.schema import Phase, Status
+from tuning.store import Location, StoreError, StudyRecord, TrialInfo, TrialWriter, end_trial, next_attempt
+from tuning.store.schema import FINAL_STATUSES, Phase, Status
 from tuning.store.tensorboard import TrialEvents
 from tuning.training.checkpoint import checkpoint_epoch
 from tuning.training.prepared import PreparedData, preparation_key, prepare_data
@@ -97,7 +97,8 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
     if request.events_folder is not None:
         with TrialEvents(request.events_folder) as events:
             events.session_end(held)
-    request.location.delete(request.checkpoint_path)
+    if held in FINAL_STATUSES:
+        request.location.delete(request.checkpoint_path)
     return held
 
 
@@ -141,11 +142,14 @@ class Trial:
         self._data = data
         self._records: Iterator[EpochRecord] | None = None
         self._started = False
+        self._ended = False
         self._epoch = 0
         self._saved = clock()
 
     def advance(self) -> TrialReport:
         """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it."""
+        if self._ended:
+            raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
         started = time.perf_counter()
         try:
             if self._records is None:
@@ -211,6 +215,7 @@ class Trial:
         self._started = True
 
     def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
+        self._ended = True
         self._writer.finish(status, metrics, error=error)
         if self._events is not None:
             self._events.session_end(status)

@@ -28,7 +28,8 @@ def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
         own = [row for row in rows if row["trial"] == trial]
         name = f"{own[0]['method']}, trial {trial}"
         found.append(_summary(name, own, "metric.test."))
-    by_seed = {row["seed"]: row for row in rows}
+    scored = [row for row in rows if row["metric.test.untrained_accuracy"] is not None]
+    by_seed = {row["seed"]: row for row in scored}
     found.append(_summary("untrained", list(by_seed.values()), "metric.test.untrained_"))
     return [summary for summary in found if summary is not None]
 

@@ -4,9 +4,11 @@ Random streams need no saving: each is keyed by (seed, epoch, step), and the lea
 the step. So a resumed run continues with the very numbers of one that was never interrupted.
 """
 
+import hashlib
 import io
 import json
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from tuning.config import Experiment
 from tuning.errors import InputError
 
 FORMAT = 1
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ def dump_checkpoint(experiment: Experiment, epoch: int, objective: nn.Module, op
     }
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    return buffer.getvalue()
+    state = buffer.getvalue()
+    return _digest(state) + state
 
 
 def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.device) -> Checkpoint:
@@ -51,11 +55,12 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
         InputError: the bytes are no checkpoint, or one of another experiment (with the settings that differ).
     """
     content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
-    saved = json.loads(content["experiment"])
-    wanted = experiment.model_dump(mode="json")
-    different = sorted(key for key in wanted if saved.get(key) != wanted[key])
+    saved, wanted = _flat(json.loads(content["experiment"])), _flat(experiment.model_dump(mode="json"))
+    different = sorted(path for path in {**saved, **wanted} if saved.get(path) != wanted.get(path))
     if different:
-        changes = ", ".join(f"{key}: {saved.get(key)!r} there, {wanted[key]!r} here" for key in different)
+        changes = ", ".join(
+            f"{path}: {saved.get(path)!r} there, {wanted.get(path)!r} here" for path in different
+        )
         raise InputError(f"the checkpoint belongs to another experiment ({changes})")
     return Checkpoint(content["epoch"], content["objective"], content["optimizer"])
 
@@ -71,10 +76,28 @@ def checkpoint_epoch(source: bytes) -> int:
 
 
 def _load(data: bytes, device: torch.device) -> dict[str, Any]:
+    digest, state = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    # torch reads what it can: without a digest, most damaged bytes would load as other weights.
+    if digest != _digest(state):
+        raise InputError("not a readable checkpoint: it is damaged, or no checkpoint at all")
     try:
-        content = torch.load(io.BytesIO(data), map_location=device, weights_only=True)
+        content = torch.load(io.BytesIO(state), map_location=device, weights_only=True)
     except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:
         raise InputError(f"not a readable checkpoint: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"not a checkpoint of format {FORMAT}")
     return content
+
+
+def _digest(state: bytes) -> bytes:
+    return hashlib.blake2b(state, digest_size=DIGEST_BYTES).digest()
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

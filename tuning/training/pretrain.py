@@ -14,7 +14,7 @@ import torch
 from torch.optim import Optimizer
 
 from data import OneClusterBatches, RandomViews, UniformBatches, named_seed, torch_generator
-from models import build_encoder
+from models import NonFiniteFeatures, build_encoder
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
 from tuning.methods import METHODS
@@ -154,7 +154,10 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     started = time.perf_counter()
     metrics = _train_epoch(run, epoch)
     trained = time.perf_counter()
-    metrics.update(_validate(run, full=epoch == run.experiment.epochs))
+    try:
+        metrics.update(_validate(run, full=epoch == run.experiment.epochs))
+    except NonFiniteFeatures as error:
+        raise TrainingDiverged(f"{error}, at the end of epoch {epoch}: {_settings(run)}") from None
     return _record(run, epoch, metrics, trained - started, time.perf_counter() - trained)
 
 
@@ -206,19 +209,26 @@ def _draw_batch(run: _Run, index: torch.Tensor, epoch: int, step: int) -> Batch:
 
 
 def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: torch.Tensor) -> None:
-    experiment = run.experiment
-    settings = {**experiment.hyperparameters, "optimizer.lr": experiment.optimizer.lr}
-    where = f"{experiment.method} with {settings}"
+    where = _settings(run)
     broken = (~torch.isfinite(losses)).nonzero()
     if len(broken):
         step = int(broken[0])
         raise TrainingDiverged(f"loss {float(losses[step])} at epoch {epoch}, step {step}: {where}")
+    # The last step's weights have not met a loss yet.
+    if not all(bool(torch.isfinite(weight).all()) for weight in run.objective.state_dict().values()):
+        raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
     empty = (dropped >= 1).nonzero()
     if len(empty):
         raise TrainingDiverged(
             f"no anchor with a positive at epoch {epoch}, step {int(empty[0])}: {where}, "
-            f"batches of {experiment.batch_size} images"
+            f"batches of {run.experiment.batch_size} images"
         )
+
+
+def _settings(run: _Run) -> str:
+    experiment = run.experiment
+    values = {**experiment.hyperparameters, "optimizer.lr": experiment.optimizer.lr}
+    return f"{experiment.method} with {values}"
 
 
 def _validate(run: _Run, *, full: bool) -> dict[str, float]:

@@ -1,0 +1,149 @@
+"""Which trial of a study is best, from rows as trials write them."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuning.analysis.selection import SelectedTrial, best_trials, untrained_scores
+from tuning.errors import SweepFailed
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, open_location, save_study
+
+STUDY = "study-1"
+
+
+class _Study:
+    """A study whose trials are written by hand."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.plan: SweepPlan = plan_sweep(
+            "fair-cclk", "colour-digits", epochs=2, results=folder, name=STUDY, **options
+        )
+        self.location = open_location(folder, writable=True)
+        self.record = self.plan.record()
+        save_study(self.location, self.record)
+        self.store = ResultsStore(self.location)
+
+    def add(
+        self,
+        trial: int,
+        score: float | None,
+        *,
+        status: str = "completed",
+        untrained: float | None = 0.5,
+        values: Mapping[str, Any] | None = None,
+        **metrics: float,
+    ) -> None:
+        given = self.plan.space.complete({**self.plan.space.defaults(), **(values or {})})
+        writer = TrialWriter(self.location, self.record, TrialInfo(trial, 0, "search", "x", given, 2), 1)
+        writer.start()
+        writer.add_epoch(0, {"val.accuracy": untrained}, seconds=0.0, train_seconds=0.0)
+        # In between the score was better: it is the last epoch that counts.
+        for epoch, value in ((1, 0.99), (2, score)):
+            writer.add_epoch(epoch, {"val.accuracy": value}, seconds=0.0, train_seconds=0.0)
+        writer.finish(status, {"val.accuracy": score, **metrics})  # type: ignore[arg-type]
+
+    def best(self, top: int = 1) -> list[SelectedTrial]:
+        return best_trials(self.store, STUDY, top)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> _Study:
+    return _Study(tmp_path / "results")
+
+
+def test_the_highest_score_at_the_last_epoch_wins(study: _Study) -> None:
+    for trial, score in enumerate([0.7, 0.9, 0.8]):
+        study.add(trial, score, untrained=0.1 * trial)
+    (best,) = study.best()
+    assert (best.study, best.trial, best.metric, best.score) == (STUDY, 1, "val.accuracy", 0.9)
+    assert best.untrained == pytest.approx(0.1)
+    assert [trial.trial for trial in study.best(2)] == [1, 2]
+    assert [trial.trial for trial in study.best(9)] == [1, 2, 0]
+
+
+def test_of_equal_scores_the_earlier_trial_is_first(study: _Study) -> None:
+    for trial in (2, 0, 1):
+        study.add(trial, 0.9)
+    assert [trial.trial for trial in study.best(3)] == [0, 1, 2]
+
+
+def test_only_completed_trials_count(study: _Study) -> None:
+    study.add(0, 0.6)
+    study.add(1, 0.9, status="stopped")
+    study.add(2, 0.95, status="failed")
+    study.add(3, 0.97, status="interrupted")
+    study.add(4, math.nan)
+    study.add(5, None)
+    assert [trial.trial for trial in study.best(9)] == [0]
+
+
+def test_without_a_completed_trial_there_is_no_best(study: _Study) -> None:
+    with pytest.raises(SweepFailed, match=STUDY):
+        study.best()
+    study.add(0, 0.9, status="stopped")
+    with pytest.raises(SweepFailed, match="no trial of study study-1 has completed"):
+        study.best()
+
+
+def test_an_unknown_study_is_refused_with_the_nearest(study: _Study) -> None:
+    with pytest.raises(StoreError, match="Did you mean 'study-1'"):
+        best_trials(study.store, "study-2")
+
+
+def test_the_experiment_is_the_one_that_ran(study: _Study) -> None:
+    values = {"kernel": "rbf", "sigma2": 55.5, "optimizer.lr": 0.125, "views.flip": 0.0}
+    study.add(0, 0.9, values=values)
+    (best,) = study.best()
+    complete = {**study.plan.space.defaults(), **values}
+    assert best.values == complete
+    assert best.experiment == study.plan.experiment_of(complete)
+    assert best.experiment.hyperparameters["sigma2"] == 55.5
+
+
+def test_a_value_that_had_no_part_in_the_trial_is_left_out(study: _Study) -> None:
+    study.add(0, 0.9, values={"kernel": "cosine"})
+    (best,) = study.best()
+    assert "sigma2" not in best.values
+    assert "sigma2" not in best.experiment.hyperparameters
+
+
+def test_the_result_carries_its_metrics(study: _Study) -> None:
+    study.add(0, 0.9, **{"val.colour_mse": 64.5})
+    (best,) = study.best()
+    assert best.metrics == {"val.accuracy": 0.9, "val.colour_mse": 64.5}
+
+
+@pytest.mark.parametrize(
+    ("score", "untrained", "beats"), [(0.9, 0.8, True), (0.8, 0.8, False), (0.7, 0.8, False)]
+)
+def test_training_is_compared_with_the_encoder_it_began_with(
+    study: _Study, score: float, untrained: float, beats: bool
+) -> None:
+    study.add(0, score, untrained=untrained)
+    (best,) = study.best()
+    assert (best.untrained, best.beats_untrained) == (untrained, beats)
+
+
+def test_where_there_is_no_control_none_is_claimed(study: _Study) -> None:
+    study.add(0, 0.9, untrained=None)
+    study.add(1, 0.8, untrained=math.nan)
+    assert [trial.untrained for trial in study.best(2)] == [None, None]
+    assert untrained_scores(study.store, STUDY, "val.accuracy") == {}
+
+
+def test_the_study_s_own_metric_decides(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results", metric="val.colour_mse")
+    study.add(0, 0.9, **{"val.colour_mse": 10.0})
+    study.add(1, 0.5, **{"val.colour_mse": 90.0})
+    (best,) = study.best()
+    assert (best.trial, best.metric, best.score) == (1, "val.colour_mse", 90.0)
+
+
+def test_untrained_scores_are_those_of_epoch_0(study: _Study) -> None:
+    study.add(0, 0.9, untrained=0.25)
+    study.add(3, 0.9, untrained=0.5)
+    assert untrained_scores(study.store, STUDY, "val.accuracy") == {(0, 0): 0.25, (3, 0): 0.5}

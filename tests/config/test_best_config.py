@@ -1,0 +1,163 @@
+"""`best.yaml`: written, read back the same, and refused where it cannot be what it says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import tuning
+from search_spaces import SpaceError
+from tuning.analysis.selection import SelectedTrial
+from tuning.best import best_yaml, config_of, load_best, read_mapping
+from tuning.errors import InputError
+from tuning.resolve import resolve
+
+VALUES = {"kernel": "rbf", "sigma2": 1 / 3, "lam": 0.01, "optimizer.lr": 1e-7, "views.flip": 0.0}
+SELECTED = SelectedTrial(
+    study="demo",
+    trial=3,
+    values=VALUES,  # type: ignore[arg-type]
+    experiment=resolve("fair-cclk", "colour-digits", {**VALUES, "seed": 4}),
+    metric="val.accuracy",
+    score=0.9123,
+    untrained=0.8,
+    metrics={"val.accuracy": 0.9123},
+)
+
+
+@pytest.fixture
+def best(tmp_path: Path) -> Path:
+    path = tmp_path / "best.yaml"
+    path.write_text(best_yaml(SELECTED))
+    return path
+
+
+def _edit(path: Path, **changes: Any) -> Path:
+    content = yaml.safe_load(path.read_text()) | changes
+    path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value is not None}))
+    return path
+
+
+def _refused(path: Path) -> str:
+    with pytest.raises(InputError) as refused:
+        load_best(path)
+    message = str(refused.value)
+    assert str(path) in message
+    return message
+
+
+def test_what_was_written_is_read_back(best: Path) -> None:
+    config = load_best(best)
+    assert config == config_of(SELECTED)
+    assert config.experiment.identity() == SELECTED.experiment.identity()
+    assert config.experiment.seed == 4
+
+
+def test_the_file_says_how_it_was_selected(best: Path) -> None:
+    content = yaml.safe_load(best.read_text())
+    assert content["contrasweep"] == tuning.__version__
+    assert content["selected"]["score"] == 0.9123
+    assert content["selected"]["untrained"] == 0.8
+    assert "val.accuracy" in content["selected"]["rule"]
+
+
+def test_an_edited_setting_is_taken(best: Path) -> None:
+    experiment = yaml.safe_load(best.read_text())["experiment"]
+    experiment["epochs"] = 77
+    assert load_best(_edit(best, experiment=experiment)).experiment.epochs == 77
+
+
+def test_an_unknown_key_is_named_with_the_nearest(best: Path) -> None:
+    message = _refused(_edit(best, experimnt={}))
+    assert "unknown key 'experimnt'" in message
+    assert "nearest: 'experiment'" in message
+
+
+def test_an_unknown_setting_is_named_with_the_nearest(best: Path) -> None:
+    experiment = yaml.safe_load(best.read_text())["experiment"]
+    message = _refused(_edit(best, experiment={**experiment, "epoch": 3}))
+    assert "unknown setting 'epoch'" in message
+    assert "'epochs'" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"method": "fair-clk"}, "'fair-clk'"),
+        ({"epochs": 0}, "'epochs'"),
+        ({"dataset": "digits"}, "conditioning variable"),
+        ({"hyperparameters": {"lam": 0.1, "temperature": 0.1, "weights": "released"}}, "kernel"),
+        ({"hyperparameters": {"lambda": 0.1}}, "'lambda'"),
+    ],
+)
+def test_an_experiment_that_is_not_allowed_is_refused(best: Path, change: dict[str, Any], named: str) -> None:
+    experiment = yaml.safe_load(best.read_text())["experiment"]
+    assert named in _refused(_edit(best, experiment={**experiment, **change}))
+
+
+@pytest.mark.parametrize("key", ["contrasweep", "study", "trial", "values", "experiment"])
+def test_a_missing_key_is_named(best: Path, key: str) -> None:
+    message = _refused(_edit(best, **{key: None}))
+    assert f"{key} missing" in message
+    assert "contrasweep best STUDY -o FILE" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("trial", "third"), ("trial", [3]), ("values", 3), ("values", [1]), ("study", ["a"])]
+)
+def test_a_value_of_the_wrong_kind_is_refused(best: Path, key: str, value: object) -> None:
+    assert key in _refused(_edit(best, **{key: value}))
+
+
+def test_how_it_was_selected_may_be_left_out(best: Path) -> None:
+    assert load_best(_edit(best, selected=None)) == config_of(SELECTED)
+
+
+@pytest.mark.parametrize("version", ["99.0.0", "0.99.1", "1", "next", 7])
+def test_another_version_s_file_is_refused(best: Path, version: object) -> None:
+    message = _refused(_edit(best, contrasweep=version))
+    assert str(version) in message
+    assert tuning.__version__ in message
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "readable"),
+    [
+        ("0.1.0", "0.1.9", True),
+        ("0.1.0", "0.2.0", False),
+        ("1.4.2", "1.0.0", True),
+        ("1.4.2", "2.0.0", False),
+        ("1.0.0", "0.1.0", False),
+    ],
+)
+def test_versions_of_one_series_read_each_other_s_files(
+    best: Path, here: str, there: str, readable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _edit(best, contrasweep=there)
+    monkeypatch.setattr(tuning, "__version__", here)
+    if readable:
+        assert load_best(best).study == "demo"
+    else:
+        assert there in _refused(best)
+
+
+def test_what_is_no_yaml_mapping_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    for content in (b"a: [1", b"\xff\xfe\x00", b"a: b: c", b"- 1\n- 2\n", b"just text", b""):
+        path.write_bytes(content)
+        for read in (read_mapping, load_best):
+            with pytest.raises((InputError, SpaceError), match=r"x\.yaml"):
+                read(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "no file" in _refused(tmp_path / "absent.yaml")
+    assert "no file" in _refused(tmp_path)
+
+
+def test_numbers_are_read_as_users_write_them(tmp_path: Path) -> None:
+    # YAML 1.1 takes 1e-3 for text; space files here do not, and a user writes both.
+    path = tmp_path / "experiment.yaml"
+    path.write_text("lam: 1e-3\n")
+    assert read_mapping(path) == {"lam": 1e-3}

@@ -1,0 +1,287 @@
+"""A sweep's plan: bad input is refused before any work, and what the store keeps of a plan gives it back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data import DATASETS, DatasetMissing
+from search_spaces import Space
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.plan import FAST_METRIC, Resources, available_cores, plan_of, plan_sweep, refuse_difference
+from tuning.resolve import space_of
+from tuning.store import StudyRecord
+from tuning.training.metrics import search_metrics
+
+
+def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -> str:
+    with pytest.raises(InputError) as refused:
+        plan_sweep(method, dataset, **options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"method": "infonc"}, ["method", "'infonc'", "'infonce'", "fair-cclk, fair-infonce"]),
+        ({"dataset": "digit"}, ["dataset", "'digit'", "'digits'", "colormnist"]),
+        ({"sampler": "tpee"}, ["sampler", "'tpee'", "'tpe'", "random"]),
+        ({"scheduler": "asah"}, ["scheduler", "'asah'", "'asha'", "none"]),
+        ({"metric": "val.acuracy"}, ["metric", "'val.acuracy'", "'val.accuracy'"]),
+        ({"metric": "val.colour_mse"}, ["digits", "val.colour_mse", "val.accuracy"]),
+        ({"trials": 0}, ["trials", "at least 1", "0"]),
+        ({"trials": -3}, ["trials", "at least 1", "-3"]),
+        ({"epochs": 0}, ["epochs", "at least 1", "0"]),
+        ({"concurrency": 0}, ["concurrency", "at least 1", "0"]),
+        ({"cpus_per_trial": 0}, ["cpus", "at least 1", "0"]),
+        ({"cpus_per_trial": 4096}, ["4096", str(available_cores())]),
+        ({"values": {"temprature": 0.1}}, ["'temprature'", "'temperature'"]),
+        ({"values": {"optimizer.rate": 0.1}}, ["'optimizer.rate'"]),
+        ({"values": {"temperature": -1.0}}, ["temperature", "above 0", "-1.0"]),
+        ({"values": {"negatives": "some"}}, ["negatives", "'some'", "all, cross"]),
+        ({"values": {"seed": -1}}, ["seed", "-1"]),
+        ({"method": "fair-cclk"}, ["fair-cclk", "digits", "colour-digits"]),
+        ({"use_preset": True}, ["preset", "infonce@digits", "fair-cclk@colormnist"]),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(options: dict[str, Any], parts: list[str]) -> None:
+    message = _refused(**options)
+    for part in parts:
+        assert part in message
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    message = _refused("fair-cclk", "colour-digits", values={"kernel": "rfb"})
+    assert "'rfb'" in message
+    assert "'rbf'" in message
+
+
+def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetMissing, match="nowhere"):
+        plan_sweep("infonce", "mnist", data_root=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["a/b", "-x", "x" * 200, "results=1"])
+def test_a_name_that_no_study_can_have_is_refused(name: str) -> None:
+    assert "name" in _refused(name=name)
+
+
+def test_a_search_needs_a_validation_split() -> None:
+    assert "validation.fraction" in _refused(values={"validation.fraction": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("form", "parts"),
+    [
+        ({"temperature": {"uniform": [-1.0, 1.0], "default": 0.5}}, ["temperature"]),
+        ({"negatives": {"choice": ["all", "none"], "default": "all"}}, ["negatives", "none"]),
+        ({"views.min_crop": {"uniform": [0.5, 2.0], "default": 0.6}}, ["views.min_crop"]),
+        ({"encoder.name": {"choice": ["small-conv", "lenet5"], "default": "small-conv"}}, ["lenet5"]),
+        ({"optimizer.name": {"choice": ["sgd", "rmsprop"], "default": "sgd"}}, ["rmsprop"]),
+    ],
+)
+def test_a_space_that_leaves_what_is_allowed_is_refused(form: dict[str, Any], parts: list[str]) -> None:
+    # Its default is fine: without a look at the ends, the first trial to leave it would end the sweep.
+    message = _refused(space=Space.parse(form))
+    for part in parts:
+        assert part in message
+
+
+def test_a_range_that_leaves_what_another_setting_allows_is_refused() -> None:
+    # min_crop is searched up to 0.8: some trial would ask for crops from 0.7 to 0.5 of the area.
+    assert "views.max_crop" in _refused(values={"views.max_crop": 0.5})
+
+
+def test_an_unknown_name_in_a_space_is_refused() -> None:
+    space = Space.parse({"temprature": {"log": [0.1, 1.0], "default": 0.5}}, "mine.yaml")
+    message = _refused(space=space)
+    for part in ("mine.yaml", "'temprature'", "'temperature'"):
+        assert part in message
+
+
+def test_the_defaults_of_a_plan() -> None:
+    plan = plan_sweep("fair-cclk", "colour-digits")
+    assert plan.space == space_of("fair-cclk", "colour-digits", None)
+    assert (plan.trials, plan.sampler, plan.scheduler, plan.metric) == (24, "tpe", "asha", "val.accuracy")
+    assert plan.rung_metric == "val.ridge_accuracy"
+    assert plan.resources.concurrency == available_cores()
+    assert plan.name.startswith("fair-cclk-colour-digits-")
+
+
+@pytest.mark.parametrize("metric", list(FAST_METRIC))
+def test_what_is_maximised_and_its_fast_form_are_recorded_metrics(metric: str) -> None:
+    plan = plan_sweep("infonce", "colour-digits", metric=metric)
+    assert {plan.metric, plan.rung_metric} <= set(search_metrics(has_colour=True))
+
+
+FITTING = [
+    (method, dataset)
+    for method in METHODS
+    for dataset in ("digits", "colour-digits")
+    if DATASETS[dataset].condition_dim is not None or not METHODS[method].needs_condition
+]
+
+
+@pytest.mark.parametrize(("method", "dataset"), FITTING)
+def test_the_first_trial_is_the_experiment_of_the_defaults(method: str, dataset: str) -> None:
+    plan = plan_sweep(method, dataset)
+    assert plan.experiment_of(plan.space.defaults()) == plan.experiment
+
+
+def test_what_is_set_holds_in_every_trial_and_is_searched_no_more() -> None:
+    plan = plan_sweep(
+        "fair-cclk",
+        "colour-digits",
+        epochs=3,
+        values={"lam": 2, "kernel": "rbf", "batch_size": 64, "epochs": 9},
+    )
+    assert {"lam", "kernel"} <= set(plan.space.fixed)
+    assert not {"lam", "kernel"} & {parameter.name for parameter in plan.space.searched}
+    trial = plan.experiment_of({**plan.space.defaults(), "sigma2": 7.5, "optimizer.lr": 0.2})
+    assert (trial.hyperparameters["lam"], trial.hyperparameters["kernel"]) == (2, "rbf")
+    assert (trial.hyperparameters["sigma2"], trial.optimizer.lr) == (7.5, 0.2)
+    assert (trial.batch_size, trial.epochs) == (64, 3)
+    assert plan.experiment.epochs == 3
+
+
+def test_a_scale_that_is_set_holds_in_the_trials_whose_kernel_has_one() -> None:
+    plan = plan_sweep("fair-cclk", "colour-digits", values={"sigma2": 30.0})
+    defaults = plan.space.defaults()
+    assert "sigma2" not in plan.experiment_of(defaults).hyperparameters
+    rbf = plan.experiment_of(plan.space.complete({**defaults, "kernel": "rbf"}))
+    assert rbf.hyperparameters["sigma2"] == 30.0
+
+
+def test_every_trial_of_a_finite_space_is_an_experiment() -> None:
+    space = Space.parse(
+        {
+            "kernel": {"choice": ["rbf", "cosine"], "default": "cosine"},
+            "sigma2": {"choice": [10.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
+            "views.flip": {"choice": [0.0, 0.5], "default": 0.5},
+        }
+    )
+    plan = plan_sweep("fair-cclk", "colour-digits", space=space, values={"temperature": 0.3})
+    found = [plan.experiment_of(values) for values in plan.space.grid()]
+    assert len({e.identity() for e in found}) == len(found) == 6
+    assert all(e.hyperparameters["temperature"] == 0.3 for e in found)
+
+
+def test_at_most_as_many_at_once_as_there_are_trials() -> None:
+    assert plan_sweep("infonce", "digits", trials=1).resources.concurrency == 1
+    assert plan_sweep("infonce", "digits", trials=5, concurrency=3).resources.concurrency == 3
+
+
+def _plan(**options: Any) -> Any:
+    return plan_sweep(
+        "fair-cclk",
+        "colour-digits",
+        trials=7,
+        epochs=4,
+        values={"lam": 2, "kernel": "rbf"},
+        sampler="random",
+        scheduler="none",
+        metric="val.colour_mse",
+        seed=11,
+        concurrency=1,
+        results="some/results",
+        name="study-1",
+        command="contrasweep sweep ...",
+        **options,
+    )
+
+
+def test_the_record_gives_the_plan_back() -> None:
+    plan = _plan(data_root=Path("/some/data"))
+    stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
+    again = plan_of(stored, "some/results")
+    for name in vars(plan):
+        if name != "space":
+            assert getattr(again, name) == getattr(plan, name), name
+    assert again.space.parameters == plan.space.parameters
+    assert again.space.difference(plan.space) == []
+    values = {**plan.space.defaults(), "temperature": 0.7}
+    assert again.experiment_of(values) == plan.experiment_of(values)
+    assert again.record().columns == plan.record().columns
+
+
+def test_the_data_may_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = _plan(data_root=Path("/some/data")).record()
+    assert plan_of(stored, "r").data_root == Path("/some/data")
+    assert plan_of(stored, "r", data_root=Path("/elsewhere")).data_root == Path("/elsewhere")
+    # A worker may start in another folder, and a resumed study in another shell.
+    monkeypatch.setenv("CONTRASWEEP_DATA", "/by/environment")
+    assert _plan().data_root == Path("/by/environment")
+    assert _plan(data_root=Path("here")).data_root == Path.cwd() / "here"
+
+
+def test_a_resumed_study_takes_what_this_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.plan.available_cores", lambda: 64)
+    stored = plan_sweep("infonce", "digits", trials=40, concurrency=16, cpus_per_trial=2).record()
+    monkeypatch.setattr("tuning.plan.available_cores", lambda: 4)
+    assert plan_of(stored, "r").resources == Resources(concurrency=2, cpus=2)
+    assert plan_of(stored, "r", concurrency=1).resources == Resources(concurrency=1, cpus=2)
+    monkeypatch.setattr("tuning.plan.available_cores", lambda: 1)
+    with pytest.raises(InputError, match="2 cpus"):
+        plan_of(stored, "r")
+
+
+def test_final_runs_are_no_search() -> None:
+    record = _plan().record()
+    final = record.model_copy(update={"name": "study-1-final", "search": {"metric": "test.accuracy"}})
+    with pytest.raises(InputError, match="the study that was searched is study-1"):
+        plan_of(final, "r")
+
+
+def test_the_record_declares_every_column() -> None:
+    plan = _plan()
+    record = plan.record()
+    assert record.columns.hyperparameters == plan.space.types()
+    assert record.columns.metrics == search_metrics(has_colour=True)
+    assert plan_sweep("infonce", "digits").record().columns.metrics == search_metrics(has_colour=False)
+    assert record.versions["python"]
+    assert record.host
+    assert record.command == "contrasweep sweep ..."
+
+
+@pytest.mark.parametrize(
+    ("expected", "named"),
+    [
+        ({"method": "infonce"}, ["method", "fair-cclk", "infonce"]),
+        ({"dataset": "colormnist"}, ["dataset", "colour-digits", "colormnist"]),
+        ({"trials": 9}, ["trials", "7", "9"]),
+        ({"sampler": "tpe"}, ["sampler", "random", "tpe"]),
+        ({"values": {"lam": 3}}, ["lam", "2", "3"]),
+        ({"values": {"batch_size": 64}}, ["batch_size", "128", "64"]),
+        ({"values": {"temperature": 0.1}}, ["temperature", "searched", "0.1"]),
+        ({"space": Space.parse({"temperature": 0.2})}, ["temperature"]),
+    ],
+)
+def test_another_study_than_believed_is_refused(expected: dict[str, Any], named: list[str]) -> None:
+    plan = _plan()
+    with pytest.raises(InputError, match="study-1 cannot go on") as refused:
+        refuse_difference(plan, plan.record(), expected)
+    for part in named:
+        assert part in str(refused.value)
+
+
+def test_the_study_that_is_believed_goes_on() -> None:
+    plan = _plan()
+    refuse_difference(plan, plan.record(), {})
+    same = {
+        "method": "fair-cclk",
+        "dataset": "colour-digits",
+        "trials": 7,
+        "sampler": "random",
+        "metric": None,
+    }
+    values = {"lam": 2, "kernel": "rbf"}
+    plan_space = space_of("fair-cclk", "colour-digits", None)
+    refuse_difference(plan, plan.record(), {**same, "values": values, "space": plan_space})
+
+
+def test_a_study_of_another_version_is_refused() -> None:
+    record = _plan().record()
+    foreign = record.model_copy(update={"versions": {**record.versions, "contrasweep": "99.0"}})
+    with pytest.raises(InputError, match=r"study-1 was made by contrasweep 99\.0"):
+        plan_of(foreign, "r")

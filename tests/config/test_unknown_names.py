@@ -1,0 +1,25 @@
+import pytest
+
+from tuning.errors import InputError, SweepFailed, TrainingDiverged, unknown_name
+
+
+def test_the_error_says_what_was_given_what_is_nearest_and_what_is_known() -> None:
+    error = unknown_name("kernel", "rfb", ["rbf", "cosine", "linear"])
+    assert isinstance(error, InputError)
+    assert str(error) == "unknown kernel 'rfb'. Did you mean 'rbf'? Known: cosine, linear, rbf."
+
+
+def test_capitals_are_no_reason_for_not_finding_the_name() -> None:
+    assert "Did you mean 'infonce'?" in str(unknown_name("method", "InfoNCE", ["infonce", "fair-cclk"]))
+
+
+def test_where_nothing_is_near_nothing_is_suggested() -> None:
+    assert (
+        str(unknown_name("metric", "qqq", ["val.accuracy"])) == "unknown metric 'qqq'. Known: val.accuracy."
+    )
+
+
+@pytest.mark.parametrize("error", [SweepFailed, TrainingDiverged])
+def test_what_went_wrong_in_the_work_is_no_wrong_input(error: type[Exception]) -> None:
+    assert issubclass(InputError, ValueError)
+    assert not issubclass(error, ValueError)

@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from models import ENCODERS, build_encoder, encoder_bytes, load_encoder
+
+
+@pytest.mark.parametrize("name", list(ENCODERS))
+def test_a_saved_encoder_gives_the_same_features(name: str, tmp_path: Path) -> None:
+    size = ENCODERS[name].image_size or 8
+    encoder = build_encoder(name, 3, size)
+    encoder(torch.rand(16, 3, size, size))  # batch norm now has statistics of its own
+    path = tmp_path / "encoder.safetensors"
+    path.write_bytes(encoder_bytes(encoder, name=name, channels=3, image_size=size, experiment='{"seed": 5}'))
+    loaded = load_encoder(path)
+    images = torch.rand(6, 3, size, size)
+    assert not loaded.training
+    assert loaded.width == encoder.width
+    with torch.no_grad():
+        assert torch.equal(loaded(images), encoder.eval()(images))
+    with safe_open(path, framework="pt") as file:
+        assert file.metadata()["experiment"] == '{"seed": 5}'
+
+
+def test_the_layout_in_memory_does_not_matter(tmp_path: Path) -> None:
+    encoder = build_encoder("small-conv", 3, 8)
+    plain, last = tmp_path / "plain.safetensors", tmp_path / "last.safetensors"
+    plain.write_bytes(encoder_bytes(encoder, name="small-conv", channels=3, image_size=8))
+    encoder = encoder.to(memory_format=torch.channels_last)
+    last.write_bytes(encoder_bytes(encoder, name="small-conv", channels=3, image_size=8))
+    images = torch.rand(4, 3, 8, 8)
+    with torch.no_grad():
+        assert torch.equal(load_encoder(plain)(images), load_encoder(last)(images))
+
+
+def test_what_is_no_encoder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.safetensors"):
+        load_encoder(tmp_path / "absent.safetensors")
+    other = tmp_path / "other.safetensors"
+    save_file({"weight": torch.zeros(2)}, other)
+    with pytest.raises(ValueError, match=r"other\.safetensors is not an encoder"):
+        load_encoder(other)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04" + bytes(100)])
+def test_a_file_of_another_format_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "broken.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"broken\.safetensors is not"):
+        load_encoder(path)

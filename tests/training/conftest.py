@@ -1,0 +1,109 @@
+"""Real digits, few of them: a run of two epochs takes a tenth of a second."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trial_steps import STUDY
+
+from tuning.config import Experiment
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.resolve import resolve
+from tuning.store import Location, ResultsStore, open_location, save_study
+from tuning.training.prepared import PreparedData, prepare_data
+from tuning.trial import DataCache, TrialRequest
+
+# Written out, so that a better default elsewhere does not change what is tested here.
+SMALL = {
+    "epochs": 2,
+    "batch_size": 32,
+    "probes.max_steps": 20,
+    "temperature": 0.1,
+    "optimizer.lr": 0.05,
+    "schedule.warmup_epochs": 0.0,
+    "views.min_crop": 0.2,
+    "views.flip": 0.5,
+}
+TRAIN, VALIDATION, PROBE = 96, 64, 80
+
+_loaded: dict[str, PreparedData] = {}
+
+
+def _load(dataset: str) -> PreparedData:
+    whole = prepare_data(resolve("infonce", dataset), None, torch.device("cpu"))
+    assert whole.validation is not None
+    train = whole.train.subset(range(TRAIN))
+    validation = whole.validation.subset(range(VALIDATION))
+    return replace(whole, train=train, validation=validation, probe_rows=train.subset(range(PROBE)))
+
+
+@pytest.fixture
+def small_data() -> Callable[[str], PreparedData]:
+    """A dataset's first images, with nothing remembered of the runs of other tests."""
+
+    def prepared(dataset: str = "colour-digits") -> PreparedData:
+        if dataset not in _loaded:
+            _loaded[dataset] = _load(dataset)
+        return replace(_loaded[dataset], untrained={})
+
+    return prepared
+
+
+@pytest.fixture
+def data(small_data: Callable[[str], PreparedData]) -> PreparedData:
+    return small_data("colour-digits")
+
+
+@pytest.fixture
+def experiment() -> Callable[..., Experiment]:
+    """An experiment on the small data: two epochs of three steps."""
+
+    def make(
+        method: str = "infonce", values: Mapping[str, Any] | None = None, dataset: str = "colour-digits"
+    ) -> Experiment:
+        return resolve(method, dataset, {**SMALL, **(values or {})})
+
+    return make
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> SweepPlan:
+    values = {"batch_size": 32, "probes.max_steps": 20}
+    return plan_sweep(
+        "infonce", "colour-digits", epochs=3, values=values, results=tmp_path / "results", name=STUDY
+    )
+
+
+@pytest.fixture
+def location(plan: SweepPlan) -> Location:
+    return open_location(plan.results, writable=True)
+
+
+@pytest.fixture
+def store(location: Location) -> ResultsStore:
+    return ResultsStore(location)
+
+
+@pytest.fixture
+def request_of(plan: SweepPlan, location: Location) -> Callable[..., TrialRequest]:
+    """The request of a trial with the default values, changed by what is given."""
+    record = plan.record()
+    save_study(location, record)
+
+    def make(trial: int = 0, changed: Mapping[str, Any] | None = None) -> TrialRequest:
+        values = {**plan.space.defaults(), **(changed or {})}
+        return TrialRequest(location, record, trial, plan.experiment_of(values), values)
+
+    return make
+
+
+@pytest.fixture
+def cache(small_data: Callable[[str], PreparedData], monkeypatch: pytest.MonkeyPatch) -> DataCache:
+    def prepare(experiment: Experiment, *_: Any) -> PreparedData:
+        return small_data(experiment.dataset)
+
+    monkeypatch.setattr("tuning.trial.prepare_data", prepare)
+    return DataCache()

@@ -1,0 +1,108 @@
+"""A run that cannot go on says so, with what it takes to understand it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from losses.terms import LossTerms
+from tuning.config import Experiment
+from tuning.errors import TrainingDiverged
+from tuning.methods import METHODS
+from tuning.methods.method import Method, with_projection_head
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import pretrain
+
+Make = Callable[..., Experiment]
+
+
+def test_an_absurd_rate_is_named_with_its_step_and_settings(experiment: Make, data: PreparedData) -> None:
+    e = experiment("fair-cclk", {"optimizer.lr": 1e30, "lam": 0.25, "kernel": "rbf"})
+    with pytest.raises(TrainingDiverged) as diverged:
+        list(pretrain(e, data=data))
+    message = str(diverged.value)
+    for part in ("loss nan", "epoch 1", "step 1", "fair-cclk", "'optimizer.lr': 1e+30", "'lam': 0.25", "rbf"):
+        assert part in message
+
+
+def test_weights_that_overflow_in_the_last_step_of_an_epoch_are_divergence_too(
+    experiment: Make, data: PreparedData
+) -> None:
+    # One step an epoch: its loss is still finite, and the probe is the first to meet the broken encoder.
+    e = experiment("infonce", {"optimizer.lr": 1e30, "batch_size": 96})
+    with pytest.raises(TrainingDiverged, match=r"epoch 1.*infonce.*1e\+30"):
+        list(pretrain(e, data=data))
+
+
+def _faulty(terms: Callable[[Tensor], LossTerms]) -> Method:
+    """InfoNCE with another loss: `terms` of the embeddings `(V, B, D)`."""
+    return replace(
+        METHODS["infonce"],
+        build=lambda e, encoder: with_projection_head(e, encoder, lambda views, _: terms(views)),
+    )
+
+
+def _per_anchor(views: Tensor) -> tuple[Tensor, Tensor]:
+    values = views.square().sum(dim=2).flatten()
+    return values, torch.ones(len(values), dtype=torch.bool)
+
+
+def _run_with(method: Method, e: Experiment, data: PreparedData, patch: pytest.MonkeyPatch) -> list[int]:
+    patch.setattr("tuning.training.pretrain.METHODS", {"infonce": method})
+    return [record.epoch for record in pretrain(e, data=data)]
+
+
+def test_a_batch_without_an_anchor_is_an_error(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def none_at_the_fifth_step(views: Tensor) -> LossTerms:
+        calls.append(1)
+        values, valid = _per_anchor(views)
+        return LossTerms(values, valid & (len(calls) != 5))
+
+    with pytest.raises(TrainingDiverged) as diverged:
+        _run_with(_faulty(none_at_the_fifth_step), experiment("infonce"), data, monkeypatch)
+    message = str(diverged.value)
+    for part in ("no anchor", "epoch 2", "step 1", "infonce", "'temperature': 0.1", "batches of 32 images"):
+        assert part in message
+
+
+def test_a_batch_with_one_anchor_left_is_none(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_left(views: Tensor) -> LossTerms:
+        values, valid = _per_anchor(views)
+        return LossTerms(values, valid & (torch.arange(len(values)) == 3))
+
+    assert _run_with(_faulty(one_left), experiment("infonce"), data, monkeypatch) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_the_first_step_whose_loss_is_not_finite_is_named(
+    value: float, experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def breaks_at_the_second_step(views: Tensor) -> LossTerms:
+        calls.append(1)
+        values, valid = _per_anchor(views)
+        return LossTerms(values + (value if len(calls) == 2 else 0.0), valid)
+
+    with pytest.raises(TrainingDiverged, match=f"loss {value} at epoch 1, step 1: infonce"):
+        _run_with(_faulty(breaks_at_the_second_step), experiment("infonce"), data, monkeypatch)
+
+
+def test_the_literal_weights_report_the_anchors_they_drop(experiment: Make, data: PreparedData) -> None:
+    # A linear kernel of colours that all point the same way makes no M_i negative; centred ones do.
+    assert data.train.condition is not None
+    train = replace(data.train, condition=data.train.condition - 127.5)
+    e = experiment("fair-cclk", {"weights": "paper", "kernel": "linear", "sigma2": 1e4, "lam": 0.01})
+    dropped = [
+        r.metrics["train.dropped_fraction"] for r in pretrain(e, data=replace(data, train=train)) if r.epoch
+    ]
+    assert all(0 < share < 1 for share in dropped)

@@ -1,0 +1,118 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from data import LabelledImages
+from models import accuracy, fit_logistic, fit_ridge, mean_squared_error, one_hot
+from tuning.config import Experiment
+from tuning.resolve import resolve
+from tuning.training.evaluation import extract_features, probe_scores
+from tuning.training.prepared import PreparedData, preparation_key, prepare_data
+from tuning.training.pretrain import build_objective
+
+Make = Callable[..., Experiment]
+
+
+def test_features_do_not_depend_on_how_images_are_chunked(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = build_objective(experiment("infonce"), data)
+    whole = extract_features(objective, data.train.images, 8)
+    assert whole.shape == (96, 64)
+    monkeypatch.setattr("tuning.training.evaluation.CHUNK", 7)
+    torch.testing.assert_close(extract_features(objective, data.train.images, 8), whole, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("classifier", ["ridge", "logistic"])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_scores_are_those_of_probes_fitted_on_train_and_read_on_held_out(
+    classifier: str, standardise: bool, experiment: Make, data: PreparedData
+) -> None:
+    e = experiment("infonce", {"probes.penalty": 0.01, "probes.standardise": standardise})
+    objective = build_objective(e, data)
+    train, held_out = data.train, data.validation
+    assert held_out is not None
+    assert train.condition is not None
+    assert held_out.condition is not None
+    seen = objective.features(train.images.float() / 255)
+    unseen = objective.features(held_out.images.float() / 255)
+    options = {"penalty": 0.01, "standardise": standardise}
+    if classifier == "ridge":
+        probe = fit_ridge(seen, one_hot(train.labels, 10), **options)  # type: ignore[arg-type]
+    else:
+        probe = fit_logistic(seen, train.labels, 10, max_steps=20, **options)  # type: ignore[arg-type]
+    colour = fit_ridge(seen, train.condition, **options)  # type: ignore[arg-type]
+    scores = probe_scores(objective, train, held_out, data.spec, e.probes, classifier)  # type: ignore[arg-type]
+    assert scores["accuracy"] == accuracy(probe, unseen, held_out.labels)
+    expected = mean_squared_error(colour, unseen, held_out.condition)
+    assert scores["colour_mse"] == pytest.approx(expected, rel=1e-6)
+    assert set(scores) == {"accuracy", "colour_mse"}
+
+
+def test_without_a_condition_there_is_no_colour_error(
+    experiment: Make, small_data: Callable[[str], PreparedData]
+) -> None:
+    grey = small_data("digits")
+    e = experiment("infonce", dataset="digits")
+    assert grey.validation is not None
+    objective = build_objective(e, grey)
+    assert set(probe_scores(objective, grey.train, grey.validation, grey.spec, e.probes, "ridge")) == {
+        "accuracy"
+    }
+
+
+def test_the_probe_never_learns_from_held_out_labels(experiment: Make, data: PreparedData) -> None:
+    e = experiment("infonce")
+    objective = build_objective(e, data)
+    assert data.validation is not None
+    wrong = replace(data.validation, labels=(data.validation.labels + 1) % 10)
+    right = probe_scores(objective, data.train, data.validation, data.spec, e.probes, "logistic")
+    swapped = probe_scores(objective, data.train, wrong, data.spec, e.probes, "logistic")
+    assert right["accuracy"] + swapped["accuracy"] <= 1
+    assert right["colour_mse"] == swapped["colour_mse"]
+
+
+def _prepared(**values: object) -> PreparedData:
+    settings = {name.replace("__", "."): value for name, value in values.items()}
+    return prepare_data(resolve("infonce", "colour-digits", settings), None, torch.device("cpu"))
+
+
+def _same(one: LabelledImages, other: LabelledImages) -> bool:
+    return torch.equal(one.images, other.images)
+
+
+def test_the_fast_probe_reads_the_same_few_rows_of_train_every_time() -> None:
+    first, again = _prepared(probes__epoch_rows=50), _prepared(probes__epoch_rows=50)
+    assert len(first.probe_rows) == 50
+    assert _same(first.probe_rows, again.probe_rows)
+    rows = {image.numpy().tobytes() for image in first.train.images}
+    assert all(image.numpy().tobytes() in rows for image in first.probe_rows.images)
+    assert len(first.probe_rows.labels.unique()) > 5
+    everything = _prepared()
+    assert len(everything.probe_rows) == len(everything.train)
+
+
+def test_data_is_shared_exactly_where_preparing_it_gives_the_same() -> None:
+    base = resolve("infonce", "colour-digits")
+    same = ("temperature", 0.5), ("seed", 3), ("epochs", 2), ("probes.penalty", 0.1), ("views.flip", 0.0)
+    other = ("validation.fraction", 0.2), ("validation.seed", 1), ("probes.epoch_rows", 50)
+    for name, value in same:
+        assert preparation_key(base.with_values({name: value})) == preparation_key(base)
+    for name, value in other:
+        assert preparation_key(base.with_values({name: value})) != preparation_key(base)
+    assert preparation_key(resolve("infonce", "digits")) != preparation_key(base)
+
+
+def test_the_validation_split_follows_its_settings() -> None:
+    default, larger = _prepared(), _prepared(validation__fraction=0.5)
+    other, none = _prepared(validation__seed=1), _prepared(validation__fraction=0.0)
+    assert default.validation is not None
+    assert larger.validation is not None
+    assert other.validation is not None
+    assert none.validation is None
+    assert (len(default.train), len(default.validation)) == (1438 - 144, 144)
+    assert len(larger.validation) == len(larger.train) == 719
+    assert not _same(default.validation, other.validation)
+    assert len(none.train) == 1438

@@ -1,0 +1,58 @@
+"""The end of a final run: the test split, read once, for the trained encoder and the untrained one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from data import load_test
+from models import load_encoder
+from tuning.config import Experiment
+from tuning.training.evaluation import extract_features, probe_scores
+from tuning.training.final import FinalScores
+from tuning.training.metrics import TRAIN, final_metrics
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import build_objective, pretrain
+
+Make = Callable[..., Experiment]
+
+
+def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
+    experiment: Make, data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return load_test(*arguments)
+
+    monkeypatch.setattr("tuning.training.final.load_test", counted)
+    e, data = experiment("infonce"), replace(data, validation=None)
+    file = tmp_path / "encoder.safetensors"
+    final = FinalScores(e, None, data, file.write_bytes)
+    *_, last = pretrain(e, data=data)
+    assert reads == []
+    scores = final(last)
+    assert reads == [("colour-digits", None)]
+    assert (*TRAIN, *scores) == final_metrics(has_colour=True)
+    test = load_test("colour-digits")
+    for prefix, objective in (("test.", last.objective), ("test.untrained_", build_objective(e, data))):
+        expected = probe_scores(objective, data.train, test, data.spec, e.probes, "logistic")
+        assert {name: scores[prefix + name] for name in expected} == expected
+    assert scores["test.accuracy"] != scores["test.untrained_accuracy"]
+    features = extract_features(last.objective, test.images, 8)
+    with torch.no_grad():
+        exported = load_encoder(file)(test.images.float() / 255)
+    torch.testing.assert_close(exported, features, atol=1e-5, rtol=1e-4)
+
+
+def test_without_colour_there_is_no_colour_column(
+    experiment: Make, small_data: Callable[[str], PreparedData]
+) -> None:
+    e, data = experiment("infonce", dataset="digits"), small_data("digits")
+    scores = FinalScores(e, None, data, lambda _: None)(next(pretrain(e, data=data)))
+    assert (*TRAIN, *scores) == final_metrics(has_colour=False)
+    assert scores["test.accuracy"] == scores["test.untrained_accuracy"]

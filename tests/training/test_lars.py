@@ -1,0 +1,127 @@
+"""LARS against a transcription that loops over tensors and their entries."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tuning.config import OptimizerSettings
+from tuning.training.optimizers import LARS, build_optimizer
+
+MOMENTUM, DECAY, TRUST = 0.9, 0.05, 0.02
+RATES = (0.5, 0.4, 1.5, 0.1)
+
+
+def _parameters() -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, 4), (4,), (2, 2, 2)]
+    values = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    return [nn.Parameter(value) for value in values]
+
+
+def _gradients(step: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(100 + step)
+    return [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in _parameters()]
+
+
+def _norm(values: list[float]) -> float:
+    return math.sqrt(math.fsum(value * value for value in values))
+
+
+def _reference(exclude: bool) -> list[list[float]]:
+    """Flat values of the parameters after `RATES`: m <- 0.9 m + lr * rate * (g + decay w); w <- w - m."""
+    weights = [p.flatten().tolist() for p in _parameters()]
+    buffers = [[0.0] * len(w) for w in weights]
+    one_dimensional = [p.ndim == 1 for p in _parameters()]
+    for step, lr in enumerate(RATES):
+        for t, gradient in enumerate(_gradients(step)):
+            g = gradient.flatten().tolist()
+            plain = exclude and one_dimensional[t]
+            decay = 0.0 if plain else DECAY
+            rate = TRUST * _norm(weights[t]) / (_norm(g) + decay * _norm(weights[t]))
+            rate = 1.0 if plain else rate
+            for i in range(len(g)):
+                direction = g[i] + decay * weights[t][i]
+                buffers[t][i] = MOMENTUM * buffers[t][i] + lr * rate * direction
+            weights[t] = [w - m for w, m in zip(weights[t], buffers[t], strict=True)]
+    return weights
+
+
+@pytest.mark.parametrize("exclude", [True, False])
+def test_several_steps_at_changing_rates_follow_the_reference(exclude: bool) -> None:
+    parameters = _parameters()
+    optimizer = LARS(parameters, 123.0, momentum=MOMENTUM, weight_decay=DECAY, trust=TRUST, exclude=exclude)
+    for step, lr in enumerate(RATES):
+        optimizer.param_groups[0]["lr"] = lr
+        for parameter, gradient in zip(parameters, _gradients(step), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    for parameter, expected in zip(parameters, _reference(exclude), strict=True):
+        torch.testing.assert_close(parameter.flatten().detach(), torch.tensor(expected).double())
+
+
+def test_the_rate_of_a_step_stays_with_its_gradient_in_the_buffer() -> None:
+    # With the rate outside the buffer, the second step would carry half of 10, not half of 1000.
+    parameter = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer = LARS([parameter], 100.0, momentum=0.5, exclude=True)
+    parameter.grad = torch.full((1,), 10.0, dtype=torch.float64)
+    optimizer.step()
+    assert parameter.item() == -1000.0
+    optimizer.param_groups[0]["lr"] = 1.0
+    parameter.grad = torch.zeros(1, dtype=torch.float64)
+    optimizer.step()
+    assert parameter.item() == -1500.0
+
+
+def _after_one_step(exclude: bool, shape: tuple[int, ...], gradient: float) -> Tensor:
+    parameter = nn.Parameter(torch.zeros(shape))
+    optimizer = LARS([parameter], 1.0, weight_decay=0.1, exclude=exclude)
+    parameter.grad = torch.full(shape, gradient)
+    optimizer.step()
+    return parameter.detach()
+
+
+@pytest.mark.parametrize("gradient", [0.0, 1.0])
+def test_a_tensor_that_starts_at_zero_never_moves_unless_excluded(gradient: float) -> None:
+    assert not _after_one_step(False, (3,), gradient).any()
+    assert not _after_one_step(False, (2, 2), gradient).any()
+    assert not _after_one_step(True, (2, 2), gradient).any()
+    assert torch.equal(_after_one_step(True, (3,), gradient), torch.full((3,), -gradient))
+
+
+def test_a_gradient_of_nan_is_not_hidden() -> None:
+    parameter = nn.Parameter(torch.ones(2, 2))
+    parameter.grad = torch.tensor([[1.0, math.nan], [0.0, 0.0]])
+    LARS([parameter], 1.0).step()
+    assert bool(parameter.isnan().any())
+
+
+def test_a_parameter_without_gradient_is_left_alone() -> None:
+    parameter = nn.Parameter(torch.ones(2, 2))
+    LARS([parameter], 1.0, weight_decay=0.5).step()
+    assert torch.equal(parameter.detach(), torch.ones(2, 2))
+
+
+def test_a_closure_is_refused() -> None:
+    with pytest.raises(ValueError, match="closure"):
+        LARS([nn.Parameter(torch.ones(1))], 1.0).step(lambda: 0.0)
+
+
+def test_the_settings_reach_the_optimizer() -> None:
+    module = nn.Linear(2, 2)
+    module.bias.requires_grad_(False)
+    common = {"lr": 0.25, "weight_decay": 0.5}
+    lars = build_optimizer(
+        module,
+        OptimizerSettings(name="lars", momentum=0.7, trust=0.01, exclude_norm_and_bias=False, **common),
+    )
+    sgd = build_optimizer(module, OptimizerSettings(name="sgd", momentum=0.7, **common))
+    adam = build_optimizer(module, OptimizerSettings(name="adam", **common))
+    assert [type(o).__name__ for o in (lars, sgd, adam)] == ["LARS", "SGD", "Adam"]
+    for optimizer in (lars, sgd, adam):
+        (group,) = optimizer.param_groups
+        assert group["params"] == [module.weight]
+        assert {name: group[name] for name in common} == common
+    assert lars.param_groups[0]["momentum"] == sgd.param_groups[0]["momentum"] == 0.7
+    assert (lars.param_groups[0]["trust"], lars.param_groups[0]["exclude"]) == (0.01, False)

@@ -1,0 +1,123 @@
+"""What holds for every method of the registry; a new one is covered by being there."""
+
+import math
+
+import pytest
+
+from data import DATASETS
+from models import build_encoder
+from search_spaces import available_presets, available_spaces, method_space, preset
+from tuning.errors import InputError
+from tuning.methods import METHODS, Hyperparameter
+from tuning.resolve import resolve
+from tuning.training.objective import Objective
+
+ALL = pytest.mark.parametrize("name", list(METHODS))
+
+
+def _fitting(name: str) -> list[str]:
+    return [d for d, spec in DATASETS.items() if spec.condition_dim or not METHODS[name].needs_condition]
+
+
+@ALL
+def test_a_method_says_where_it_comes_from(name: str) -> None:
+    method = METHODS[name]
+    assert method.name == name
+    assert method.summary
+    assert method.paper
+    assert method.equation
+    assert all(hyperparameter.summary for hyperparameter in method.hyperparameters.values())
+
+
+def test_every_method_ships_a_space_and_every_space_has_a_method() -> None:
+    assert set(available_spaces()) == set(METHODS)
+
+
+@ALL
+def test_its_space_covers_its_hyperparameters_within_what_they_may_be(name: str) -> None:
+    space, method = method_space(name), METHODS[name]
+    own = {parameter.name: parameter for parameter in space.parameters if "." not in parameter.name}
+    assert set(own) == set(method.hyperparameters)
+    for parameter in own.values():
+        ends = [parameter.low, parameter.high] if hasattr(parameter, "low") else list(parameter.values())
+        for value in [*ends, parameter.default]:
+            method.check({parameter.name: value})
+        given = parameter.type
+        assert {"float": float, "int": int, "string": str}[given] is method.hyperparameters[
+            parameter.name
+        ].kind
+
+
+@ALL
+def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
+    assert _fitting(name)
+    for dataset in _fitting(name):
+        e = resolve(name, dataset)
+        spec = DATASETS[dataset]
+        encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
+        objective = METHODS[name].build(e, encoder)
+        assert isinstance(objective, Objective)
+        assert objective.encoder is encoder
+        assert sum(p.numel() for p in objective.parameters()) > sum(p.numel() for p in encoder.parameters())
+
+
+@ALL
+def test_the_head_follows_its_settings(name: str) -> None:
+    dataset = _fitting(name)[0]
+    spec = DATASETS[dataset]
+    e = resolve(name, dataset, {"head.hidden": 24, "head.width": 16})
+    encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
+    linear = [p.shape for p in METHODS[name].build(e, encoder).head.parameters() if p.ndim == 2]
+    assert linear == [(24, encoder.width), (16, 24)]
+    by_default = METHODS[name].build(resolve(name, dataset), encoder)
+    assert [p.shape for p in by_default.head.parameters() if p.ndim == 2] == [
+        (encoder.width, encoder.width),
+        (128, encoder.width),
+    ]
+
+
+@pytest.mark.parametrize("pair", available_presets())
+def test_every_preset_is_a_valid_experiment(pair: tuple[str, str]) -> None:
+    found = preset(*pair)
+    assert found is not None
+    e = resolve(*pair, use_preset=True)
+    assert {name: e.value(name) for name in found["settings"]} == found["settings"]
+
+
+def test_an_unknown_hyperparameter_is_named() -> None:
+    with pytest.raises(InputError, match=r"hyperparameter of infonce: 'temprature'.*'temperature'"):
+        METHODS["infonce"].check({"temprature": 0.1, "negatives": "all"})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "above 0, given 0"),
+        (-1.5, "above 0, given -1.5"),
+        (math.nan, "finite float, given nan"),
+        (math.inf, "finite float, given inf"),
+        ("0.1", "finite float, given '0.1'"),
+        (True, "finite float, given True"),
+    ],
+)
+def test_a_number_out_of_place_is_refused(value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Hyperparameter("", float, above=0).check("x", value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [2.0, 2.5, True, "2", 0])
+def test_a_count_is_a_whole_number(value: object) -> None:
+    with pytest.raises(InputError, match=r"^clusters must be"):
+        METHODS["fair-infonce"].hyperparameters["clusters"].check("clusters", value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["bth", 3, True])
+def test_a_choice_is_one_of_its_names(value: object) -> None:
+    with pytest.raises(InputError, match=r"value of negatives.*all, cross"):
+        METHODS["infonce"].hyperparameters["negatives"].check("negatives", value)  # type: ignore[arg-type]
+
+
+def test_what_is_allowed_passes() -> None:
+    METHODS["infonce"].check({"temperature": 1, "negatives": "cross"})
+    Hyperparameter("", int, at_least=1).check("x", 1)
+    Hyperparameter("", float).check("x", -3)

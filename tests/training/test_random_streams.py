@@ -1,0 +1,98 @@
+"""Every use of chance has a stream of its own: more draws of one kind change nothing of another."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from data import RandomViews
+from tuning.config import Experiment
+from tuning.training.objective import Batch, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import pretrain
+
+Make = Callable[..., Experiment]
+
+
+class _Seen(list[Batch]):
+    """The batches of a run."""
+
+    @property
+    def rows(self) -> list[list[int]]:
+        return [batch.index.tolist() for batch in self]
+
+    @property
+    def views(self) -> torch.Tensor:
+        return torch.stack([batch.views for batch in self])
+
+
+@pytest.fixture
+def batches(data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> Callable[..., _Seen]:
+    def run(e: Experiment, resume: bytes | None = None) -> _Seen:
+        seen, original = _Seen(), Objective.step
+
+        def spy(self: Objective, batch: Batch, *rest: Any) -> Any:
+            seen.append(batch)
+            return original(self, batch, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Objective, "step", spy)
+            for _ in pretrain(e, resume, data=data):
+                pass
+        return seen
+
+    return run
+
+
+def test_other_hyperparameters_see_the_same_batches_and_views(
+    experiment: Make, batches: Callable[..., _Seen]
+) -> None:
+    first = batches(experiment("infonce"))
+    for other in (
+        experiment("infonce", {"temperature": 0.9, "optimizer.lr": 0.5, "head.width": 16, "head.hidden": 8}),
+        experiment("fair-cclk", {"kernel": "rbf", "optimizer.name": "lars"}),
+    ):
+        again = batches(other)
+        assert again.rows == first.rows
+        assert torch.equal(again.views, first.views)
+
+
+def test_views_have_no_say_in_batches(experiment: Make, batches: Callable[..., _Seen]) -> None:
+    first = batches(experiment("infonce"))
+    milder = batches(experiment("infonce", {"views.min_crop": 0.7, "views.flip": 0.0}))
+    assert milder.rows == first.rows
+    assert not torch.equal(milder.views, first.views)
+
+
+def test_a_generator_that_is_used_more_changes_no_other_step(
+    experiment: Make, batches: Callable[..., _Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = batches(experiment("infonce"))
+    original = RandomViews.draw
+
+    def greedy(self: RandomViews, count: int, size: Any, generator: torch.Generator) -> Any:
+        drawn = original(self, count, size, generator)
+        torch.rand(1000, generator=generator)
+        torch.rand(7)
+        return drawn
+
+    monkeypatch.setattr(RandomViews, "draw", greedy)
+    again = batches(experiment("infonce"))
+    assert again.rows == first.rows
+    assert torch.equal(again.views, first.views)
+
+
+def test_a_longer_run_begins_like_a_shorter_one(experiment: Make, batches: Callable[..., _Seen]) -> None:
+    short, long = batches(experiment("infonce", {"epochs": 1})), batches(experiment("infonce"))
+    assert long.rows[: len(short)] == short.rows
+    assert torch.equal(long.views[: len(short)], short.views)
+
+
+def test_epochs_steps_and_seeds_differ(experiment: Make, batches: Callable[..., _Seen]) -> None:
+    fixed = {"views.min_crop": 0.3}
+    seen = batches(experiment("infonce", fixed))
+    assert sorted(seen.rows[0] + seen.rows[1] + seen.rows[2]) == list(range(96))
+    assert seen.rows[:3] != seen.rows[3:]
+    other = batches(experiment("infonce", {**fixed, "seed": 1}))
+    assert other.rows != seen.rows

@@ -1,0 +1,43 @@
+import math
+
+import pytest
+
+from tuning.config import ScheduleSettings
+from tuning.training.schedules import learning_rate
+
+
+def _rates(steps_per_epoch: int, epochs: int, base: float = 2.0, **schedule: object) -> list[float]:
+    settings = ScheduleSettings.model_validate(schedule)
+    return [
+        learning_rate(base, step, steps_per_epoch=steps_per_epoch, epochs=epochs, schedule=settings)
+        for step in range(steps_per_epoch * epochs)
+    ]
+
+
+def test_half_a_cosine_from_the_base_to_nothing() -> None:
+    # Five steps: 2 * (1 + cos(pi * 0, 1/4, 1/2, 3/4, 1)) / 2.
+    assert _rates(5, 1) == pytest.approx([2, 1 + math.sqrt(0.5), 1, 1 - math.sqrt(0.5), 0])
+
+
+def test_the_cosine_ends_at_the_final_fraction() -> None:
+    assert _rates(1, 3, final_fraction=0.1) == pytest.approx([2, 1.1, 0.2])
+
+
+def test_a_linear_ramp_that_moves_from_the_first_step() -> None:
+    # 1.5 epochs of two steps are a ramp of three; a cosine takes the other five.
+    assert _rates(2, 4, warmup_epochs=1.5, base=3.0) == pytest.approx(
+        [1, 2, 3, 3, 3 * (1 + math.cos(math.pi / 4)) / 2, 1.5, 3 * (1 - math.cos(math.pi / 4)) / 2, 0]
+    )
+
+
+def test_a_ramp_longer_than_the_run_never_reaches_its_peak() -> None:
+    assert _rates(2, 2, warmup_epochs=10) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+def test_constant_is_flat_after_its_ramp() -> None:
+    assert _rates(2, 3, name="constant", warmup_epochs=1) == pytest.approx([1, 2, 2, 2, 2, 2])
+
+
+def test_runs_of_one_step_train_at_the_base() -> None:
+    assert _rates(1, 1) == [2.0]
+    assert _rates(1, 1, warmup_epochs=1) == [2.0]
