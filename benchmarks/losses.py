@@ -1,18 +1,17 @@
 """Losses against plain transcriptions of the released code, pytorch-metric-learning and lightly.
 
-    python benchmarks/losses.py [--device cpu|cuda] [--rounds 15]
+    python benchmarks/losses.py [--device cpu|cuda] [--rounds 15] [--only TEXT]
 
 One thread, forward and backward, D = 128. Every row runs both sides in the same process, taking turns, and
-prints the best time of each, so a busy machine hurts both alike. Peak memory is that of one step beyond
-its inputs, in a process of its own. Rows of libraries that are not installed are left out with a line that
-says so.
+prints the best time of each, so that a busy machine hurts both alike. Peak memory is what one step takes
+beyond what was there before. `difference` is that of the two losses: the released codes add 1e-6 inside some
+logs. Rows of libraries that are not installed are left out with a line that says so.
 """
 
 import argparse
+import ctypes
 import importlib.util
-import os
 import platform
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -20,22 +19,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+sys.path[0] = str(
+    Path(__file__).parents[1]
+)  # a script's own folder comes first, and this one has a losses.py
 
-import transcriptions
-
-import losses
+import losses  # noqa: E402
+from benchmarks import transcriptions  # noqa: E402
 
 WIDTH, CLASSES, LABELS, LABEL_SHARE = 128, 10, 40, 0.22
 SIZES = (256, 512)
+SECONDS_A_ROW = 8
 
 Step = Callable[[Tensor], Tensor]
 
 
 class Row(NamedTuple):
-    """A comparison: what is measured, against what, our aim (times faster), and the two losses of the views."""
+    """What is measured, against what, our aim (times faster), and both losses as functions of the views."""
 
     name: str
     against: str
@@ -44,74 +45,112 @@ class Row(NamedTuple):
     theirs: Step
 
 
-def rows(B: int, device: str) -> list[Row]:
-    g = torch.Generator().manual_seed(0)
-    labels = torch.randint(0, CLASSES, (B,), generator=g).to(device)
-    bias = torch.where(
-        torch.rand(B, generator=g) < 0.8, labels.cpu(), torch.randint(0, CLASSES, (B,), generator=g)
-    )
-    bias = bias.to(device)
-    colour = (torch.rand(B, 3, generator=g) * 255).to(device)
-    many = (torch.rand(B, LABELS, generator=g) < LABEL_SHARE).long().to(device)
-    H = losses.HeroConUnsupervised(WIDTH).to(device)
-    fair = {"sigma2": 5000.0, "lam": 0.01, "temperature": 0.1}
-    found = [
+class Batch(NamedTuple):
+    """What is known of B images: class, bias (80 % follow the class), background colour, many labels."""
+
+    labels: Tensor
+    bias: Tensor
+    colour: Tensor
+    many: Tensor
+
+    @staticmethod
+    def random(B: int, device: str) -> "Batch":
+        g = torch.Generator().manual_seed(0)
+        labels, other = (torch.randint(0, CLASSES, (B,), generator=g) for _ in range(2))
+        bias = torch.where(torch.rand(B, generator=g) < 0.8, labels, other)
+        many = (torch.rand(B, LABELS, generator=g) < LABEL_SHARE).long()
+        return Batch(*(x.to(device) for x in (labels, bias, torch.rand(B, 3, generator=g) * 255, many)))
+
+
+def applied(module: nn.Module, *arguments: Tensor) -> Step:
+    return lambda views: module(views, *arguments)
+
+
+def one_view(module: nn.Module, *arguments: Tensor) -> Step:
+    return lambda views: module(views[:1], *arguments)
+
+
+def cclk_rows(b: Batch) -> list[Row]:
+    options = {"sigma2": 5000.0, "lam": 0.01, "temperature": 0.1}
+    fair, weak = losses.FairCCLK("rbf", **options), losses.WeaklySupCCLK("rbf", **options)
+    return [
         Row(
             "FairCCLK",
             "released",
             100,
-            _with(losses.FairCCLK("rbf", **fair), colour),
-            lambda v: transcriptions.fair_cclk(v, colour, **fair),
+            applied(fair, b.colour),
+            lambda v: transcriptions.fair_cclk(v, b.colour, **options),
         ),
         Row(
             "WeaklySupCCLK",
             "released",
             100,
-            _with(losses.WeaklySupCCLK("rbf", **fair), colour),
-            lambda v: transcriptions.weakly_sup_cclk(v, colour, **fair),
+            applied(weak, b.colour),
+            lambda v: transcriptions.weakly_sup_cclk(v, b.colour, **options),
         ),
+    ]
+
+
+def herocon_rows(b: Batch) -> list[Row]:
+    supervised = losses.HeroConSupervised()
+    with torch.random.fork_rng():
+        unsupervised = losses.HeroConUnsupervised(WIDTH).to(b.labels.device)
+    H = unsupervised.weight_net
+    return [
         Row(
-            "HeroConSupervised c=40",
+            f"HeroConSupervised c={LABELS}",
             "released loop",
             8,
-            lambda v: losses.HeroConSupervised()(v[0], many),
-            lambda v: transcriptions.herocon_supervised(v[0], many),
+            lambda v: supervised(v[0], b.many),
+            lambda v: transcriptions.herocon_supervised(v[0], b.many),
         ),
         Row(
             "HeroConUnsupervised",
-            "transcription",
+            "term by term",
             None,
-            H,
-            lambda v: transcriptions.herocon_unsupervised(v, H.weight_net.weight, H.weight_net.bias),
+            unsupervised,
+            lambda v: transcriptions.herocon_unsupervised(v, H.weight, H.bias),
         ),
+    ]
+
+
+def margin_rows(b: Batch) -> list[Row]:
+    margin, released, kl = losses.EpsSupInfoNCE(0.1, 0.5), losses.FairKL("released"), losses.FairKL("kl")
+    return [
         Row(
-            "EpsSupInfoNCE 1 view",
+            "EpsSupInfoNCE, 2 views",
             "released",
             3,
-            lambda v: losses.EpsSupInfoNCE(0.1, 0.5)(v[:1], labels),
-            lambda v: transcriptions.eps_sup_info_nce(v[:1], labels, 0.1, 0.5),
+            applied(margin, b.labels),
+            lambda v: transcriptions.eps_sup_info_nce(v, b.labels, 0.1, 0.5),
         ),
         Row(
-            "EpsSupInfoNCE 2 views",
+            "EpsSupInfoNCE, 1 view",
             "released",
             3,
-            _with(losses.EpsSupInfoNCE(0.1, 0.5), labels),
-            lambda v: transcriptions.eps_sup_info_nce(v, labels, 0.1, 0.5),
+            one_view(margin, b.labels),
+            lambda v: transcriptions.eps_sup_info_nce(v[:1], b.labels, 0.1, 0.5),
         ),
         Row(
-            "FairKL released",
+            "FairKL released, 1 view",
             "released",
             1.5,
-            _with(losses.FairKL("released"), labels, bias),
-            lambda v: transcriptions.fair_kl(v, labels, bias),
+            applied(released, b.labels, b.bias),
+            lambda v: transcriptions.fair_kl(v, b.labels, b.bias),
         ),
         Row(
             "FairKL kl, 1 view",
-            "transcription",
+            "boolean masks",
             1.5,
-            lambda v: losses.FairKL("kl")(v[:1], labels, bias),
-            lambda v: transcriptions.fair_kl_gaussian(v[:1], labels, bias),
+            one_view(kl, b.labels, b.bias),
+            lambda v: transcriptions.fair_kl_gaussian(v[:1], b.labels, b.bias),
         ),
+    ]
+
+
+def common_rows(b: Batch) -> list[Row]:
+    sup_con, nt_xent = losses.SupCon(0.1), losses.InfoNCE(0.1, "all")
+    return [
         Row(
             "CACR same, K=1",
             "Algorithm 3",
@@ -120,54 +159,43 @@ def rows(B: int, device: str) -> list[Row]:
             lambda v: transcriptions.cacr(v, 1.0, 2.0),
         ),
         Row(
-            "SupCon",
+            "SupCon, 2 views",
             "released",
             None,
-            _with(losses.SupCon(0.1), labels),
-            lambda v: transcriptions.sup_con(v, labels, 0.1),
+            applied(sup_con, b.labels),
+            lambda v: transcriptions.sup_con(v, b.labels, 0.1),
         ),
-        Row(
-            "NT-Xent",
-            "cross-entropy",
-            None,
-            losses.InfoNCE(0.1, "all"),
-            lambda v: transcriptions.nt_xent(v, 0.1),
-        ),
+        Row("NT-Xent", "cross-entropy", None, nt_xent, lambda v: transcriptions.nt_xent(v, 0.1)),
     ]
-    return found + _library_rows(labels)
 
 
-def _with(module: torch.nn.Module, *arguments: Tensor) -> Step:
-    return lambda views: module(views, *arguments)
-
-
-def _library_rows(labels: Tensor) -> list[Row]:
+def library_rows(b: Batch) -> list[Row]:
     found = []
     if importlib.util.find_spec("pytorch_metric_learning"):
         from pytorch_metric_learning.losses import SupConLoss
 
-        pml = SupConLoss(temperature=0.1)
+        pml, ours = SupConLoss(temperature=0.1), losses.SupCon(0.1)
         found.append(
             Row(
-                "SupCon",
+                "SupCon, 2 views",
                 "pytorch-metric-learning",
                 2,
-                _with(losses.SupCon(0.1), labels),
-                lambda v: pml(v.flatten(0, 1), labels.repeat(len(v))),
+                applied(ours, b.labels),
+                lambda v: pml(v.flatten(0, 1), b.labels.repeat(len(v))),
             )
         )
-    else:
-        print("pytorch-metric-learning is not installed: its row is left out")
     if importlib.util.find_spec("lightly"):
         from lightly.loss import NTXentLoss
 
         lightly = NTXentLoss(temperature=0.1)
-        found.append(
-            Row("NT-Xent", "lightly", 1.2, losses.InfoNCE(0.1, "all"), lambda v: lightly(v[0], v[1]))
-        )
-    else:
-        print("lightly is not installed: its row is left out")
+        ours = losses.InfoNCE(0.1, "all")
+        found.append(Row("NT-Xent", "lightly", 1.2, ours, lambda v: lightly(v[0], v[1])))
     return found
+
+
+def rows(B: int, device: str) -> list[Row]:
+    b = Batch.random(B, device)
+    return [*cclk_rows(b), *herocon_rows(b), *margin_rows(b), *common_rows(b), *library_rows(b)]
 
 
 def step(loss: Step, views: Tensor) -> tuple[float, Tensor]:
@@ -181,63 +209,47 @@ def step(loss: Step, views: Tensor) -> tuple[float, Tensor]:
 
 
 def race(row: Row, views: Tensor, rounds: int) -> tuple[float, float]:
-    """Best times in ms of ours and theirs, taking turns; slow sides get fewer turns."""
+    """Best times in ms of ours and theirs, taking turns until the rounds or the row's seconds are over."""
     best = [float("inf"), float("inf")]
-    for side in (row.ours, row.theirs):
-        step(side, views)
-    budget = time.perf_counter() + 8
+    end = time.perf_counter() + SECONDS_A_ROW
     for done in range(rounds):
         for index, side in enumerate((row.ours, row.theirs)):
             start = time.perf_counter()
             step(side, views)
             best[index] = min(best[index], time.perf_counter() - start)
-        if time.perf_counter() > budget and done >= 2:
+        if time.perf_counter() > end and done >= 2:
             break
     return best[0] * 1e3, best[1] * 1e3
 
 
+def keep_freed_memory() -> None:
+    """Bring malloc to keep what is freed, as in any process that has trained a step.
+
+    In a process that only ever held small tensors every step pays for its pages anew, and page faults are all
+    that is compared.
+    """
+    torch.empty(31 * 2**20, dtype=torch.uint8).fill_(1)
+
+
 def peak_memory(loss: Step, views: Tensor) -> float:
-    """MiB that one step takes beyond what was there before: the process's high-water mark, in a fork."""
+    """MiB that one step takes beyond what was there before it; on the CPU as Linux counts it."""
+    step(loss, views)
     if views.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         step(loss, views)
         return (torch.cuda.max_memory_allocated() - before) / 2**20
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        step(loss, views)
-        os.write(write, str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        return int(pipe.read()) / 1024
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again from here
+    before = resident("VmRSS")
+    step(loss, views)
+    return (resident("VmHWM") - before) / 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    name = (
-        torch.cuda.get_device_name()
-        if options.device == "cuda"
-        else platform.processor() or platform.machine()
-    )
-    print(
-        f"torch {torch.__version__}, {options.device} ({name}), 1 thread, D = {WIDTH}, forward + backward, best of turns"
-    )
-    head = f"{'loss':24}{'against':26}{'B':>5}{'ours ms':>10}{'theirs ms':>11}{'ratio':>8}{'aim':>6}{'ours MiB':>10}{'theirs':>8}{'difference':>12}"
-    print(head)
-    for B in SIZES:
-        views = torch.randn(2, B, WIDTH, generator=torch.Generator().manual_seed(1)).to(options.device)
-        for row in rows(B, options.device):
-            report(row, B, views, options.rounds)
+def resident(field: str) -> int:
+    """A memory figure of this process in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
 def report(row: Row, B: int, views: Tensor, rounds: int) -> None:
@@ -246,10 +258,37 @@ def report(row: Row, B: int, views: Tensor, rounds: int) -> None:
     difference = abs(step(row.ours, views)[0] / step(row.theirs, views)[0] - 1)
     aim = f"{row.aim:g}x" if row.aim else "-"
     print(
-        f"{row.name:24}{row.against:26}{B:5}{ours:10.2f}{theirs:11.2f}{theirs / ours:7.1f}x{aim:>6}"
-        f"{memory[0]:10.1f}{memory[1]:8.1f}{difference:12.1e}",
+        f"{row.name:24}{row.against:25}{B:4}{ours:9.2f}{theirs:11.2f}{theirs / ours:7.1f}x{aim:>6}"
+        f"{memory[0]:10.1f}{memory[1]:12.1f}{difference:12.1e}",
         flush=True,
     )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--rounds", type=int, default=15, help="turns a row, fewer where they take long")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    on_gpu = options.device == "cuda"
+    name = torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine()
+    print(f"torch {torch.__version__}, {name}, 1 thread, D = {WIDTH}, forward + backward, best of turns")
+    for library in ("pytorch_metric_learning", "lightly"):
+        if not importlib.util.find_spec(library):
+            print(f"{library} is not installed: its row is left out")
+    print(
+        f"{'loss':24}{'against':25}{'B':>4}{'ours ms':>9}{'theirs ms':>11}{'ratio':>8}{'aim':>6}"
+        f"{'ours MiB':>10}{'theirs MiB':>12}{'difference':>12}"
+    )
+    for B in SIZES:
+        views = torch.randn(2, B, WIDTH, generator=torch.Generator().manual_seed(1)).to(options.device)
+        for row in rows(B, options.device):
+            if options.only.lower() in row.name.lower():
+                report(row, B, views, options.rounds)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m benchmarks.sweep --trials 8 --epochs 30
 
-No trial is stopped early, so that all are of the same length. Everything that is not `pretrain` counts against the
-sweep: starting Ray and the workers, imports, loading data, proposals, writing the store, waiting for the last trial.
+No trial is stopped early, so that all are of the same length. All that is not `pretrain` counts: starting
+Ray and the workers, imports, loading data, proposals, writing the store, waiting for the last trial.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from tuning.store import ResultsStore
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description="A sweep's wall-clock over its floor.")
     parser.add_argument("--data", default="colour-digits")
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--trials", type=int, default=8)

@@ -1,8 +1,7 @@
-"""The released formulations of the five papers' losses, written down plainly: what `losses.py` measures against.
+"""The released formulations of the five papers' losses, written down plainly, for `losses.py` to measure.
 
-They keep the cost of the published code (its broadcasts, loops, masks and solves) and its arithmetic, as
-METHODS describes it, and nothing more. Shapes: `views` (V, B, D), labels and biases (B,), label matrices
-(n, c).
+They keep the arithmetic and the cost of the published code, its broadcasts, loops, masks and solves, and
+nothing more. Shapes: `views` (V, B, D), labels and biases (B,), label matrices (n, c).
 """
 
 import math
@@ -20,21 +19,21 @@ def _kernel_weights(z: Tensor, sigma2: float, lam: float) -> Tensor:
     squared_norms = (z**2).sum(1)
     squared = squared_norms[:, None] + squared_norms[None, :] - 2 * torch.matmul(z, z.T)
     K = torch.exp(-squared / sigma2)
-    W = torch.matmul(torch.linalg.inv(K + lam * torch.eye(len(z), dtype=z.dtype)), K)
+    W = torch.matmul(torch.linalg.inv(K + lam * torch.eye(len(z), dtype=z.dtype, device=z.device)), K)
     W.fill_diagonal_(0)
     W[W < 1e-6] = 0
     return W
 
 
 def _cclk_masses(views: Tensor, z: Tensor, sigma2: float, lam: float, temperature: float) -> list[Tensor]:
-    """Positives, M and sums over the others for each direction; whole products K W for the sake of a diagonal."""
+    """Positives, M and sums over the others for each direction; whole products K W for their diagonals."""
     x, y = views
     cross = torch.exp(_cosines_by_broadcast(x, y) / temperature)
     found = []
     for a, kernel in ((x, cross), (y, cross.T)):
         W = _kernel_weights(z, sigma2, lam)
         own = torch.exp(_cosines_by_broadcast(a, a) / temperature)
-        own = own * (1 - torch.eye(len(a), dtype=a.dtype))
+        own = own * (1 - torch.eye(len(a), dtype=a.dtype, device=a.device))
         mass = torch.matmul(kernel, W).diagonal() + torch.matmul(own, W).diagonal()
         found += [kernel.diagonal(), mass, kernel.sum(1) + own.sum(1)]
     return found
@@ -66,7 +65,7 @@ def _class_logits(views: Tensor, labels: Tensor, temperature: float) -> tuple[Te
     logits = torch.div(torch.matmul(z, z.T), temperature)
     largest, _ = torch.max(logits, dim=1, keepdim=True)
     same = torch.eq(labels[:, None], labels[None, :]).to(z.dtype).repeat(len(views), len(views))
-    not_self = torch.ones_like(same).scatter(1, torch.arange(len(z))[:, None], 0)
+    not_self = torch.ones_like(same).scatter(1, torch.arange(len(z), device=z.device)[:, None], 0)
     return logits - largest.detach(), same * not_self, not_self
 
 
@@ -107,7 +106,7 @@ def fair_kl_gaussian(views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
     d = 2 - 2 * torch.matmul(z, z.T)
     c, b = labels.repeat(len(views)), bias.repeat(len(views))
     same_class, same_bias = torch.eq(c[:, None], c), torch.eq(b[:, None], b)
-    not_self = ~torch.eye(len(z), dtype=torch.bool)
+    not_self = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
     total = d.new_zeros(())
     for mask in (same_class & not_self, ~same_class):
         aligned, conflicting = d[mask & same_bias], d[mask & ~same_bias]
@@ -149,7 +148,7 @@ def herocon_unsupervised(views: Tensor, weight: Tensor, offset: Tensor) -> Tenso
     z, mapped = F.normalize(x, dim=1), F.normalize(torch.sigmoid(F.linear(x, weight, offset)), dim=1)
     f = torch.exp(torch.matmul(z, z.T))
     g = 0.5 * (torch.exp(1 - torch.matmul(z, mapped.T)) + torch.exp(1 - torch.matmul(mapped, z.T)))
-    image = torch.arange(B).repeat(2)
+    image = torch.arange(B, device=x.device).repeat(2)
     repulsion = (g * f * (image[:, None] != image)).sum(1)
     attraction = torch.cat([f.diagonal(B), f.diagonal(-B)])
     return -torch.log(attraction / (attraction + repulsion)).mean()
@@ -165,7 +164,7 @@ def cacr(views: Tensor, t_pos: float, t_neg: float) -> Tensor:
         cost = (q - others).norm(p=2, dim=-1).pow(2).transpose(1, 0)
         attraction = attraction + (cost * torch.softmax(cost * t_pos, 1)).sum(1).mean()
         squared = torch.norm(q[:, None] - q, dim=-1).pow(2)
-        squared = squared.masked_select(~torch.eye(B, dtype=torch.bool)).view(B, B - 1)
+        squared = squared.masked_select(~torch.eye(B, dtype=torch.bool, device=z.device)).view(B, B - 1)
         repulsion = repulsion - (squared * torch.softmax(-squared * t_neg, 1)).sum(1).mean()
     return (attraction + repulsion) / V
 
@@ -175,6 +174,6 @@ def nt_xent(views: Tensor, temperature: float) -> Tensor:
     B = views.shape[1]
     z = F.normalize(views, dim=-1).flatten(0, 1)
     scores = torch.matmul(z, z.T) / temperature
-    scores = scores.masked_fill(torch.eye(2 * B, dtype=torch.bool), float("-inf"))
-    partner = torch.cat([torch.arange(B) + B, torch.arange(B)])
+    scores = scores.masked_fill(torch.eye(2 * B, dtype=torch.bool, device=z.device), float("-inf"))
+    partner = torch.arange(2 * B, device=z.device).roll(B)
     return F.cross_entropy(scores, partner)

@@ -1,8 +1,8 @@
 """Every objective of the platform: pure functions of tensors behind small modules.
 
 Shapes everywhere: `views` (V views, B images, D features), normalised inside; labels, biases, clusters (B,).
-A module's `terms(...)` returns `LossTerms`; its `forward(...)` takes the same arguments and returns the
-scalar.
+A module's `terms(...)` returns `LossTerms`; its `forward(...)` takes the same arguments and returns a scalar.
+Hyperparameters out of range, unknown names and wrong shapes raise ValueError before any work.
 """
 
 from losses.align_uniform import AlignUniform

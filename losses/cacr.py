@@ -6,9 +6,8 @@ Shapes: V = K + 1 views, B images, D width, Q keys in the queue.
 
 With `d(a, b) = |a - b|^2 = 2 - 2 cos` and the cost c = d, every view in turn the query:
 
-    L_CA = mean_i sum_k w+_ik c(x_i, x+_ik)        w+ = softmax_k(t_pos d),   over the image's K other views
-    L_CR = - mean_i sum_j w-_ij c(x_i, x_j)        w- = softmax_j(-t_neg d),  over the other images and the
-    queue
+    L_CA =   mean_i sum_k w+_ik c(x_i, x+_ik)      w+ = softmax_k(t_pos d),  over the image's K other views
+    L_CR = - mean_i sum_j w-_ij c(x_i, x_j)        w- = softmax_j(-t_neg d), over other images and the queue
 """
 
 import math
@@ -113,6 +112,7 @@ def _repulsion(
 
 
 @torch.no_grad()
+@full_precision
 def repulsion_entropy(
     views: Tensor,
     t_neg: float,
@@ -122,7 +122,7 @@ def repulsion_entropy(
 ) -> Tensor:
     """`H(X-|X) = - mean_i sum_j w-_ij log w-_ij` in nats, a scalar (Fig. 3); 0 without any negative."""
     entropies = []
-    for cosines, masked in _negative_cosines(views.float(), negatives, queue, intra_batch):
+    for cosines, masked in _negative_cosines(views, negatives, queue, intra_batch):
         logits = 2 * t_neg * masked
         expected = 2 * t_neg * (logits.softmax(1) * cosines).sum(1)
         entropies.append((logsumexp(logits) - expected).mean())

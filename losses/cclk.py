@@ -109,7 +109,7 @@ class _KernelConditioned(nn.Module):
 
     def conditional_weights(self, condition: Tensor) -> Tensor:
         """Raw W (B, B) of `condition` (B,) or (B, Z), without gradient, float64."""
-        columns = condition.detach()[:, None] if condition.dim() == 1 else condition.detach()
+        columns = condition[:, None] if condition.dim() == 1 else condition
         return conditional_weights(columns, self.kernel, self.sigma2, self.lam)
 
 

@@ -17,17 +17,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
-from losses.groups import Positives, anchor_values, group_index, group_sums, positives
+from losses.groups import Positives, anchor_values, group_index, positives
 from losses.scores import (
     flat_views,
     full_precision,
+    gram_gradient,
     logsumexp,
     self_scores,
     softmax_and_logsumexp,
     softplus,
 )
-from losses.supcon import mean_positive_score, positive_scores
+from losses.supcon import positive_scores
 from losses.terms import LossTerms
 from losses.validation import (
     require_at_least,
@@ -52,10 +54,11 @@ def eps_sup_info_nce_terms(
 
     `views` (V, B, D), `labels` (B,). Errors: ValueError on shapes.
     """
-    scores, chosen = _scores_and_positives(views, labels, temperature)
+    z, chosen = _anchors_and_positives(views, labels)
     valid = chosen.counts > 0
     if variant == "c":
-        return LossTerms(_MarginTerms.apply(scores, chosen, epsilon) - epsilon, valid)
+        return LossTerms(_MarginTerms.apply(z, chosen, temperature, epsilon) - epsilon, valid)
+    scores = self_scores(z, temperature)
     attraction = positive_scores(scores, chosen).masked_fill(~chosen.present, 0)
     negatives = _negative_scores(scores, chosen)
     if variant == "d":
@@ -76,19 +79,19 @@ def eps_supcon_terms(views: Tensor, labels: Tensor, temperature: float, epsilon:
 
     epsilon = 0 is SupCon's L_out. Errors: ValueError on shapes.
     """
-    scores, chosen = _scores_and_positives(views, labels, temperature)
-    valid = chosen.counts > 0
-    shifted = logsumexp(positive_scores(scores, chosen)) - epsilon
-    denominator = logsumexp(torch.stack([shifted, logsumexp(_negative_scores(scores, chosen))]), 0)
-    z, group = flat_views(views), group_index(anchor_values(labels, views))
-    attraction = mean_positive_score(z, group_sums(z, group) - z, chosen.counts, temperature)
-    return LossTerms(denominator - attraction.masked_fill(~valid, 0), valid)
+    z, chosen = _anchors_and_positives(views, labels)
+    scores, valid = self_scores(z, temperature), chosen.counts > 0
+    attraction = positive_scores(scores, chosen)
+    repulsion = logsumexp(_negative_scores(scores, chosen))
+    denominator = logsumexp(torch.stack([logsumexp(attraction) - epsilon, repulsion]), 0)
+    values = denominator - _mean_over(attraction.masked_fill(~chosen.present, 0), chosen.present)
+    return LossTerms(values.masked_fill(~valid, 0), valid)
 
 
-def _scores_and_positives(views: Tensor, labels: Tensor, temperature: float) -> tuple[Tensor, Positives]:
+def _anchors_and_positives(views: Tensor, labels: Tensor) -> tuple[Tensor, Positives]:
     require_views(views)
     require_per_image("labels", labels, views.shape[1])
-    return self_scores(flat_views(views), temperature), positives(group_index(anchor_values(labels, views)))
+    return flat_views(views), positives(group_index(anchor_values(labels, views)))
 
 
 def _negative_scores(scores: Tensor, chosen: Positives) -> Tensor:
@@ -102,37 +105,49 @@ def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
 
 
 def _pairwise(attraction: Tensor, present: Tensor, negatives: Tensor, epsilon: float) -> Tensor:
-    """Mean over positives of the mean over negatives, one column of positives at a time: N * N memory."""
+    """Mean over positives of the mean over negatives, one column of positives at a time.
+
+    Each is computed again on the way back: N * N memory, however many the positives.
+    """
     total = attraction.new_zeros(len(attraction))
     is_negative = negatives > -torch.inf
+
+    def against_one(score: Tensor) -> Tensor:
+        return _mean_over(softplus(negatives + epsilon - score[:, None]), is_negative)
+
     for score, counted in zip(attraction.T, present.T, strict=True):
-        pairs = _mean_over(softplus(negatives + epsilon - score[:, None]), is_negative)
-        total = total + pairs * counted
+        total = (
+            total + checkpoint(against_one, score, use_reentrant=False, preserve_rng_state=False) * counted
+        )
     return total / present.sum(1).clamp_min(1)
 
 
 class _MarginTerms(torch.autograd.Function):
-    """Mean over an anchor's positives of `log(1 + e^{L + eps - s+})`, L the logsumexp over its negatives: (N,).
+    """Mean over an anchor's positives of `log(1 + e^{L + eps - s+})`, L the logsumexp over negatives: (N,).
 
-    By hand because autograd would keep and add up several N x N gradients.
+    From unit rows `z` (N, D) on, because autograd would keep and add up several N x N matrices.
     """
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, chosen: Positives, epsilon: float) -> Tensor:
-        attraction = positive_scores(scores, chosen).masked_fill_(~chosen.present, 0)
-        share, repulsion = softmax_and_logsumexp(_negative_scores(scores, chosen), 1)
-        gap = (repulsion[:, None] + epsilon) - attraction
-        weight = chosen.present.to(scores.dtype) / chosen.counts.clamp_min(1)[:, None]
-        ctx.save_for_backward(share, gap, weight, chosen.columns)
+    def forward(ctx: Any, z: Tensor, chosen: Positives, temperature: float, epsilon: float) -> Tensor:
+        scores = torch.mm(z / temperature, z.T)
+        attraction = scores.gather(1, chosen.columns)
+        scores.scatter_(1, chosen.columns, -torch.inf)  # the anchor itself is among its columns
+        share, repulsion = softmax_and_logsumexp(scores, 1)
+        gap = (repulsion[:, None] + epsilon).sub(attraction)
+        weight = chosen.present / chosen.counts.clamp_min(1)[:, None].to(z.dtype)
+        ctx.save_for_backward(z, share, gap, weight, chosen.columns)
+        ctx.temperature = temperature
         return (softplus(gap) * weight).sum(1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        share, gap, weight, columns = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        z, share, gap, weight, columns = ctx.saved_tensors
         slopes = gap.sigmoid().mul_(weight).mul_(grad[:, None])
-        # share is 0 where columns point, and slopes are 0 where columns are padding and point at the diagonal
-        return (share * slopes.sum(1, keepdim=True)).scatter_(1, columns, -slopes), None, None
+        # where columns point share is 0, and where they are padding, at the diagonal, slopes are 0
+        slope_of_scores = (share * slopes.sum(1, keepdim=True)).scatter_(1, columns, -slopes)
+        return gram_gradient(slope_of_scores, z, ctx.temperature), None, None, None
 
 
 class EpsSupInfoNCE(nn.Module):

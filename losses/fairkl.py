@@ -102,8 +102,13 @@ def _compared(mean: Tensor, variance: Tensor, enough: Tensor, form: str) -> Loss
 
 
 def _gaussian_kl(gap: Tensor, a: Tensor, c: Tensor) -> Tensor:
-    """`KL(N(mu_a, a) || N(mu_c, c))` of the squared gap between the means and the variances."""
-    return 0.5 * ((a + gap) / c - (a / c).log() - 1)
+    """`KL(N(mu_a, a) || N(mu_c, c))` of the squared gap between the means and the variances.
+
+    The ratio's logarithm is taken of its excess over 1, which keeps the digits of like variances.
+    """
+    excess = (a - c) / c
+    log_ratio = torch.where(excess > -0.5, excess.clamp_min(-0.5).log1p(), (a / c).log())
+    return 0.5 * (gap / c + excess - log_ratio)
 
 
 def _released(first_view: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
@@ -182,8 +187,6 @@ class _Moments(torch.autograd.Function):
         count = pairs.counts.clamp_min(1).to(x.dtype)
         mean = pairs.sums(x) / count
         centred = pairs.spread(mean).sub_(x).neg_()
-        if not pairs.with_self:
-            centred.fill_diagonal_(0)
         ctx.save_for_backward(centred, count)
         ctx.pairs = pairs
         return mean, pairs.sums(centred.square()) / count

@@ -12,8 +12,8 @@ from torch import Tensor
 class Positives(NamedTuple):
     """For each anchor the other anchors of its group.
 
-    `columns` (N, M) their indices, padded with the anchor's own; `present` (N, M) False at the padding;
-    `counts` (N,) how many there are.
+    `columns` (N, M) their indices, and the anchor's own in every place left over, of which there is at least
+    one; `present` (N, M) False there; `counts` (N,) how many positives there are.
     """
 
     columns: Tensor

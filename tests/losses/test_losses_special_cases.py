@@ -1,0 +1,285 @@
+"""What the papers prove or state about their losses, and the variants that must meet in one point."""
+
+import math
+
+import pytest
+import references
+import torch
+from torch import Tensor
+
+import losses
+from losses.clinfonce import sample_partners
+from losses.fairkl import _gaussian_kl
+
+
+def views(V: int, B: int = 8, D: int = 5, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(V, B, D, generator=generator, dtype=torch.float64)
+
+
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+BIAS = torch.tensor([0, 1, 1, 1, 0, 0, 0, 1])
+
+
+def equal(a: Tensor, b: Tensor) -> None:
+    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_eps_supcon_without_margin_is_supcon() -> None:
+    equal(losses.EpsSupCon(0.2, 0.0)(views(2), LABELS), losses.SupCon(0.2)(views(2), LABELS))
+
+
+def test_eps_infonce_is_eps_supinfonce_of_instances() -> None:
+    instances = torch.arange(8)
+    equal(losses.EpsInfoNCE(0.2, 0.3)(views(3)), losses.EpsSupInfoNCE(0.2, 0.3)(views(3), instances))
+
+
+def test_two_views_without_margin_make_eps_infonce_nt_xent() -> None:
+    equal(losses.EpsInfoNCE(0.2, 0.0)(views(2)), losses.InfoNCE(0.2, "all")(views(2)))
+
+
+def test_one_positive_each_makes_all_variants_of_equation_17_agree_up_to_their_means() -> None:
+    instances = torch.arange(8)
+    a, c = (losses.EpsSupInfoNCE(0.2, 0.3, variant)(views(2), instances) for variant in ("a", "c"))
+    b, d = (losses.EpsSupInfoNCE(0.2, 0.3, variant)(views(2), instances) for variant in ("b", "d"))
+    equal(a, c)
+    equal(b, d)
+
+
+@pytest.mark.parametrize("variant", ["a", "b", "c", "d"])
+def test_anchor_without_negative_is_worth_minus_epsilon(variant: str) -> None:
+    one_class = torch.zeros(8, dtype=torch.long)
+    terms = losses.EpsSupInfoNCE(0.2, 0.3, variant).terms(views(2), one_class)
+    assert terms.valid.all()
+    equal(terms.values, torch.full((16,), -0.3, dtype=torch.float64))
+
+
+def test_cl_infonce_of_labels_is_supcon_and_of_instances_nt_xent() -> None:
+    cl_info_nce = losses.ClInfoNCE(0.2)
+    equal(cl_info_nce(views(2), LABELS), losses.SupCon(0.2)(views(2), LABELS))
+    equal(cl_info_nce(views(2), torch.arange(8)), losses.InfoNCE(0.2, "all")(views(2)))
+
+
+def test_sampled_cl_infonce_is_infonce_less_log_n() -> None:
+    sampled = losses.ClInfoNCE(0.2, "sampled")(views(2), LABELS)
+    equal(sampled, losses.InfoNCE(0.2)(views(2)) - math.log(8))
+
+
+def test_partners_are_uniform_over_the_cluster() -> None:
+    clusters = torch.tensor([5, 9, 5, 5, 7, 9])
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack([sample_partners(clusters, generator) for _ in range(3000)])
+    assert (clusters[drawn] == clusters).all()
+    shares = torch.bincount(drawn[:, 0], minlength=6) / 3000
+    torch.testing.assert_close(shares, torch.tensor([1, 0, 1, 1, 0, 0]) / 3, atol=0.04, rtol=0)
+
+
+def test_herocon_multiclass_is_equation_6() -> None:
+    features = views(1)[0]
+    one_hot = torch.nn.functional.one_hot(LABELS)
+    expected = references.herocon_multiclass(features, LABELS)
+    equal(losses.HeroConSupervised()(features, LABELS), expected)
+    equal(losses.HeroConSupervised()(features, one_hot), expected)
+    equal(losses.HeroConSupervised("indicator")(features, one_hot), expected)
+
+
+def test_herocon_binary_label_is_equation_6_of_its_positives() -> None:
+    """With one binary label the hamming distance is the indicator already."""
+    features, y = views(1)[0], (LABELS == 1).long()
+    hamming = losses.HeroConSupervised("hamming")(features, y[:, None])
+    equal(hamming, losses.HeroConSupervised("indicator")(features, y[:, None]))
+
+
+def test_hamming_weighs_one_hot_negatives_twice() -> None:
+    features, one_hot = views(1)[0], torch.nn.functional.one_hot(LABELS)
+    hamming = losses.HeroConSupervised("hamming")(features, one_hot)
+    equal(hamming, references.herocon_supervised(features, one_hot))
+    assert hamming > losses.HeroConSupervised()(features, one_hot) + 0.1
+
+
+def test_cacr_of_one_positive_has_no_attraction_weights() -> None:
+    weighted, uniform = (losses.CACR(t_pos, 2.0)(views(2)) for t_pos in (0.1, 9.0))
+    equal(weighted, uniform)
+    equal(losses.CACR(1.0, 2.0, attraction=False)(views(2)), weighted)
+    assert not torch.isclose(losses.CACR(0.1, 2.0)(views(3)), losses.CACR(9.0, 2.0)(views(3)))
+
+
+def test_cacr_detached_weights_change_the_gradient_only() -> None:
+    x = views(3).requires_grad_()
+    attached, detached = (
+        losses.CACR(1.0, 2.0, detach_positive_weights=detach)(x) for detach in (False, True)
+    )
+    equal(attached, detached)
+    gradients = [torch.autograd.grad(value, x)[0] for value in (attached, detached)]
+    assert (gradients[0] - gradients[1]).norm() > 1e-3
+
+
+def test_cacr_gradients_stay_out_of_queue_and_keys() -> None:
+    queue, keys = views(1, 5)[0].requires_grad_(), views(3, seed=2).requires_grad_()
+    value = losses.CACR(1.0, 2.0)(views(3).requires_grad_(), queue, keys)
+    assert torch.autograd.grad(value, (queue, keys), allow_unused=True) == (None, None)
+
+
+def test_queue_infonce_gradients_stay_out_of_queue_and_keys() -> None:
+    queries, keys, queue = (views(1, seed=seed)[0].requires_grad_() for seed in range(3))
+    value = losses.QueueInfoNCE(0.3)(queries, keys, queue)
+    assert torch.autograd.grad(value, (keys, queue), allow_unused=True) == (None, None)
+
+
+def test_repulsion_entropy_is_that_of_the_weights() -> None:
+    for negatives in ("cross", "same"):
+        entropy = losses.repulsion_entropy(views(3), 1.5, negatives)
+        equal(entropy, references.repulsion_entropy(views(3), 1.5, negatives))
+    collapsed = losses.repulsion_entropy(torch.ones(2, 8, 5), 1.5)
+    assert collapsed.item() == pytest.approx(math.log(7), rel=1e-5)
+
+
+@pytest.mark.parametrize("form", ["kl", "jeffreys", "moments", "mean"])
+def test_fairkl_of_a_distribution_with_itself_is_zero(form: str) -> None:
+    """A similarity of 1/2 puts every pair into both populations alike."""
+    one = views(1, 4)
+    half = torch.full((4, 4), 0.5, dtype=torch.float64)
+    value = losses.FairKL(form)(one, LABELS[:4] % 2, bias_similarity=half)
+    assert value.item() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("form", ["kl", "jeffreys", "moments", "mean"])
+def test_fairkl_of_equal_point_masses_is_zero(form: str) -> None:
+    """Orthogonal images are all at distance 2: four populations without any spread."""
+    orthogonal = torch.eye(8, dtype=torch.float64)[None].requires_grad_()
+    value = losses.FairKL(form)(orthogonal, LABELS, BIAS)
+    assert value.item() == pytest.approx(0, abs=1e-12)
+    assert torch.autograd.grad(value, orthogonal)[0].isfinite().all()
+
+
+def test_fairkl_of_like_variances_keeps_its_digits_in_single_precision() -> None:
+    """Variances a permille apart: the divergence is 2.5e-7 of numbers near 1, less than float32 resolves."""
+    c = torch.tensor([0.01, 0.3, 2.0])
+    a, gap = c * 1.001, torch.zeros(3)
+    ratio = a.double() / c.double()
+    exact = 0.5 * (ratio - ratio.log() - 1)
+    torch.testing.assert_close(_gaussian_kl(gap, a, c).double(), exact, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("form", ["kl", "jeffreys"])
+def test_fairkl_of_a_spread_and_a_point_mass_is_finite(form: str) -> None:
+    """Aligned positives coincide, conflicting ones do not: a variance ratio far below what 1 + x resolves."""
+    x = views(1, 8, 5).float()
+    x[0, :4] = x[0, 0]
+    labels, bias = torch.tensor([0] * 7 + [1]), torch.tensor([0, 0, 0, 0, 1, 2, 3, 0])
+    leaf = x.requires_grad_()
+    value = losses.FairKL(form)(leaf, labels, bias)
+    assert value.isfinite()
+    assert value > 5
+    assert torch.autograd.grad(value, leaf)[0].isfinite().all()
+
+
+def test_fairkl_of_similarities_is_its_quarter() -> None:
+    """Distances 2 - 2 cos make mean and moments four times what similarities would, and leave kl as it is."""
+    z = torch.nn.functional.normalize(views(1)[0], dim=1)
+    same_class, same_bias = LABELS[:, None] == LABELS, BIAS[:, None] == BIAS
+    upper = torch.ones(8, 8).triu(1).bool()
+    s = z @ z.T
+    quarter = sum(
+        (s[upper & c & same_bias].mean() - s[upper & c & ~same_bias].mean()) ** 2
+        for c in (same_class, ~same_class)
+    )
+    equal(losses.FairKL("mean")(views(1), LABELS, BIAS), 4 * quarter)
+
+
+def test_fairkl_population_with_one_pair_counts_nothing() -> None:
+    """Class 0 has one aligned pair, so the positives' term is invalid; the negatives' is not."""
+    labels, bias = torch.tensor([0, 0, 0, 1, 2, 3]), torch.tensor([0, 0, 1, 0, 1, 2])
+    terms = losses.FairKL("kl").terms(views(1, 6), labels, bias)
+    assert terms.valid.tolist() == [False, True]
+    assert terms.dropped_fraction().item() == 0.5
+
+
+def test_hard_negatives_without_weights_are_nt_xent() -> None:
+    equal(losses.HardNegInfoNCE(0.3, 0.0)(views(2)), losses.InfoNCE(0.3, "all")(views(2)))
+
+
+def test_debiasing_floor_holds_where_the_positive_outweighs_the_negatives() -> None:
+    """Positives at cosine 1 and tau_plus 0.9 drive the numerator below zero: Ng = n e^{-1/tau}."""
+    x = views(1, 4).expand(2, -1, -1)
+    value = losses.HardNegInfoNCE(0.5, 1.0, 0.9)(x)
+    assert value.item() == pytest.approx(math.log(1 + 6 * math.exp(-2) / math.exp(2)), rel=1e-9)
+
+
+def test_cclk_weights_of_unrelated_conditions_carry_no_signal() -> None:
+    """Distinct z and a small lambda: W = I, so the released M_i is 0 and every Fair term is 0, yet valid."""
+    z = torch.arange(8.0)[:, None] * 1e3
+    terms = losses.FairCCLK("rbf", 1.0, lam=1e-3, temperature=0.5).terms(views(2), z)
+    assert terms.valid.all()
+    equal(terms.values, torch.zeros(16, dtype=torch.float64))
+
+
+def test_cclk_paper_weights_drop_anchors_of_no_mass() -> None:
+    """A zero row has cosine 0 with everything, itself included: M_i = 0."""
+    z = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+    for loss in (losses.FairCCLK, losses.WeaklySupCCLK):
+        terms = loss("cosine", lam=0.01, temperature=0.5, weights="paper").terms(views(2, 4), z)
+        assert not terms.valid.view(2, 4)[:, 0].any()
+        assert 0 < terms.dropped_fraction() < 1
+        assert terms.mean().isfinite()
+
+
+def test_hard_neg_cclk_without_condition_uses_detached_unit_embeddings() -> None:
+    x = views(2).requires_grad_()
+    z = torch.nn.functional.normalize(x.detach(), dim=-1)
+    loss = losses.HardNegCCLK("rbf", 2.0, lam=1.0, temperature=0.5)
+    (implied,) = torch.autograd.grad(loss(x), x)
+    (given,) = torch.autograd.grad(loss(x, z), x)
+    equal(implied, given)
+
+
+def test_no_gradient_flows_into_the_condition() -> None:
+    h = views(2, seed=4).requires_grad_()
+    value = losses.HardNegCCLK("rbf", 2.0, lam=1.0, temperature=0.5)(views(2).requires_grad_(), h)
+    assert torch.autograd.grad(value, h, allow_unused=True) == (None,)
+
+
+def test_biascon_keeps_anchors_without_positives_as_zeros() -> None:
+    terms = losses.BiasCon(0.3).terms(views(2), LABELS, torch.zeros_like(LABELS))
+    assert terms.valid.all()
+    equal(terms.values, torch.zeros(16, dtype=torch.float64))
+
+
+def test_biasbal_of_a_uniform_prior_is_cross_entropy() -> None:
+    logits = views(1, 8, 4)[0]
+    prior = torch.full((2, 4), 0.25, dtype=torch.float64).log()
+    labels = LABELS % 4
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    equal(losses.BiasBal(prior)(logits, labels, BIAS), expected)
+
+
+def test_biasbal_adds_the_prior_of_the_given_bias() -> None:
+    logits = views(1, 8, 3)[0]
+    prior = losses.log_class_prior(LABELS, BIAS, classes=3, biases=3)
+    assert prior.exp()[0].tolist() == pytest.approx([0.5, 0.25, 0.25])
+    assert prior.exp()[2].tolist() == pytest.approx([1 / 3] * 3)
+    expected = torch.nn.functional.cross_entropy(logits + prior.double()[BIAS], LABELS)
+    torch.testing.assert_close(losses.BiasBal(prior)(logits, LABELS, BIAS), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_end_is_one_half_for_orthogonal_conflicting_pairs() -> None:
+    x = torch.eye(4, dtype=torch.float64)[None]
+    value = losses.EnD(1.0, 1.0)(x, torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1]))
+    assert value.item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_released_margins_differ_from_ours_by_their_added_constant_alone(epsilon: float) -> None:
+    """It adds 1e-6 inside its log after taking off the largest score, the anchor's own 1 / tau."""
+    from test_losses_golden import load
+
+    for name, reference in (
+        (f"released-eps-supinfonce-eps{epsilon}", references.eps_sup_info_nce),
+        (f"released-eps-supcon-eps{epsilon}", references.eps_sup_con),
+    ):
+        arrays, _ = load(name)
+        x, y = torch.as_tensor(arrays["views"]).requires_grad_(), torch.as_tensor(arrays["labels"])
+        value = reference(x, y, 0.1, epsilon, added=1e-6)
+        equal(value.detach(), torch.as_tensor(arrays["expected"]))
+        (gradient,) = torch.autograd.grad(value, x)
+        torch.testing.assert_close(gradient, torch.as_tensor(arrays["grad_views"]), rtol=1e-8, atol=1e-11)

@@ -1,0 +1,94 @@
+"""Bad arguments: a ValueError that says what was given, what is allowed, and the nearest name."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import losses
+
+BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
+    "zero temperature": (lambda: losses.InfoNCE(0.0), r"temperature must be .* > 0, got 0"),
+    "negative temperature": (lambda: losses.SupCon(-0.1), r"temperature .* got -0.1"),
+    "nan temperature": (lambda: losses.EpsInfoNCE(float("nan"), 0.1), r"temperature .* got nan"),
+    "negatives": (
+        lambda: losses.InfoNCE(0.1, "crss"),
+        r"one of 'cross', 'all', got 'crss'; did you mean 'cross'",
+    ),
+    "form": (lambda: losses.SupCon(0.1, "outer"), r"form must be one of 'out', 'in', got 'outer'; .* 'out'"),
+    "unlike any": (lambda: losses.FairKL("zzz"), r"form must be one of .* got 'zzz'$"),
+    "negative epsilon": (lambda: losses.EpsSupInfoNCE(0.1, -1.0), r"epsilon must be .* >= 0, got -1"),
+    "variant": (lambda: losses.EpsSupInfoNCE(0.1, 0.5, "e"), r"variant must be one of"),
+    "kernel": (
+        lambda: losses.FairCCLK("laplace", lam=0.1, temperature=0.1),
+        r"kernel must be one of 'rbf', .* got 'laplace'; did you mean 'laplacian'",
+    ),
+    "lam": (lambda: losses.FairCCLK("rbf", lam=0, temperature=0.1), r"lam must be .* > 0, got 0"),
+    "sigma2": (lambda: losses.HardNegCCLK("rbf", 0, lam=0.1, temperature=0.1), r"sigma2 must be .* > 0"),
+    "weights": (
+        lambda: losses.WeaklySupCCLK("rbf", lam=1, temperature=0.1, weights="papr"),
+        r"weights must be .* did you mean 'paper'",
+    ),
+    "beta": (lambda: losses.HardNegInfoNCE(0.1, -1), r"beta must be .* >= 0, got -1"),
+    "tau_plus": (lambda: losses.HardNegInfoNCE(0.1, 1, 1.0), r"tau_plus must lie in \[0, 1\), got 1.0"),
+    "t": (lambda: losses.AlignUniform(0.0), r"t must be .* > 0"),
+    "t_neg": (lambda: losses.CACR(1.0, 0.0), r"t_neg must be .* > 0"),
+    "cost": (lambda: losses.CACR(cost="euclid"), r"cost .* did you mean 'euclidean'"),
+    "pairing": (lambda: losses.ClInfoNCE(0.1, "sample"), r"pairing .* did you mean 'sampled'"),
+    "dim": (lambda: losses.HeroConUnsupervised(0), r"dim must be a whole number >= 1, got 0"),
+    "log_prior": (lambda: losses.BiasBal(torch.zeros(3)), r"log_prior must be .* \(3,\)"),
+    "end": (lambda: losses.EnD(-1, 1), r"alpha must be .* >= 0, got -1"),
+}
+
+x = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+y, longer = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 1, 2])
+kernel = {"lam": 0.1, "temperature": 0.1}
+
+BAD_INPUTS: dict[str, tuple[Callable[[], object], str]] = {
+    "flat views": (lambda: losses.InfoNCE(0.1)(x[0]), r"\(V views, B images, D features\).* \(4, 3\)"),
+    "integer views": (lambda: losses.InfoNCE(0.1)(x.long()), r"floating point .* got torch.int64"),
+    "no images": (lambda: losses.SupCon(0.1)(x[:, :0], y[:0]), r"none of them 0.* \(2, 0, 3\)"),
+    "one view": (lambda: losses.InfoNCE(0.1)(x[:1]), r"at least 2 views, got shape \(1, 4, 3\)"),
+    "one view for eps-InfoNCE": (lambda: losses.EpsInfoNCE(0.1, 0.1)(x[:1]), r"at least 2 views"),
+    "one view for CACR": (lambda: losses.CACR()(x[:1]), r"at least 2 views"),
+    "three views": (
+        lambda: losses.HardNegInfoNCE(0.1, 1)(x[[0, 1, 1]]),
+        r"exactly 2 views, got 3 ",
+    ),
+    "labels": (lambda: losses.SupCon(0.1)(x, longer), r"labels must have shape \(4,\).* \(5,\)"),
+    "clusters": (lambda: losses.ClInfoNCE(0.1, "sampled")(x, longer), r"clusters must have shape \(4,\)"),
+    "bias": (lambda: losses.FairKL()(x, y, longer), r"bias must have shape \(4,\)"),
+    "bias of EnD": (lambda: losses.EnD(1, 1)(x, y, longer), r"bias must have shape \(4,\)"),
+    "bias of BiasCon": (lambda: losses.BiasCon()(x, y, longer), r"bias must have shape \(4,\)"),
+    "neither bias": (lambda: losses.FairKL()(x, y), r"either bias.* or bias_similarity"),
+    "both biases": (lambda: losses.FairKL()(x, y, y, torch.ones(4, 4)), r"either bias.* or bias_similarity"),
+    "similarity": (
+        lambda: losses.FairKL()(x, y, bias_similarity=torch.ones(4, 3)),
+        r"bias_similarity must have shape \(4, 4\), got \(4, 3\)",
+    ),
+    "released similarity": (
+        lambda: losses.FairKL("released")(x, y, bias_similarity=torch.ones(4, 4)),
+        r"released.* bias labels only",
+    ),
+    "condition": (lambda: losses.FairCCLK("rbf", **kernel)(x, x[0, :3]), r"\(4,\) or \(4, Z\), got \(3, 3\)"),
+    "condition of each view": (
+        lambda: losses.HardNegCCLK("rbf", **kernel)(x, x[0]),
+        r"condition must be \(2, 4, Z\), got \(4, 3\)",
+    ),
+    "queue": (lambda: losses.CACR()(x, x[0, :, :2]), r"queue must have shape \(Q, 3\), got \(4, 2\)"),
+    "keys": (lambda: losses.CACR()(x, None, x[:, :3]), r"keys must have the shape of views"),
+    "queries and keys": (lambda: losses.QueueInfoNCE(0.1)(x[0], x[0, :3], x[0]), r"queries .* \(3, 3\)"),
+    "label matrix": (lambda: losses.HeroConSupervised()(x[0], torch.full((4, 2), 2)), r"0 and 1 only"),
+    "label rows": (lambda: losses.HeroConSupervised()(x[0], longer), r"features must be \(n, D\)"),
+    "width": (lambda: losses.HeroConUnsupervised(7)(x), r"views must have width 7, got shape \(2, 4, 3\)"),
+    "input width": (lambda: losses.HeroConOneView(3, 7)(x[0], x[0]), r"inputs must have width 7"),
+    "one view rows": (lambda: losses.HeroConOneView(3, 3)(x[0, :3], x[0]), r"one shape \(B, D\)"),
+    "classes": (lambda: losses.BiasBal(torch.zeros(2, 5))(x[0], y, y), r"\(4, 3\) and \(2, 5\)"),
+}
+
+
+@pytest.mark.parametrize("name", [*BAD_ARGUMENTS, *BAD_INPUTS])
+def test_bad_value_is_refused(name: str) -> None:
+    attempt, message = {**BAD_ARGUMENTS, **BAD_INPUTS}[name]
+    with pytest.raises(ValueError, match=message):
+        attempt()
