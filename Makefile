@@ -33,8 +33,8 @@ demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that
 	rm -rf $(DEMO)
 	$(BIN)/contrasweep sweep fair-cclk --data colour-digits --trials 24 --epochs 10 --name demo --results $(DEMO)
 	$(BIN)/contrasweep best demo --results $(DEMO) -o $(DEMO)/best.yaml
-	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
 	$(BIN)/contrasweep show demo --results $(DEMO) --plot $(DEMO)/demo.png
+	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
 
 clean:  ## Remove the virtual environment, caches and demo results.
 	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

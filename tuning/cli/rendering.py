@@ -47,7 +47,7 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | N
             name,
             justify="right" if number else "left",
             overflow="fold",
-            min_width=width if number or width < 12 else min(width, 20),
+            min_width=width if number or width < 12 else min(width, 14),
             ratio=None if number or width < 12 else 1,
         )
     for row in rows:
