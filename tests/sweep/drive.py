@@ -31,4 +31,6 @@ def drive(results: Path, ending: str, done: int) -> None:
 
 
 if __name__ == "__main__":
+    # A shell that starts the tests in the background has them, and so this process, ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     drive(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
