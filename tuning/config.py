@@ -177,6 +177,17 @@ def parse_experiment(content: object) -> Experiment:
         raise InputError("; ".join(_explain(item) for item in error.errors())) from None
 
 
+def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings under dotted paths, as `with_values` takes them."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
 def setting_names(experiment: Experiment) -> list[str]:
     """Return every path that `with_values` takes: dotted fields, top-level fields, bare hyperparameters."""
     names = list(experiment.hyperparameters)

@@ -68,6 +68,7 @@ def train(
 def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
     """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
     from tuning.best import read_mapping
+    from tuning.config import flat_settings
     from tuning.resolve import resolve
 
     content = read_mapping(path)
@@ -78,16 +79,5 @@ def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
     hyperparameters = content.pop("hyperparameters", None) or {}
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
-    settings = _flat({**hyperparameters, **content})
+    settings = flat_settings({**hyperparameters, **content})
     return resolve(method, dataset, {**settings, **values})
-
-
-def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        name = str(key)
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat

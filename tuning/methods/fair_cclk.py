@@ -3,13 +3,13 @@
 from torch import Tensor
 
 from losses import FairCCLK
+from losses.cclk import WEIGHTS
+from losses.kernels import KERNELS
 from losses.terms import LossTerms
 from models import Encoder
 from tuning.config import Experiment
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
 from tuning.training.objective import Objective
-
-KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
 
 
 def build(experiment: Experiment, encoder: Encoder) -> Objective:
@@ -33,9 +33,7 @@ METHOD = Method(
         "sigma2": Hyperparameter("the kernel's scale (not of the cosine kernel)", float, above=0),
         "lam": Hyperparameter("the ridge lambda of the kernel regression", float, above=0),
         "temperature": TEMPERATURE,
-        "weights": Hyperparameter(
-            "as the released code, or literally as printed", str, ("released", "paper")
-        ),
+        "weights": Hyperparameter("as the released code, or literally as printed", str, WEIGHTS),
     },
     build=build,
     needs_condition=True,

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from losses import InfoNCE
+from losses.infonce import NEGATIVES
 from losses.terms import LossTerms
 from models import Encoder
 from tuning.config import Experiment
@@ -12,7 +13,7 @@ from tuning.training.objective import Objective
 HYPERPARAMETERS = {
     "temperature": TEMPERATURE,
     "negatives": Hyperparameter(
-        "which other views repel: of the other view only, or of both", str, ("cross", "all")
+        "which other views repel: of the other view only, or of both", str, NEGATIVES
     ),
 }
 

@@ -54,11 +54,7 @@ class StoreSearcher(Searcher):
             plan.space, sampler=plan.sampler, seed=plan.seed, mode="max", trials=plan.trials
         )
         self._study.restore(past)
-        self._waiting = [
-            Proposal(trial.number, trial.values)
-            for trial in past
-            if trial.state in ("running", "interrupted")
-        ]
+        self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
         self._rungs = rungs(plan.experiment.epochs) if plan.scheduler == "asha" else ()
         self._left = plan.trials - len(past)
         self._running: dict[str, TrialRequest] = {}
@@ -155,11 +151,10 @@ class StoreSearcher(Searcher):
         self._counts[status] = self._counts.get(status, 0) + 1
 
     def _count_past(self, trial: PastTrial) -> None:
-        if trial.state not in ("running", "interrupted"):
+        if not trial.unfinished:
             self._count(trial.state)
-        for epoch, score in trial.epochs.items():
-            if epoch > 0:
-                self._consider(trial.number, score)
+        for score in trial.epochs.values():
+            self._consider(trial.number, score)
 
     def _consider(self, number: int, score: float) -> None:
         if self._best is None or score > self._best[1]:

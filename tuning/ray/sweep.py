@@ -160,11 +160,10 @@ def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], show:
 def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
     if plan.scheduler == "none":
         return FIFOScheduler()  # type: ignore[no-untyped-call]
-    unfinished = ("running", "interrupted")
     return ResumableASHA(
         plan.experiment.epochs,
-        past=[trial.epochs for trial in past if trial.state not in unfinished],
-        interrupted={trial.number: trial.epochs for trial in past if trial.state in unfinished},
+        past=[trial.epochs for trial in past if not trial.unfinished],
+        interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
     )
 
 

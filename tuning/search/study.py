@@ -47,6 +47,11 @@ class PastTrial:
     epochs: Mapping[int, float] = field(default_factory=dict)
     value: float | None = None
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the trial is yet to end: it goes on when its search does."""
+        return self.state in ("running", "interrupted")
+
 
 class SearchStudy:
     """One search over a space: `ask`, then `report` per epoch, then `complete`, `prune` or `fail`.

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import pickle
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from tuning.config import Experiment
+from tuning.config import Experiment, flat_settings
 from tuning.errors import InputError
 
 FORMAT = 1
@@ -55,7 +54,8 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
         InputError: the bytes are no checkpoint, or one of another experiment (with the settings that differ).
     """
     content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
-    saved, wanted = _flat(json.loads(content["experiment"])), _flat(experiment.model_dump(mode="json"))
+    saved = flat_settings(json.loads(content["experiment"]))
+    wanted = flat_settings(experiment.model_dump(mode="json"))
     different = sorted(path for path in {**saved, **wanted} if saved.get(path) != wanted.get(path))
     if different:
         changes = ", ".join(
@@ -91,13 +91,3 @@ def _load(data: bytes, device: torch.device) -> dict[str, Any]:
 
 def _digest(state: bytes) -> bytes:
     return hashlib.blake2b(state, digest_size=DIGEST_BYTES).digest()
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
