@@ -9,6 +9,7 @@ import pytest
 from tuning.ray.scheduler import ResumableASHA, grace_period, rungs
 
 EPOCHS = 9
+NO_RAMP = 0.0
 
 
 def fake_trial(number: int, ray_id: str) -> Any:
@@ -24,17 +25,27 @@ def run(scheduler: ResumableASHA, trial: Any, scores: dict[int, float]) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("epochs", "expected"), [(1, (1,)), (3, (1, 3)), (10, (1, 3, 9)), (100, (10, 30, 90))]
+    ("epochs", "warmup", "expected"),
+    [
+        (1, 0.0, (1,)),
+        (3, 0.0, (1, 3)),
+        (10, 0.0, (1, 3, 9)),
+        (10, 1.0, (2, 6)),
+        (10, 0.5, (2, 6)),
+        (100, 10.0, (20, 60)),
+        (100, 0.0, (10, 30, 90)),
+        (2, 5.0, (2,)),
+    ],
 )
-def test_rungs(epochs: int, expected: tuple[int, ...]) -> None:
-    assert rungs(epochs) == expected
-    assert expected[0] == grace_period(epochs)
+def test_rungs_begin_after_the_ramp(epochs: int, warmup: float, expected: tuple[int, ...]) -> None:
+    assert rungs(epochs, warmup) == expected
+    assert expected[0] == grace_period(epochs, warmup)
 
 
 def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
     rng = np.random.default_rng(0)
     curves = [{e: float(s) for e, s in enumerate(np.sort(rng.random(EPOCHS + 1)))} for _ in range(30)]
-    whole = ResumableASHA(EPOCHS, [], {})
+    whole = ResumableASHA(EPOCHS, NO_RAMP, [], {})
     decisions, seen = [], []
     for number, curve in enumerate(curves):
         trial = fake_trial(number, f"a{number}")
@@ -43,7 +54,7 @@ def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
         decisions.append((decision, last))
         seen.append({epoch: score for epoch, score in curve.items() if epoch <= last})
         whole.on_trial_remove(None, trial)
-    resumed = ResumableASHA(EPOCHS, seen[:15], {})
+    resumed = ResumableASHA(EPOCHS, NO_RAMP, seen[:15], {})
     for number in range(15, 30):
         trial = fake_trial(number, f"b{number}")
         resumed.on_trial_add(None, trial)
@@ -55,7 +66,7 @@ def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
 def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
     past = [{1: score / 10, 3: score / 10} for score in range(10)]
     low_start = {0: 0.0, 1: 0.95, 2: 0.2}
-    scheduler = ResumableASHA(EPOCHS, past, {7: low_start})
+    scheduler = ResumableASHA(EPOCHS, NO_RAMP, past, {7: low_start})
     trial = fake_trial(7, "new-id")
     scheduler.on_trial_add(None, trial)
     # Epoch 2 again, as after a checkpoint: below the cutoff of rung 1, which it passed with 0.95.
@@ -64,7 +75,7 @@ def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
 
 
 def test_a_score_of_minus_infinity_is_stopped() -> None:
-    scheduler = ResumableASHA(EPOCHS, [{1: 0.1}, {1: 0.2}], {})
+    scheduler = ResumableASHA(EPOCHS, NO_RAMP, [{1: 0.1}, {1: 0.2}], {})
     trial = fake_trial(2, "c")
     scheduler.on_trial_add(None, trial)
     assert run(scheduler, trial, {1: float("-inf")}) == ("STOP", 1)

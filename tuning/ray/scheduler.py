@@ -1,5 +1,6 @@
 """ASHA that remembers: its rungs are refilled from the store when a sweep is resumed."""
 
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
 
     Args:
         epochs: of a trial that is not stopped.
+        warmup: epochs over which the learning rate rises.
         past: the scores of trials that ended before this sweep was resumed, by epoch.
         interrupted: the scores of trials that will go on, by trial number and epoch.
     """
@@ -26,6 +28,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
     def __init__(
         self,
         epochs: int,
+        warmup: float,
         past: list[Mapping[int, float]],
         interrupted: Mapping[int, Mapping[int, float]],
     ) -> None:
@@ -34,7 +37,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
             metric="score",
             mode="max",
             max_t=epochs,
-            grace_period=grace_period(epochs),
+            grace_period=grace_period(epochs, warmup),
             reduction_factor=REDUCTION,
         )
         self._interrupted = interrupted
@@ -56,14 +59,17 @@ class ResumableASHA(AsyncHyperBandScheduler):
             super().on_trial_result(NO_CONTROLLER, trial, {"epoch": epoch, "score": scores[epoch]})
 
 
-def grace_period(epochs: int) -> int:
-    """Return the epochs that every trial gets: a tenth of the budget, at least one."""
-    return max(1, epochs // 10)
+def grace_period(epochs: int, warmup: float) -> int:
+    """Return the epochs that every trial gets: the ramp of the learning rate and a tenth of the budget.
+
+    While the rate still rises, the trials with the smallest rates lead, whatever they reach in the end.
+    """
+    return min(epochs, math.ceil(warmup) + max(1, epochs // 10))
 
 
-def rungs(epochs: int) -> tuple[int, ...]:
+def rungs(epochs: int, warmup: float) -> tuple[int, ...]:
     """Return the epochs at which trials are compared, and the weaker ones stopped."""
-    found, rung = [], grace_period(epochs)
+    found, rung = [], grace_period(epochs, warmup)
     while rung <= epochs:
         found.append(rung)
         rung *= REDUCTION

@@ -55,7 +55,10 @@ class StoreSearcher(Searcher):
         )
         self._study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
-        self._rungs = rungs(plan.experiment.epochs) if plan.scheduler == "asha" else ()
+        experiment = plan.experiment
+        self._rungs = (
+            rungs(experiment.epochs, experiment.schedule.warmup_epochs) if plan.scheduler == "asha" else ()
+        )
         self._left = plan.trials - len(past)
         self._running: dict[str, TrialRequest] = {}
         self._counts: dict[str, int] = {}

@@ -162,6 +162,7 @@ def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
         return FIFOScheduler()  # type: ignore[no-untyped-call]
     return ResumableASHA(
         plan.experiment.epochs,
+        plan.experiment.schedule.warmup_epochs,
         past=[trial.epochs for trial in past if not trial.unfinished],
         interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
     )
