@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from data.images import LabelledImages
+from data.seeds import numpy_generator
 
 BASE_COLOURS = (
     (31, 119, 180),
@@ -22,6 +23,8 @@ BASE_COLOURS = (
     (23, 190, 207),
 )
 """The ten base colours, RGB 0..255."""
+
+COLOUR_NAME = "background RGB colour, 0..255"
 
 NOISE_LEVEL = 40.0
 """Standard deviation of the noise on each colour channel, in 8-bit levels."""
@@ -70,3 +73,9 @@ def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImag
         paper = (255 - strokes.images[rows]).float() / 255.0
         painted[rows] = (paper * colours[rows, :, None, None]).round_()
     return LabelledImages(painted, strokes.labels, colours)
+
+
+def on_palette_colours(strokes: LabelledImages, name: str, split: str) -> LabelledImages:
+    """Return the strokes on palette colours that depend on the dataset's name and split alone."""
+    colours = draw_palette_colours(len(strokes), numpy_generator("background colour", name, split))
+    return colour_backgrounds(strokes, colours)

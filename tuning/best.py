@@ -52,8 +52,8 @@ def best_yaml(selected: SelectedTrial) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def load_best(path: Path) -> BestConfig:
-    """Read a best.yaml.
+def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
+    """Read a best.yaml; `data_root` holds the datasets that are known by their files alone.
 
     Raises:
         InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
@@ -77,8 +77,8 @@ def load_best(path: Path) -> BestConfig:
         )
     try:
         experiment = parse_experiment(content["experiment"])
-        check_experiment(experiment)
-    except InputError as error:
+        check_experiment(experiment, data_root)
+    except ValueError as error:
         raise InputError(f"{path}: experiment: {error}") from None
     return BestConfig(
         _study_name(path, content["study"]),

@@ -1,5 +1,6 @@
 """A sweep before it starts: all that it will do, resolved and checked, as plain data. No Ray, no training."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 import joblib
 
-from data import DATASETS, check_available
+from data import DatasetSpec, check_available, dataset_spec
 from data import data_root as folder_of_data
 from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
@@ -68,7 +69,9 @@ class SweepPlan:
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`."""
         outside = {path: value for path, value in self.given.items() if path not in self.space}
-        return resolve(self.method, self.dataset, {**outside, **values}, space=self.space)
+        return resolve(
+            self.method, self.dataset, {**outside, **values}, space=self.space, data_root=self.data_root
+        )
 
     def record(self) -> StudyRecord:
         """Return what the store keeps of the study."""
@@ -95,7 +98,7 @@ class SweepPlan:
             },
             columns=StudySchema(
                 hyperparameters=self.space.types(),
-                metrics=search_metrics(DATASETS[self.dataset].condition_dim is not None),
+                metrics=search_metrics(dataset_spec(self.dataset, self.data_root).condition_dim is not None),
             ),
             versions=package_versions(),
             git_revision=git_revision(),
@@ -148,6 +151,7 @@ def plan_sweep(
         InputError, ValueError: something given is wrong; nothing was started or written.
     """
     check_names(method, dataset)
+    root = folder_of_data(data_root).absolute()
     _at_least_one("trials", trials)
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
@@ -156,15 +160,15 @@ def plan_sweep(
         raise unknown_name("metric", metric, FAST_METRIC)
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
-    _check_metric(metric, dataset)
+    _check_metric(metric, dataset_spec(dataset, root))
     remaining = space_of(method, dataset, space, given)
-    experiment = _check_extremes(method, dataset, remaining, given)
+    experiment = _check_extremes(method, dataset, remaining, given, root)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
-    check_available(dataset, data_root)
+    check_available(dataset, root)
     created = datetime.now(UTC)
     return SweepPlan(
-        name=check_study_name(name or f"{method}-{dataset}-{created:%Y%m%d-%H%M%S}"),
+        name=check_study_name(name or default_name(method, dataset, created)),
         method=method,
         dataset=dataset,
         space=remaining,
@@ -177,10 +181,15 @@ def plan_sweep(
         seed=seed,
         resources=_at_most(trials, resources_for(concurrency, cpus_per_trial)),
         results=str(results),
-        data_root=folder_of_data(data_root).absolute(),
+        data_root=root,
         command=command,
         created=created,
     )
+
+
+def default_name(method: str, dataset: str, created: datetime) -> str:
+    """Return `METHOD-DATASET-TIME`, where what a file's name should not hold has become a dash."""
+    return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
 
 
 def plan_of(
@@ -271,9 +280,9 @@ def _at_least_one(what: str, count: int) -> None:
         raise InputError(f"{what} must be at least 1, given {count}")
 
 
-def _check_metric(metric: str, dataset: str) -> None:
-    if metric not in search_metrics(DATASETS[dataset].condition_dim is not None):
-        raise InputError(f"{dataset} has no colour to measure {metric} by; use val.accuracy")
+def _check_metric(metric: str, spec: DatasetSpec) -> None:
+    if metric not in search_metrics(spec.condition_dim is not None):
+        raise InputError(f"{spec.name} has no colour to measure {metric} by; use val.accuracy")
 
 
 def resources_for(concurrency: int | None, cpus: int) -> Resources:
@@ -292,7 +301,9 @@ def resources_for(concurrency: int | None, cpus: int) -> Resources:
     return Resources(concurrency, cpus)
 
 
-def _check_extremes(method: str, dataset: str, space: Space, given: Mapping[str, Value]) -> Experiment:
+def _check_extremes(
+    method: str, dataset: str, space: Space, given: Mapping[str, Value], root: Path
+) -> Experiment:
     """Return the experiment of the defaults, once the ends of every range (each choice) give one as well."""
     outside = {path: value for path, value in given.items() if path not in space}
     defaults = space.defaults()
@@ -301,12 +312,12 @@ def _check_extremes(method: str, dataset: str, space: Space, given: Mapping[str,
         for value in extremes:
             values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
             try:
-                resolve(method, dataset, {**outside, **space.complete(values)}, space=space)
+                resolve(method, dataset, {**outside, **space.complete(values)}, space=space, data_root=root)
             except InputError as error:
                 raise InputError(
                     f"{parameter.name} = {value}, which {space.origin} allows: {error}"
                 ) from None
-    return resolve(method, dataset, {**outside, **defaults}, space=space)
+    return resolve(method, dataset, {**outside, **defaults}, space=space, data_root=root)
 
 
 def _at_most(trials: int, resources: Resources) -> Resources:

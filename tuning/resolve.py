@@ -5,10 +5,11 @@ where it is asked for, what the user set, what a search proposes.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from data import DATASETS
+from data import DATASETS, dataset_spec, parse_dataset
 from models import ENCODERS
 from search_spaces import Space, available_presets, method_space, preset
 from tuning.config import Experiment, Value
@@ -50,6 +51,7 @@ def resolve(
     *,
     space: Space | None = None,
     use_preset: bool = False,
+    data_root: Path | None = None,
 ) -> Experiment:
     """Return the experiment of `method` on `dataset` with `values` set over all defaults.
 
@@ -61,6 +63,7 @@ def resolve(
         values: dotted paths and bare hyperparameter names, with their values.
         space: the search space whose defaults and conditions hold in place of the method's own.
         use_preset: whether the papers' settings for this method on this dataset apply, where there are any.
+        data_root: the folder that holds the datasets, for those that are known by their files alone.
 
     Raises:
         InputError: an unknown name (with the nearest), a value that is not allowed or has no effect, a method
@@ -77,23 +80,28 @@ def resolve(
                 f"{p}={defaults[p]}" for p in method_space(method)[name].when if p in defaults
             )
             raise InputError(f"{name} has no effect with {because}: leave it out")
-    suggested = {
-        name: value for name, value in DATASET_SETTINGS.get(dataset, {}).items() if name not in pinned
-    }
+    suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
     base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
     # The space knows that a whole number given for a float is one: 1 and 1.0 are the same experiment.
     experiment = base.with_values({**suggested, **given, **defaults})
-    check_experiment(experiment)
+    check_experiment(experiment, data_root)
     return experiment
 
 
+def dataset_settings(dataset: str) -> Mapping[str, Value]:
+    """Return what the dataset's family suggests for settings outside the method."""
+    return DATASET_SETTINGS.get(dataset.partition(":")[0], {})
+
+
 def check_names(method: str, dataset: str) -> None:
-    """Raise InputError unless both names are registered."""
+    """Raise InputError unless both names are registered, the dataset's with options that it has."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    if dataset not in DATASETS:
-        raise unknown_name("dataset", dataset, DATASETS)
+    try:
+        parse_dataset(dataset)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def space_of(
@@ -107,7 +115,7 @@ def space_of(
     if given is not None:
         space = complete_space(method, given, values)
     else:
-        space = with_defaults(method_space(method), DATASET_SETTINGS.get(dataset, {}))
+        space = with_defaults(method_space(method), dataset_settings(dataset))
     return pin_values(space, values or {})
 
 
@@ -125,14 +133,15 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
     return settings
 
 
-def check_experiment(experiment: Experiment) -> None:
+def check_experiment(experiment: Experiment, data_root: Path | None = None) -> None:
     """Raise InputError unless the method, the dataset, the encoder and the hyperparameters fit together."""
     check_names(experiment.method, experiment.dataset)
     if experiment.encoder.name not in ENCODERS:
         raise unknown_name("encoder", experiment.encoder.name, ENCODERS)
-    method, data = METHODS[experiment.method], DATASETS[experiment.dataset]
+    method, data = METHODS[experiment.method], dataset_spec(experiment.dataset, data_root)
     if method.needs_condition and data.condition_dim is None:
-        fitting = [name for name, spec in DATASETS.items() if spec.condition_dim is not None]
+        bare = [name for name, family in DATASETS.items() if not family.needs_options]
+        fitting = [name for name in bare if dataset_spec(name).condition_dim is not None]
         raise InputError(
             f"{method.name} needs a conditioning variable, which {data.name} has not; "
             f"datasets that have one: {', '.join(fitting)}"

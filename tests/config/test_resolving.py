@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from data import DATASETS
+from data import DATASETS, dataset_spec
 from search_spaces import Space, method_space, preset
 from tuning.config import Experiment
 from tuning.errors import InputError
@@ -16,7 +16,7 @@ from tuning.spaces import complete_space, pin_values, with_defaults
 FITTING = [
     (method, dataset)
     for method in METHODS
-    for dataset, spec in DATASETS.items()
+    for dataset, spec in ((name, dataset_spec(name)) for name in DATASETS)
     if spec.condition_dim is not None or not METHODS[method].needs_condition
 ]
 

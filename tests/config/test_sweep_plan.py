@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from data import DATASETS, DatasetMissing
+from data import DatasetMissing, dataset_spec
 from search_spaces import Space
 from tuning.errors import InputError
 from tuning.methods import METHODS
@@ -119,7 +119,7 @@ FITTING = [
     (method, dataset)
     for method in METHODS
     for dataset in ("digits", "colour-digits")
-    if DATASETS[dataset].condition_dim is not None or not METHODS[method].needs_condition
+    if dataset_spec(dataset).condition_dim is not None or not METHODS[method].needs_condition
 ]
 
 

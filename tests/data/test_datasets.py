@@ -18,16 +18,16 @@ from data import (
     load_training,
 )
 from data.root import check_files
-from data.sources import MNIST_FILES
+from data.sources.mnist import MNIST_FILES
 from data.splits import stratified_split
 
 
 def _available_root(name: str) -> Path | None:
-    if DATASETS[name].embedded:
+    if dataset_spec(name).embedded:
         return None
     given = os.environ.get("CONTRASWEEP_DATA")
     if not given:
-        pytest.skip(f"CONTRASWEEP_DATA is not set: a folder with {DATASETS[name].folder} is needed")
+        pytest.skip(f"CONTRASWEEP_DATA is not set: a folder with {dataset_spec(name).folder} is needed")
     try:
         check_available(name, Path(given))
     except DatasetMissing as missing:
@@ -59,7 +59,7 @@ def _digest(*tensors: Tensor) -> str:
 @pytest.mark.parametrize("name", list(DATASETS))
 def test_every_dataset_is_what_its_spec_says(name: str) -> None:
     training, test = _load(name)
-    spec = DATASETS[name]
+    spec = dataset_spec(name)
     assert training.validation is not None
     assert len(training.train) + len(training.validation) == spec.train_size
     assert len(test) == spec.test_size
@@ -103,7 +103,7 @@ def test_digits_span_eight_bits_and_hold_the_library_s_images() -> None:
 def test_fraction_zero_keeps_the_whole_training_split() -> None:
     whole = load_training("digits", validation_fraction=0.0)
     assert whole.validation is None
-    assert len(whole.train) == DATASETS["digits"].train_size
+    assert len(whole.train) == dataset_spec("digits").train_size
 
 
 def test_the_validation_split_is_stratified_and_keyed_by_its_seed() -> None:
@@ -161,10 +161,10 @@ def test_shares_by_largest_remainder_add_up() -> None:
 
 
 def test_an_unknown_dataset_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match=r"unknown dataset 'colourmnist'; did you mean 'colormnist'\?"):
+    with pytest.raises(ValueError, match=r"unknown dataset 'colourmnist'\. Did you mean 'colormnist'\?"):
         dataset_spec("colourmnist")
     for use in (check_available, load_training, load_test):
-        with pytest.raises(ValueError, match="datasets: digits, colour-digits, mnist, colormnist"):
+        with pytest.raises(ValueError, match="Known: digits, colour-digits, mnist, colormnist"):
             use("qqq")
 
 

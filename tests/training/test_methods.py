@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from data import DATASETS
+from data import DATASETS, dataset_spec
 from models import build_encoder
 from search_spaces import available_presets, available_spaces, method_space, preset
 from tuning.errors import InputError
@@ -16,7 +16,7 @@ ALL = pytest.mark.parametrize("name", list(METHODS))
 
 
 def _fitting(name: str) -> list[str]:
-    return [d for d, spec in DATASETS.items() if spec.condition_dim or not METHODS[name].needs_condition]
+    return [d for d in DATASETS if dataset_spec(d).condition_dim or not METHODS[name].needs_condition]
 
 
 @ALL
@@ -53,7 +53,7 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
     assert _fitting(name)
     for dataset in _fitting(name):
         e = resolve(name, dataset)
-        spec = DATASETS[dataset]
+        spec = dataset_spec(dataset)
         encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
         objective = METHODS[name].build(e, encoder)
         assert isinstance(objective, Objective)
@@ -64,7 +64,7 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
 @ALL
 def test_the_head_follows_its_settings(name: str) -> None:
     dataset = _fitting(name)[0]
-    spec = DATASETS[dataset]
+    spec = dataset_spec(dataset)
     e = resolve(name, dataset, {"head.hidden": 24, "head.width": 16})
     encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
     linear = [p.shape for p in METHODS[name].build(e, encoder).head.parameters() if p.ndim == 2]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import data as datasets
-from data import DATASETS, kmeans_clusters, named_seed
+from data import dataset_spec, kmeans_clusters, named_seed
 from tuning.config import Experiment
 from tuning.errors import InputError
 from tuning.methods import METHODS
@@ -52,7 +52,7 @@ def test_the_metrics_are_those_that_a_study_declares(
     dataset: str, experiment: Make, small_data: Callable[[str], PreparedData]
 ) -> None:
     records = list(pretrain(experiment("infonce", dataset=dataset), data=small_data(dataset)))
-    declared = search_metrics(has_colour=DATASETS[dataset].condition_dim is not None)
+    declared = search_metrics(has_colour=dataset_spec(dataset).condition_dim is not None)
     last = records[-1].metrics
     assert set(last) == set(declared)
     train = {name for name in declared if name.startswith("train.")}
@@ -179,14 +179,14 @@ def test_test_images_are_out_of_reach(experiment: Make, monkeypatch: pytest.Monk
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("pretrain asked for the test split")
 
-    original = datasets.datasets.read_digits
+    original = datasets.sources.digits.read_digits
 
     def train_only(split: str) -> Any:
         return original(split) if split == "train" else refuse()
 
     monkeypatch.setattr("data.load_test", refuse)
     monkeypatch.setattr("data.datasets.load_test", refuse)
-    monkeypatch.setattr("data.datasets.read_digits", train_only)
+    monkeypatch.setattr("data.sources.digits.read_digits", train_only)
     for dataset in ("digits", "colour-digits"):
         e = experiment("infonce", {"epochs": 1, "batch_size": 256}, dataset)
         assert [record.epoch for record in pretrain(e)] == [0, 1]

@@ -61,7 +61,7 @@ def datasets(data_root: DataRoot = None, json: AsJson = False) -> None:
 
     Example: contrasweep datasets --data-root /data
     """
-    from data import DATASETS
+    from data import DATASETS, dataset_spec
 
     rows = [
         {
@@ -73,7 +73,7 @@ def datasets(data_root: DataRoot = None, json: AsJson = False) -> None:
             "licence": spec.licence,
             "there": _state(spec.name, data_root),
         }
-        for spec in DATASETS.values()
+        for spec in map(dataset_spec, DATASETS)
     ]
     print_json(rows) if json else print_rows("Datasets", rows)
 

@@ -41,7 +41,7 @@ def run(
     from tuning.ray.final import final_runs
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    configs = _configs(source, top, results)
+    configs = _configs(source, top, results, data_root)
     with progress_line() as line:
         done = final_runs(
             configs,
@@ -56,7 +56,7 @@ def run(
     _report(done, results, json)
 
 
-def _configs(source: str, top: int, results: str) -> "list[BestConfig]":
+def _configs(source: str, top: int, results: str, data_root: Path | None) -> "list[BestConfig]":
     from tuning.analysis.selection import best_trials
     from tuning.best import config_of, load_best
     from tuning.errors import InputError
@@ -67,7 +67,7 @@ def _configs(source: str, top: int, results: str) -> "list[BestConfig]":
     if Path(source).suffix in (".yaml", ".yml"):
         if top > 1:
             raise InputError(f"--top goes with a study; {source} holds one configuration")
-        return [load_best(Path(source))]
+        return [load_best(Path(source), data_root)]
     return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top)]
 
 

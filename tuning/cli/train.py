@@ -41,7 +41,7 @@ def train(
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device cuda was asked for, and torch finds no GPU here")
     torch.set_num_threads(cpus)
-    resolved = _experiment(experiment, parse_settings(set_))
+    resolved = _experiment(experiment, parse_settings(set_), data_root)
     check_available(resolved.dataset, data_root)
     state = None
     if checkpoint is not None:
@@ -65,7 +65,7 @@ def train(
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
 
-def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
+def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "Experiment":
     """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
     from tuning.best import read_mapping
     from tuning.config import flat_settings
@@ -80,4 +80,4 @@ def _experiment(path: Path, values: dict[str, Any]) -> "Experiment":
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
     settings = flat_settings({**hyperparameters, **content})
-    return resolve(method, dataset, {**settings, **values})
+    return resolve(method, dataset, {**settings, **values}, data_root=data_root)

@@ -10,7 +10,7 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from data import DATASETS, check_available
+from data import check_available, dataset_spec
 from data import data_root as folder_of_data
 from search_spaces import Scalar
 from search_spaces.parameters import type_name
@@ -84,7 +84,7 @@ def final_runs(
         raise InputError("final runs take configurations of one study")
     check_available(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
-    record = _study(location, configs, command)
+    record = _study(location, configs, data_root, command)
     requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run))
     with Heartbeat(location, record.name):
         store = ResultsStore(location)
@@ -166,7 +166,9 @@ def _requests(
             )
 
 
-def _study(location: Location, configs: Sequence[BestConfig], command: str) -> StudyRecord:
+def _study(
+    location: Location, configs: Sequence[BestConfig], data_root: Path | None, command: str
+) -> StudyRecord:
     """Return the study of the final runs, made if it is not there."""
     first = configs[0]
     name = check_study_name(first.study + FINAL_SUFFIX)
@@ -176,6 +178,7 @@ def _study(location: Location, configs: Sequence[BestConfig], command: str) -> S
     for config in configs:
         values |= config.values
     experiment = first.experiment
+    spec = dataset_spec(experiment.dataset, data_root)
     record = StudyRecord(
         name=name,
         created=datetime.now(UTC),
@@ -187,7 +190,7 @@ def _study(location: Location, configs: Sequence[BestConfig], command: str) -> S
         search={"metric": "test.accuracy"},
         columns=StudySchema(
             hyperparameters=_column_types(location, first.study, values),
-            metrics=final_metrics(DATASETS[experiment.dataset].condition_dim is not None),
+            metrics=final_metrics(spec.condition_dim is not None),
         ),
         versions=package_versions(),
         git_revision=git_revision(),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from data import DATASETS, DatasetSpec, LabelledImages, load_training, numpy_generator
+from data import DatasetSpec, LabelledImages, dataset_spec, load_training, numpy_generator
 from tuning.config import Experiment
 
 
@@ -32,12 +32,13 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
         ValueError: see `data.load_training`; its files are not in place, say.
     """
     split = experiment.validation
+    spec = dataset_spec(experiment.dataset, data_root)
     loaded = load_training(experiment.dataset, data_root, split.fraction, split.seed)
     train = loaded.train.to(device)
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(train))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
     validation = None if loaded.validation is None else loaded.validation.to(device)
-    return PreparedData(DATASETS[experiment.dataset], train, validation, train.subset(rows), device)
+    return PreparedData(spec, train, validation, train.subset(rows), device)
 
 
 def preparation_key(experiment: Experiment) -> str:

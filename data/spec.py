@@ -1,0 +1,155 @@
+"""What a dataset is: a family with options, and the facts of one member of it.
+
+A dataset is named `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE` (`biased-mnist:rho=0.997`), so that whatever
+changes its images is part of its name.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from data.images import LabelledImages
+
+Split = Literal["train", "test"]
+OptionValue = float | int | str
+Options = Mapping[str, OptionValue]
+
+
+@dataclass(frozen=True)
+class DatasetOption:
+    """One option of a family: its values are `choices`, or numbers from `low` to `high`, or any word.
+
+    `default` None means that it must be given.
+    """
+
+    summary: str
+    kind: type[float] | type[int] | type[str]
+    default: OptionValue | None
+    choices: tuple[str, ...] = ()
+    low: float = float("-inf")
+    high: float = float("inf")
+
+    def parse(self, dataset: str, name: str, text: str) -> OptionValue:
+        """Return the value that `text` spells.
+
+        Raises:
+            ValueError: it spells none, or one that is not allowed.
+        """
+        if self.kind is str:
+            if self.choices and text not in self.choices:
+                raise ValueError(unknown(f"{name} of dataset {dataset}", text, self.choices))
+            return text
+        try:
+            value = self.kind(text)
+        except ValueError:
+            word = "whole number" if self.kind is int else "number"
+            raise ValueError(f"{name} of dataset {dataset} must be a {word}, given {text!r}") from None
+        assert not isinstance(value, str)
+        if not self.low <= value <= self.high:
+            allowed = f"{self.low:g} to {self.high:g}"
+            raise ValueError(f"{name} of dataset {dataset} must be {allowed}, given {text}")
+        return value
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What is known of a dataset without loading its images.
+
+    Attributes:
+        name: the name users type, with its options.
+        summary: one sentence.
+        classes: number of labels, which are 0..classes-1 (of a multi-label set: columns of 0 and 1).
+        channels: 1 greyscale, 3 RGB.
+        image_size: stored height and width in pixels, of square images.
+        view_size: height and width in pixels that the network sees.
+        train_size: training images, before a validation split is cut off.
+        test_size: test images.
+        condition_dim: width of the conditioning variable, None where there is none.
+        condition_name: what the conditioning variable is, with its unit.
+        bias_classes: number of values of the bias label, None where there is none.
+        bias_name: what the bias label is.
+        multi_label: whether an image has any number of labels.
+        licence: terms of use of the images.
+        source: where they come from.
+        folder: what the data root must hold, None for an embedded dataset.
+    """
+
+    name: str
+    summary: str
+    classes: int
+    channels: int
+    image_size: int
+    view_size: int
+    train_size: int
+    test_size: int
+    licence: str
+    source: str
+    folder: str | None
+    condition_dim: int | None = None
+    condition_name: str | None = None
+    bias_classes: int | None = None
+    bias_name: str | None = None
+    multi_label: bool = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is shipped with an installed library, so that no file is needed."""
+        return self.folder is None
+
+
+@dataclass(frozen=True)
+class DatasetFamily:
+    """Datasets that differ in their options alone.
+
+    `describe(root, options)` gives the facts (opening at most metadata), `check(root, options)` raises
+    `DatasetMissing` unless the files are in place, and `read(root, split, options)` gives the images of one
+    split and opens no file of the other.
+    """
+
+    name: str
+    summary: str
+    describe: Callable[[Path, Options], DatasetSpec]
+    check: Callable[[Path, Options], None]
+    read: Callable[[Path, Split, Options], LabelledImages]
+    options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def needs_options(self) -> bool:
+        """Whether an option has no default, so that the bare name is no dataset."""
+        return any(option.default is None for option in self.options.values())
+
+    def parse(self, given: str) -> dict[str, OptionValue]:
+        """Return all options' values from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
+
+        Raises:
+            ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
+        """
+        values: dict[str, OptionValue] = {}
+        for item in filter(None, given.split(",")):
+            name, equals, text = item.partition("=")
+            if name not in self.options:
+                raise ValueError(unknown(f"option of dataset {self.name}", name, self.options))
+            if not equals or not text:
+                raise ValueError(f"option {name} of dataset {self.name} needs a value: {name}=...")
+            values[name] = self.options[name].parse(self.name, name, text)
+        for name, option in self.options.items():
+            if name not in values:
+                if option.default is None:
+                    raise ValueError(f"dataset {self.name} needs {name}: {self.name}:{name}=...")
+                values[name] = option.default
+        return {name: values[name] for name in self.options}
+
+    def full_name(self, options: Options) -> str:
+        """Return the name with the options that differ from their defaults."""
+        parts = [f"{name}={value}" for name, value in options.items() if value != self.options[name].default]
+        return f"{self.name}:{','.join(parts)}" if parts else self.name
+
+
+def unknown(what: str, given: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    """Return the message for a name that is not known: what was given, the nearest, all that are allowed."""
+    near = difflib.get_close_matches(given.lower(), list(known), n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {given!r}.{hint} Known: {', '.join(known) or 'none'}."

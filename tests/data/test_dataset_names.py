@@ -1,0 +1,72 @@
+"""A dataset's name with options: what it spells, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages
+from data.spec import Options
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    raise AssertionError("a name is parsed without asking for facts")
+
+
+def _read(root: Path, split: str, options: Options) -> LabelledImages:
+    return LabelledImages(torch.zeros(1, 1, 2, 2, dtype=torch.uint8), torch.zeros(1, dtype=torch.int64))
+
+
+FAMILY = DatasetFamily(
+    name="noisy",
+    summary="a family for these tests",
+    describe=_describe,
+    check=lambda root, options: None,
+    read=_read,
+    options={
+        "level": DatasetOption("how much noise", float, 0.5, low=0.0, high=1.0),
+        "copies": DatasetOption("how many", int, 1, low=1),
+        "kind": DatasetOption("which noise", str, "uniform", choices=("uniform", "gaussian")),
+    },
+)
+NEEDY = DatasetFamily(
+    "folder",
+    "one that needs a path",
+    _describe,
+    lambda r, o: None,
+    _read,
+    {"path": DatasetOption("", str, None)},
+)
+
+
+def test_options_are_read_in_any_order_over_the_defaults() -> None:
+    assert FAMILY.parse("") == {"level": 0.5, "copies": 1, "kind": "uniform"}
+    parsed = FAMILY.parse("kind=gaussian,level=0.25")
+    assert parsed == {"level": 0.25, "copies": 1, "kind": "gaussian"}
+    assert FAMILY.full_name(parsed) == "noisy:level=0.25,kind=gaussian"
+    assert FAMILY.full_name(FAMILY.parse("level=0.5")) == "noisy"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("levl=0.3", "option of dataset noisy 'levl'.* Did you mean 'level'"),
+        ("level=1.5", "level of dataset noisy must be 0 to 1, given 1.5"),
+        ("level=nan", "level of dataset noisy must be 0 to 1, given nan"),
+        ("level=much", "must be a number, given 'much'"),
+        ("copies=1.5", "must be a whole number, given '1.5'"),
+        ("kind=gausian", "Did you mean 'gaussian'"),
+        ("level", "option level of dataset noisy needs a value"),
+    ],
+)
+def test_what_is_wrong_is_named(given: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FAMILY.parse(given)
+
+
+def test_an_option_without_a_default_must_be_given() -> None:
+    assert NEEDY.needs_options
+    assert not FAMILY.needs_options
+    assert NEEDY.parse("path=/some/where") == {"path": "/some/where"}
+    with pytest.raises(ValueError, match="dataset folder needs path: folder:path="):
+        NEEDY.parse("")
