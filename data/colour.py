@@ -1,7 +1,12 @@
-"""Colour backgrounds for greyscale strokes: ColorMNIST as the CCL-K code generates it.
+"""Coloured backgrounds for greyscale strokes: black strokes as in ColorMNIST, white ones as in Biased-MNIST.
 
-Source: Tsai et al., "Conditional Contrastive Learning with Kernel" (ICLR 2022) and its released generator.
+Sources: Tsai et al., "Conditional Contrastive Learning with Kernel" (ICLR 2022) and its released generator;
+Bahng et al., "Learning De-biased Representations with Biased Representations" (ICML 2020).
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import torch
@@ -9,6 +14,7 @@ from torch import Tensor
 
 from data.images import LabelledImages
 from data.seeds import numpy_generator
+from data.spec import DatasetOption
 
 BASE_COLOURS = (
     (31, 119, 180),
@@ -24,10 +30,23 @@ BASE_COLOURS = (
 )
 """The ten base colours, RGB 0..255."""
 
-COLOUR_NAME = "background RGB colour, 0..255"
-
 NOISE_LEVEL = 40.0
 """Standard deviation of the noise on each colour channel, in 8-bit levels."""
+
+Colours = Literal["palette", "uniform"]
+"""How background colours are drawn: a noisy base colour, or evenly over the RGB cube."""
+
+COLOURS_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
+    {
+        "colours": DatasetOption(
+            "background colours: ten noisy base colours, or even over RGB",
+            str,
+            "palette",
+            choices=("palette", "uniform"),
+        )
+    }
+)
+"""The option of every family with coloured backgrounds that say nothing about the class."""
 
 _CHUNK = 4096
 
@@ -46,6 +65,15 @@ def draw_palette_colours(count: int, generator: np.random.Generator) -> Tensor:
     return torch.from_numpy(noisy.clip(0.0, 255.0)).float()
 
 
+def draw_uniform_colours(count: int, generator: np.random.Generator) -> Tensor:
+    """Draw one background colour per image, each channel evenly from 0..255 and independent of the image.
+
+    Returns:
+        float32 ``(count, 3)``, RGB in 0..255, not rounded.
+    """
+    return torch.from_numpy(generator.uniform(0.0, 255.0, size=(count, 3))).float()
+
+
 def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImages:
     """Paint black strokes on coloured backgrounds: ``(255 - stroke) / 255 * colour``, rounded.
 
@@ -59,23 +87,53 @@ def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImag
     Raises:
         ValueError: the strokes are not greyscale, or there is not one colour in 0..255 for each image.
     """
-    count, channels, height, width = strokes.images.shape
+    _require_paintable(strokes, colours)
+    count, _, height, width = strokes.pixels.shape
+    painted = torch.empty((count, 3, height, width), dtype=torch.uint8)
+    # In chunks: the float image of all of MNIST at once would be four times the result.
+    for start in range(0, count, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        paper = (255 - strokes.pixels[rows]).float() / 255.0
+        painted[rows] = (paper * colours[rows, :, None, None]).round_()
+    return LabelledImages(painted, strokes.labels, colours)
+
+
+def white_on_colour(strokes: LabelledImages, colours: Tensor, threshold: int) -> LabelledImages:
+    """Paint white strokes on coloured backgrounds: a pixel is white or has the colour, nothing between.
+
+    Args:
+        strokes: greyscale images ``(N, 1, H, W)``, where 0 is background and 255 is full stroke.
+        colours: float32 ``(N, 3)``, RGB in 0..255.
+        threshold: the smallest value that is stroke.
+
+    Returns:
+        RGB images ``(N, 3, H, W)`` with the same labels; ``condition`` is ``colours``.
+
+    Raises:
+        ValueError: see `colour_backgrounds`.
+    """
+    _require_paintable(strokes, colours)
+    paper = colours.round().to(torch.uint8)[:, :, None, None]
+    painted = torch.where(strokes.pixels >= threshold, torch.full_like(paper, 255), paper)
+    return LabelledImages(painted, strokes.labels, colours)
+
+
+def on_random_colours(
+    strokes: LabelledImages, name: str, split: str, colours: Colours = "palette"
+) -> LabelledImages:
+    """Return black strokes on colours that depend on the dataset's bare name, the split and the law alone."""
+    if colours == "palette":
+        drawn = draw_palette_colours(len(strokes), numpy_generator("background colour", name, split))
+    else:
+        drawn = draw_uniform_colours(len(strokes), numpy_generator("uniform colour", name, split))
+    return colour_backgrounds(strokes, drawn)
+
+
+def _require_paintable(strokes: LabelledImages, colours: Tensor) -> None:
+    count, channels = strokes.pixels.shape[:2]
     if channels != 1:
         raise ValueError(f"only greyscale strokes (one channel) can be coloured, got {channels} channels")
     if colours.shape != (count, 3):
         raise ValueError(f"one RGB colour per image is needed, {(count, 3)}, got {tuple(colours.shape)}")
     if count and not bool(((colours >= 0.0) & (colours <= 255.0)).all()):
         raise ValueError(f"colours must be in 0..255, got {float(colours.min()):g}..{float(colours.max()):g}")
-    painted = torch.empty((count, 3, height, width), dtype=torch.uint8)
-    # In chunks: the float image of all of MNIST at once would be four times the result.
-    for start in range(0, count, _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        paper = (255 - strokes.images[rows]).float() / 255.0
-        painted[rows] = (paper * colours[rows, :, None, None]).round_()
-    return LabelledImages(painted, strokes.labels, colours)
-
-
-def on_palette_colours(strokes: LabelledImages, name: str, split: str) -> LabelledImages:
-    """Return the strokes on palette colours that depend on the dataset's name and split alone."""
-    colours = draw_palette_colours(len(strokes), numpy_generator("background colour", name, split))
-    return colour_backgrounds(strokes, colours)

@@ -1,9 +1,14 @@
 """How much a clustering of the conditioning variable says about the labels, without training anything.
 
-Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (ICLR 2022).
+Z is the cluster and T the label of an image. Useful clusters say much about the label (a high mutual
+information I(Z; T)) and little else (a low conditional entropy H(Z | T)).
+
+Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (ICLR 2022), Sections 3.2, 4.3.
 """
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,17 +33,113 @@ def cluster_information(clusters: Tensor | ArrayLike, labels: Tensor | ArrayLike
         raise ValueError(f"clusters and labels must both be (N,), got {z.shape} and {t.shape}")
     if not len(z):
         raise ValueError("clusters and labels must hold at least one image")
-    _, z_index, z_count = np.unique(z, return_inverse=True, return_counts=True)
-    _, t_index, t_count = np.unique(t, return_inverse=True, return_counts=True)
+    z_index, z_count = _counted(z)
+    t_index, t_count = _counted(t)
     pairs, joint = np.unique(z_index * len(t_count) + t_index, return_counts=True)
     of_cluster = z_count[pairs // len(t_count)]
     of_label = t_count[pairs % len(t_count)]
     total = len(z)
-    information = math.fsum(joint / total * np.log2(joint / of_cluster * (total / of_label)))
-    conditional = math.fsum(joint / total * np.log2(of_label / joint))
+    information = math.fsum((joint / total * np.log2(joint / of_cluster * (total / of_label))).tolist())
+    conditional = math.fsum((joint / total * np.log2(of_label / joint)).tolist())
     # Rounding can leave -1e-17 where the truth is 0, and neither quantity is ever negative.
     return max(information, 0.0), max(conditional, 0.0)
 
 
+@dataclass(frozen=True)
+class Crossing:
+    """Where rescaled I(Z; T) meets rescaled -H(Z | T), and the k to take.
+
+    Attributes:
+        at: the place, interpolated between the two neighbouring k along straight lines over log k.
+        k: the neighbour with the smaller distance between the two curves; of equal ones, the smaller.
+    """
+
+    at: float
+    k: int
+
+
+@dataclass(frozen=True)
+class InformationCurve:
+    """What clusterings by the k attributes of the highest entropy say about the labels, for ascending k.
+
+    Attributes:
+        ks: the numbers of attributes.
+        clusters: how many clusters each gives.
+        information: I(Z; T), bits.
+        conditional_entropy: H(Z | T), bits.
+    """
+
+    ks: tuple[int, ...]
+    clusters: tuple[int, ...]
+    information: tuple[float, ...]
+    conditional_entropy: tuple[float, ...]
+
+    @property
+    def rescaled_information(self) -> tuple[float, ...] | None:
+        """I(Z; T) brought to 0..1 over the k at hand; None if it is the same for all of them."""
+        return _rescaled(self.information)
+
+    @property
+    def rescaled_negative_entropy(self) -> tuple[float, ...] | None:
+        """-H(Z | T) brought to 0..1, that is 1 - rescaled H(Z | T); None if it is the same for all k."""
+        return _rescaled([-entropy for entropy in self.conditional_entropy])
+
+    @property
+    def crossing(self) -> Crossing | None:
+        """Where rescaled I rises above rescaled -H for the first time: the paper's choice of k (Section 4.3).
+
+        None if one of them is the same for all k, or they do not meet; clusterings that refine one another
+        always meet. The place depends on the k at hand, because both are rescaled over them.
+        """
+        rising, falling = self.rescaled_information, self.rescaled_negative_entropy
+        if rising is None or falling is None:
+            return None
+        gaps = [up - down for up, down in zip(rising, falling, strict=True)]
+        for left in range(len(gaps) - 1):
+            if gaps[left] < 0 <= gaps[left + 1]:
+                return _interpolated(self.ks[left : left + 2], gaps[left : left + 2])
+        return None
+
+
+def information_curve(
+    clusterings: Iterable[tuple[int, Tensor]], labels: Tensor | ArrayLike
+) -> InformationCurve:
+    """Return `cluster_information` for each of the given ``(k, clusters)``, k ascending.
+
+    Raises:
+        ValueError: there is no clustering, k does not ascend, or see `cluster_information`.
+    """
+    rows = []
+    for k, clusters in clusterings:
+        both = cluster_information(clusters, labels)
+        rows.append((k, np.count_nonzero(_counted(_discrete(clusters))[1]), *both))
+    ks = [row[0] for row in rows]
+    if not ks or ks != sorted(set(ks)) or ks[0] < 1:
+        raise ValueError(f"a curve needs clusterings for ascending k from 1 on, got k = {ks}")
+    columns: list[tuple[float, ...]] = list(zip(*rows, strict=True))
+    return InformationCurve(tuple(ks), tuple(map(int, columns[1])), columns[2], columns[3])
+
+
+def _rescaled(values: Sequence[float]) -> tuple[float, ...] | None:
+    low, high = min(values), max(values)
+    return None if low == high else tuple((value - low) / (high - low) for value in values)
+
+
+def _interpolated(ks: Sequence[int], gaps: Sequence[float]) -> Crossing:
+    share = gaps[0] / (gaps[0] - gaps[1])
+    at = ks[0] * (ks[1] / ks[0]) ** share
+    return Crossing(at, ks[0] if -gaps[0] <= gaps[1] else ks[1])
+
+
 def _discrete(values: Tensor | ArrayLike) -> np.ndarray:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each value and how often each number occurs."""
+    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 4 * len(values):
+        # Numbers as clusters and labels usually are: counting them needs no sorting.
+        numbers = values.astype(np.int64)
+        return numbers, np.bincount(numbers)
+    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
+    return index, count

@@ -4,17 +4,24 @@ Training images and test images come from different functions on purpose: whoeve
 `load_training`, which opens no test file; only the final evaluation calls `load_test`.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast, get_args
+
+import torch
 
 from data.images import LabelledImages
 from data.root import data_root
 from data.seeds import torch_generator
 from data.sources import FAMILIES
-from data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
+from data.spec import UNLABELLED, DatasetFamily, DatasetSpec, Options, Split, unknown
 from data.splits import stratified_split
+from data.streaming import Placement
+
+PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
 DATASETS: Mapping[str, DatasetFamily] = MappingProxyType({family.name: family for family in FAMILIES})
 """Every family of datasets by its name; `dataset_spec` gives the facts of one member."""
@@ -68,41 +75,71 @@ def check_available(name: str, root: Path | None = None) -> None:
 
 
 def load_training(
-    name: str, root: Path | None = None, validation_fraction: float = 0.0, split_seed: int = 0
+    name: str,
+    root: Path | None = None,
+    validation_fraction: float = 0.0,
+    split_seed: int = 0,
+    *,
+    placement: Placement | None = None,
 ) -> TrainingData:
     """Load the training images and cut a validation split from them; no test image is read.
 
     The split is stratified by label and depends on the dataset's name and ``split_seed`` alone. An image
-    keeps its background colour whichever side it falls on.
+    keeps its background colour whichever side it falls on. Images without a label all stay in training.
 
     Args:
         name: a name of `DATASETS`.
         root: the folder that holds the datasets, see `data_root`.
-        validation_fraction: the share cut off, at least 0 and below 1; 0 leaves ``validation`` None.
+        validation_fraction: the share of the labelled images cut off, at least 0 and below 1; 0 leaves
+            ``validation`` None.
         split_seed: which of the possible splits.
+        placement: whether encoded images are held in memory, see `default_placement`.
 
     Raises:
-        ValueError: unknown dataset or a fraction out of range.
-        DatasetMissing: the files are not in place.
+        ValueError: unknown dataset or placement, or a fraction out of range.
+        DatasetMissing: the files are not in place, or damaged.
     """
     if not 0.0 <= validation_fraction < 1.0:
         raise ValueError(f"validation_fraction must be at least 0 and below 1, got {validation_fraction}")
+    chosen = default_placement() if placement is None else placement
     images = _load(name, root, "train")
     if validation_fraction == 0.0:
-        return TrainingData(images, None)
+        return TrainingData(images.placed(chosen), None)
     generator = torch_generator("validation split", name, split_seed)
-    kept, cut = stratified_split(images.labels, validation_fraction, generator)
-    return TrainingData(images.subset(kept), images.subset(cut))
+    labelled = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
+    _, cut = stratified_split(images.labels[labelled], validation_fraction, generator)
+    is_cut = torch.zeros(len(images), dtype=torch.bool)
+    is_cut[labelled[cut]] = True
+    kept, cut = (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
+    # Cut first: what is decoded into memory is then decoded into its place.
+    return TrainingData(images.subset(kept).placed(chosen), images.subset(cut).placed(chosen))
 
 
-def load_test(name: str, root: Path | None = None) -> LabelledImages:
+def load_test(name: str, root: Path | None = None, *, placement: Placement | None = None) -> LabelledImages:
     """Load the test images with their labels: for the final evaluation only.
 
     Raises:
-        ValueError: unknown dataset.
-        DatasetMissing: the files are not in place.
+        ValueError: unknown dataset or placement.
+        DatasetMissing: the files are not in place, or damaged.
     """
-    return _load(name, root, "test")
+    chosen = default_placement() if placement is None else placement
+    return _load(name, root, "test").placed(chosen)
+
+
+def default_placement() -> Placement:
+    """Return where encoded images are held: `$CONTRASWEEP_PLACEMENT`, else "auto".
+
+    "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory what takes
+    up to `RESIDENT_LIMIT` bytes. It changes no pixel, so it is no option of a dataset. What is stored decoded
+    in small files (MNIST, CIFAR, the digits) is always in memory.
+
+    Raises:
+        ValueError: the variable holds another word.
+    """
+    given = os.environ.get(PLACEMENT_VARIABLE) or "auto"
+    if given not in get_args(Placement):
+        raise ValueError(unknown(PLACEMENT_VARIABLE, given, get_args(Placement)))
+    return cast(Placement, given)
 
 
 def _load(name: str, root: Path | None, split: Split) -> LabelledImages:

@@ -1,19 +1,22 @@
-"""Images with their labels and conditioning variable, held as the tensors that training reads."""
+"""Images with their labels and conditioning variable, as training reads them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from data.streaming import Images, Placement, StreamedImages, place
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """One split of a dataset, all of it in memory on one device.
+    """One split of a dataset, on one device; only the pixels may stay on disk.
 
     Attributes:
-        images: uint8 ``(N, C, H, W)``, 0..255.
-        labels: int64 ``(N,)``; of a multi-label set ``(N, c)``, columns of 0 and 1.
+        images: uint8 ``(N, C, H, W)``, 0..255: a tensor, or `StreamedImages` in its place. Draw batches with
+            `image_batches` and `image_chunks`, which take either; `pixels` is for those who need a tensor.
+        labels: int64 ``(N,)``, -1 for an image without; of a multi-label set ``(N, c)``, columns of 0 and 1.
         condition: float32 ``(N, Dz)``, the conditioning (or sensitive) variable, or None.
         bias: int64 ``(N,)``, the bias label that the class must not be read from, or None.
 
@@ -21,15 +24,16 @@ class LabelledImages:
         ValueError: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
     """
 
-    images: Tensor
+    images: Images
     labels: Tensor
     condition: Tensor | None = None
     bias: Tensor | None = None
 
     def __post_init__(self) -> None:
-        _require("images", self.images, torch.uint8, "(N, C, H, W)", (4,))
+        if isinstance(self.images, Tensor):
+            _require("images", self.images, torch.uint8, "(N, C, H, W)", (4,))
         _require("labels", self.labels, torch.int64, "(N,) or (N, c)", (1, 2))
-        named = {"images": self.images, "labels": self.labels}
+        named: dict[str, Images] = {"images": self.images, "labels": self.labels}
         if self.condition is not None:
             _require("condition", self.condition, torch.float32, "(N, Dz)", (2,))
             named["condition"] = self.condition
@@ -46,29 +50,61 @@ class LabelledImages:
     def __len__(self) -> int:
         return len(self.images)
 
+    @property
+    def pixels(self) -> Tensor:
+        """The images as one tensor in memory; streamed ones are decoded, all of them, every time."""
+        return self.images if isinstance(self.images, Tensor) else self.images.resident()
+
+    def labelled(self) -> "LabelledImages":
+        """Return the images that have a label, as a probe needs them; itself where all have one."""
+        has_label = self.labels != -1
+        if self.labels.dim() == 2 or bool(has_label.all()):
+            return self
+        return self.subset(has_label.nonzero().flatten())
+
+    def placed(self, placement: Placement = "auto") -> "LabelledImages":
+        """Return the same images decoded into memory or left on disk, see `data.streaming.place`.
+
+        Raises:
+            ValueError: an unknown placement.
+            DatasetDamaged: an image cannot be decoded.
+        """
+        return replace(self, images=place(self.images, placement))
+
     def subset(self, index: Tensor | Sequence[int]) -> "LabelledImages":
-        """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy.
+        """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy; streamed images stay so.
 
         Raises:
             ValueError: ``index`` is not one-dimensional whole numbers, or names a row that is not there.
         """
-        rows = torch.as_tensor(index, device=self.images.device)
-        if rows.numel() == 0:
-            rows = rows.long()
-        if rows.dtype != torch.int64 or rows.dim() != 1:
-            raise ValueError(f"index must be int64 (M,), got {rows.dtype} {tuple(rows.shape)}")
-        if len(rows) and not bool(((rows >= 0) & (rows < len(self))).all()):
-            raise ValueError(f"index must be in 0..{len(self) - 1}, got {int(rows.min())}..{int(rows.max())}")
-        return self._mapped(lambda tensor: tensor[rows])
+        rows = checked_rows(index, len(self), self.images.device)
+        images = self.images.subset(rows) if isinstance(self.images, StreamedImages) else self.images[rows]
+        return self._mapped(images, lambda tensor: tensor[rows])
 
     def to(self, device: torch.device | str) -> "LabelledImages":
         """Return the same images on ``device``; the tensors are shared when they are there already."""
-        return self._mapped(lambda tensor: tensor.to(device))
+        return self._mapped(self.images.to(device), lambda tensor: tensor.to(device))
 
-    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "LabelledImages":
+    def _mapped(self, images: Images, change: Callable[[Tensor], Tensor]) -> "LabelledImages":
         condition = None if self.condition is None else change(self.condition)
         bias = None if self.bias is None else change(self.bias)
-        return LabelledImages(change(self.images), change(self.labels), condition, bias)
+        return LabelledImages(images, change(self.labels), condition, bias)
+
+
+def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device) -> Tensor:
+    """Return ``index`` as int64 ``(M,)`` on ``device``, once it is known to name rows of a set of ``size``.
+
+    Raises:
+        ValueError: it is not one-dimensional whole numbers, or names a row that is not there.
+    """
+    rows = torch.as_tensor(index, device=device)
+    if rows.numel() == 0:
+        rows = rows.long()
+    if rows.dtype != torch.int64 or rows.dim() != 1:
+        raise ValueError(f"index must be int64 (M,), got {rows.dtype} {tuple(rows.shape)}")
+    if len(rows) and not bool(((rows >= 0) & (rows < size)).all()):
+        raise ValueError(f"index must be in 0..{size - 1}, got {int(rows.min())}..{int(rows.max())}")
+    return rows
 
 
 def _require(name: str, tensor: Tensor, dtype: torch.dtype, shape: str, dimensions: tuple[int, ...]) -> None:

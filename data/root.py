@@ -11,6 +11,10 @@ class DatasetMissing(ValueError):
     """A dataset's files are absent or incomplete; the message says which, where from, and what to set."""
 
 
+class DatasetDamaged(DatasetMissing):
+    """The files are there, but what one of them holds cannot be used; the message names it and its row."""
+
+
 def data_root(given: Path | None = None) -> Path:
     """Return the folder that holds the datasets; it need not exist.
 
@@ -22,12 +26,17 @@ def data_root(given: Path | None = None) -> Path:
     named = os.environ.get(ROOT_VARIABLE)
     if named:
         return Path(named).expanduser()
+    return cache_folder() / "data"
+
+
+def cache_folder() -> Path:
+    """Return our folder in the user's cache (``$XDG_CACHE_HOME`` or ``~/.cache``); it need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "contrasweep" / "data"
+    return (Path(cache) if cache else Path.home() / ".cache") / "contrasweep"
 
 
-def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int], source: str) -> None:
-    """Check that ``root/folder`` holds every file at its exact size; nothing is read.
+def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int | None], source: str) -> None:
+    """Check that ``root/folder`` holds every file at its exact size (None: any); nothing is read.
 
     Raises:
         DatasetMissing: the folder or a file is absent, or a file is too short or too long.
@@ -45,7 +54,7 @@ def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int], so
         raise DatasetMissing(f"dataset {name!r} is incomplete: {place} lacks {', '.join(missing)}. {how}")
     for file, expected in sizes.items():
         found = (place / file).stat().st_size
-        if found != expected:
+        if expected is not None and found != expected:
             raise DatasetMissing(
                 f"dataset {name!r} is damaged: {place / file} has {found:,} bytes, "
                 f"expected {expected:,}. {how}"

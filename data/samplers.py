@@ -1,7 +1,11 @@
 """Which images form a batch: exact epochs that depend on the seed and the epoch's number alone.
 
-A sampler holds no position, so a run resumed at epoch E draws what it would have drawn without the break.
+A sampler holds no position, so a run resumed at step S of epoch E goes on with ``epoch(E)[S:]`` and draws
+what it would have drawn without the break. Batches are global; each rank of many takes its `shard`.
 """
+
+from dataclasses import dataclass
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -9,6 +13,46 @@ from torch import Tensor
 from data.seeds import torch_generator
 
 _SMALLEST_BATCH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SemiSupervisedRows:
+    """One batch of `SemiSupervisedBatches`: rows of two sets, int64 ``(B1,)`` and ``(B2,)``."""
+
+    labelled: Tensor
+    unlabelled: Tensor
+
+
+@overload
+def shard(batch: Tensor, rank: int, world: int) -> Tensor: ...
+
+
+@overload
+def shard(batch: SemiSupervisedRows, rank: int, world: int) -> SemiSupervisedRows: ...
+
+
+def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor | SemiSupervisedRows:
+    """Return the part of a global batch that one rank takes: equal parts, in order, without overlap.
+
+    What does not divide by the number of ranks, up to ``world - 1`` images, is taken by none.
+
+    Args:
+        batch: row numbers ``(B,)``, or ``(V, B)``, whose views stay together; or both parts of a
+            `SemiSupervisedRows`.
+        rank: which rank, 0..world-1.
+        world: how many there are.
+
+    Raises:
+        ValueError: there is no such rank, or fewer images than ranks.
+    """
+    if not 0 <= rank < world:
+        raise ValueError(f"rank must be 0..world-1, got rank {rank} of world {world}")
+    if isinstance(batch, SemiSupervisedRows):
+        return SemiSupervisedRows(shard(batch.labelled, rank, world), shard(batch.unlabelled, rank, world))
+    each = batch.shape[-1] // world
+    if each == 0:
+        raise ValueError(f"a batch of {batch.shape[-1]} images leaves some of {world} ranks without any")
+    return batch[..., rank * each : (rank + 1) * each]
 
 
 class UniformBatches:
@@ -63,13 +107,10 @@ class OneClusterBatches:
             raise ValueError(
                 f"batch_size of one-cluster batches must be at least {_SMALLEST_BATCH}, got {batch_size}"
             )
-        if clusters.dtype != torch.int64 or clusters.dim() != 1:
-            raise ValueError(f"clusters must be int64 (N,), got {clusters.dtype} {tuple(clusters.shape)}")
-        rows = clusters.cpu()
-        members = [(rows == cluster).nonzero().flatten() for cluster in torch.unique(rows)]
+        members = _members(clusters, "clusters")
         self.members = [images for images in members if len(images) >= 2]
         if not self.members:
-            raise ValueError(f"no cluster has two images: {len(rows)} images in {len(members)} clusters")
+            raise ValueError(f"no cluster has two images: {len(clusters)} images in {len(members)} clusters")
         self.dropped = len(members) - len(self.members)
         self.batch_size = batch_size
         self.seed = seed
@@ -90,3 +131,159 @@ class OneClusterBatches:
 
     def _batches_of(self, images: Tensor) -> int:
         return -(-len(images) // self.batch_size)
+
+
+class PairedBatches:
+    """Uniform batches where each image comes with a partner from its cluster (Cl-InfoNCE, Definition 3.1).
+
+    The partner is any other image of the cluster, evenly. The only image of a cluster is its own partner, as
+    every image is when instances are the clusters, which is SimCLR; ``alone`` counts those. An epoch has each
+    image at most once as itself, and as a partner as often as chance has it.
+
+    Args:
+        clusters: int64 ``(N,)``, the cluster of each image.
+        batch_size: pairs in a batch, at least 1.
+        seed: which stream of batches.
+
+    Raises:
+        ValueError: the batch size is below 1, or the clusters are not int64 ``(N,)`` of an image or more.
+    """
+
+    def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
+        members = _members(clusters, "clusters")
+        self.uniform = UniformBatches(len(clusters), batch_size, seed)
+        sizes = torch.tensor([len(images) for images in members])
+        self.alone = int((sizes == 1).sum())
+        # Cluster by cluster; for each image, its place there, and its cluster's first place and size.
+        self._in_order = torch.cat(members)
+        self._place = torch.empty_like(self._in_order)
+        self._place[self._in_order] = torch.arange(len(self._in_order))
+        self._first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)[self._place]
+        self._size = sizes.repeat_interleave(sizes)[self._place]
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.uniform.steps_per_epoch
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        """Return the epoch's batches, int64 ``(2, batch_size)``: the images, and below each its partner."""
+        chance = torch.rand(
+            self.uniform.size,
+            generator=torch_generator("partners", self.uniform.seed, epoch),
+            dtype=torch.float64,
+        )
+        # A step of 1..size-1 around the cluster never comes back to the image itself.
+        step = 1 + (chance * (self._size - 1)).long()
+        partner = self._in_order[self._first + (self._place - self._first + step) % self._size]
+        return [torch.stack([rows, partner[rows]]) for rows in self.uniform.epoch(epoch)]
+
+
+class SemiSupervisedBatches:
+    """Labelled and unlabelled images side by side: an epoch of the unlabelled ones, the labelled ones cycled.
+
+    The unlabelled ones are drawn as in `UniformBatches`. The labelled ones go round: over an epoch, their
+    counts differ by at most one, and none is twice in a batch. A set that is smaller than its part of a batch
+    is taken whole.
+
+    Args:
+        labelled: how many labelled images there are.
+        unlabelled: how many unlabelled ones.
+        labelled_size: labelled images in a batch.
+        unlabelled_size: unlabelled ones.
+        seed: which stream of batches.
+
+    Raises:
+        ValueError: a number is below 1.
+    """
+
+    def __init__(
+        self, labelled: int, unlabelled: int, labelled_size: int, unlabelled_size: int, seed: int
+    ) -> None:
+        for name, number in (("labelled", labelled), ("labelled_size", labelled_size)):
+            if number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number}")
+        self.labelled = labelled
+        self.labelled_size = min(labelled_size, labelled)
+        self.uniform = UniformBatches(unlabelled, unlabelled_size, seed)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.uniform.steps_per_epoch
+
+    def epoch(self, epoch: int) -> list[SemiSupervisedRows]:
+        """Return the epoch's batches."""
+        generator = torch_generator("labelled rows", self.uniform.seed, epoch)
+        labelled = _cycled(torch.arange(self.labelled), self.labelled_size, self.steps_per_epoch, generator)
+        return [SemiSupervisedRows(*both) for both in zip(labelled, self.uniform.epoch(epoch), strict=True)]
+
+
+class ClassBalancedBatches:
+    """Batches with the same number of images of every class, whatever the classes' sizes.
+
+    An epoch has each image of the largest class once, but for what does not fill a batch. The images of the
+    other classes go round: over an epoch, the counts of a class differ by at most one. Only a class with
+    fewer images than its share of a batch repeats some within it.
+
+    Args:
+        labels: int64 ``(N,)``, the class of each image; or any other grouping, such as class and bias.
+        batch_size: images in a batch; the sampler's own ``batch_size`` is rounded down to a multiple of the
+            number of classes.
+        seed: which stream of batches.
+
+    Raises:
+        ValueError: there are fewer images in a batch than classes, or the labels are not int64 ``(N,)`` of an
+            image or more.
+    """
+
+    def __init__(self, labels: Tensor, batch_size: int, seed: int) -> None:
+        self.members = _members(labels, "labels")
+        if batch_size < len(self.members):
+            raise ValueError(
+                f"batch_size must be at least the number of classes, {len(self.members)}, got {batch_size}"
+            )
+        largest = max(len(images) for images in self.members)
+        self.each = min(batch_size // len(self.members), largest)
+        self.batch_size = self.each * len(self.members)
+        self.seed = seed
+        self.steps_per_epoch = largest // self.each
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        """Return the epoch's batches, each int64 ``(batch_size,)`` row numbers in random order."""
+        generator = torch_generator("class-balanced batches", self.seed, epoch)
+        of_class = [_cycled(images, self.each, self.steps_per_epoch, generator) for images in self.members]
+        batches = [torch.cat(parts) for parts in zip(*of_class, strict=True)]
+        return [batch[torch.randperm(len(batch), generator=generator)] for batch in batches]
+
+
+def _members(groups: Tensor, name: str) -> list[Tensor]:
+    """Return the rows of each group, ascending, for groups int64 ``(N,)``."""
+    if groups.dtype != torch.int64 or groups.dim() != 1:
+        raise ValueError(f"{name} must be int64 (N,), got {groups.dtype} {tuple(groups.shape)}")
+    if not len(groups):
+        raise ValueError(f"{name} must hold at least one image")
+    rows = groups.cpu()
+    _, counts = torch.unique(rows, return_counts=True)
+    return list(torch.split(rows.argsort(stable=True), counts.tolist()))
+
+
+def _cycled(rows: Tensor, size: int, steps: int, generator: torch.Generator) -> list[Tensor]:
+    """Return ``steps`` parts of ``size`` rows, each row in turn before any comes again.
+
+    No part has a row twice, unless it is larger than there are rows.
+    """
+    parts: list[Tensor] = []
+    waiting = rows[:0]
+    for _ in range(steps):
+        part = waiting[:size]
+        waiting = waiting[size:]
+        while len(part) < size:
+            fresh = rows[torch.randperm(len(rows), generator=generator)]
+            # Those that the part has already go to the end, to be taken by the next parts.
+            seen = torch.isin(fresh, part)
+            fresh = torch.cat([fresh[~seen], fresh[seen]])
+            missing = size - len(part)
+            part, waiting = torch.cat([part, fresh[:missing]]), fresh[missing:]
+        parts.append(part)
+    return parts

@@ -13,6 +13,12 @@ from typing import Literal
 
 from data.images import LabelledImages
 
+COLOUR_NAME = "background RGB colour, 0..255"
+"""The `condition_name` of a background colour, which probes regress from the features."""
+
+UNLABELLED = -1
+"""The label of an image that has none: for pretraining alone, never for a probe or a split."""
+
 Split = Literal["train", "test"]
 OptionValue = float | int | str
 Options = Mapping[str, OptionValue]
@@ -72,6 +78,8 @@ class DatasetSpec:
         bias_classes: number of values of the bias label, None where there is none.
         bias_name: what the bias label is.
         multi_label: whether an image has any number of labels.
+        unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
+        class_names: the classes' names by label; empty where they are not known.
         licence: terms of use of the images.
         source: where they come from.
         folder: what the data root must hold, None for an embedded dataset.
@@ -93,6 +101,13 @@ class DatasetSpec:
     bias_classes: int | None = None
     bias_name: str | None = None
     multi_label: bool = False
+    unlabelled_size: int = 0
+    class_names: tuple[str, ...] = ()
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether the conditioning variable is a background colour."""
+        return self.condition_name == COLOUR_NAME
 
     @property
     def embedded(self) -> bool:
@@ -106,7 +121,9 @@ class DatasetFamily:
 
     `describe(root, options)` gives the facts (opening at most metadata), `check(root, options)` raises
     `DatasetMissing` unless the files are in place, and `read(root, split, options)` gives the images of one
-    split and opens no file of the other.
+    split and opens no file of the other; what is stored encoded it gives as streamed images, and whoever
+    loads it decides whether they stay on disk. `checksums()` gives the published MD5 of files by their path
+    under the data root, where there are any.
     """
 
     name: str
@@ -115,6 +132,7 @@ class DatasetFamily:
     check: Callable[[Path, Options], None]
     read: Callable[[Path, Split, Options], LabelledImages]
     options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
+    checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
 
     @property
     def needs_options(self) -> bool:
@@ -127,25 +145,39 @@ class DatasetFamily:
         Raises:
             ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
         """
-        values: dict[str, OptionValue] = {}
-        for item in filter(None, given.split(",")):
-            name, equals, text = item.partition("=")
-            if name not in self.options:
-                raise ValueError(unknown(f"option of dataset {self.name}", name, self.options))
-            if not equals or not text:
-                raise ValueError(f"option {name} of dataset {self.name} needs a value: {name}=...")
-            values[name] = self.options[name].parse(self.name, name, text)
-        for name, option in self.options.items():
-            if name not in values:
-                if option.default is None:
-                    raise ValueError(f"dataset {self.name} needs {name}: {self.name}:{name}=...")
-                values[name] = option.default
-        return {name: values[name] for name in self.options}
+        return parse_options(self.name, self.options, given)
 
     def full_name(self, options: Options) -> str:
         """Return the name with the options that differ from their defaults."""
-        parts = [f"{name}={value}" for name, value in options.items() if value != self.options[name].default]
-        return f"{self.name}:{','.join(parts)}" if parts else self.name
+        return spelled_name(self.name, self.options, options)
+
+
+def parse_options(dataset: str, known: Mapping[str, DatasetOption], given: str) -> dict[str, OptionValue]:
+    """Return the values of all ``known`` options of a dataset from `OPTION=VALUE,OPTION=VALUE`.
+
+    Raises:
+        ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
+    """
+    values: dict[str, OptionValue] = {}
+    for item in filter(None, given.split(",")):
+        name, equals, text = item.partition("=")
+        if name not in known:
+            raise ValueError(unknown(f"option of dataset {dataset}", name, known))
+        if not equals or not text:
+            raise ValueError(f"option {name} of dataset {dataset} needs a value: {name}=...")
+        values[name] = known[name].parse(dataset, name, text)
+    for name, option in known.items():
+        if name not in values:
+            if option.default is None:
+                raise ValueError(f"dataset {dataset} needs {name}: {dataset}:{name}=...")
+            values[name] = option.default
+    return {name: values[name] for name in known}
+
+
+def spelled_name(dataset: str, known: Mapping[str, DatasetOption], options: Options) -> str:
+    """Return a dataset's name with the options that differ from their defaults."""
+    parts = [f"{name}={value}" for name, value in options.items() if value != known[name].default]
+    return f"{dataset}:{','.join(parts)}" if parts else dataset
 
 
 def unknown(what: str, given: str, known: Mapping[str, object] | tuple[str, ...]) -> str:

@@ -1,62 +1,108 @@
-"""Random views of images, batched: every sample has its own crop and flip, and there is no loop over images.
+"""Random views of images, batched: every sample has its own parameters, and there is no loop over images.
 
 Drawing and applying are apart. Parameters are drawn on the CPU for the whole (global) batch, so that every
 device and any number of ranks agree; a rank slices its part and applies it where its images are.
 
-Crop, resize and flip are two matrix products per image, ``rows @ image @ columns^T``: an interpolation matrix
-``(size, H)`` holds the weights of the crop's pixel rows for each output row, another those of its columns,
-and a flip reverses the columns' matrix. Where a crop is larger than the output the weights widen
-(antialiasing).
+The order is torchvision's usual one: crop, resize and flip (`data.resample`), colour jitter, greyscale, blur
+and normalisation (`data.photometric`). What is off costs nothing.
 
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from data.photometric import OPERATIONS, blur_, grey_, jitter, normalise
+from data.resample import Interpolation, crop, images_at_once, require_images, require_interpolation
+
 _TRIES = 10
+# Standard deviations of the blur in pixels, of SimCLR (Chen et al. 2020, appendix A) and MoCo-v2 alike.
+_BLUR_SIGMA = (0.1, 2.0)
+_SMALLEST_BLURRED = 20
+_COLOURED_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class ViewParameters:
-    """One crop box and one flip for each sample.
+    """What was drawn for each sample; what is switched off is drawn too and has no effect.
 
     Attributes:
         boxes: int64 ``(B, 4)``: top, left, height, width in stored pixels.
         flip: bool ``(B,)``: mirrored left to right.
         source_size: stored (height, width) that the boxes were drawn for.
+        jitter: bool ``(B,)``: brightness, contrast, saturation and hue change.
+        factors: float32 ``(B, 4)``: multipliers of brightness, contrast and saturation (1 changes nothing),
+            and the shift of the hue in turns.
+        order: int64 ``(B, 4)``: which of the four (0..3, as in `factors`) is done first, second, third, last.
+        grayscale: bool ``(B,)``: colours removed.
+        blur: bool ``(B,)``: blurred.
+        sigma: float32 ``(B,)``: standard deviation of the blur in pixels.
     """
 
     boxes: Tensor
     flip: Tensor
     source_size: tuple[int, int]
+    jitter: Tensor
+    factors: Tensor
+    order: Tensor
+    grayscale: Tensor
+    blur: Tensor
+    sigma: Tensor
 
     def __len__(self) -> int:
         return len(self.boxes)
 
     def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
         """Return the parameters of some samples, such as one rank's slice of the global batch."""
-        return ViewParameters(self.boxes[index], self.flip[index], self.source_size)
+        return self._mapped(lambda tensor: tensor[index])
 
     def to(self, device: torch.device | str) -> "ViewParameters":
         """Return the same parameters on ``device``."""
-        return ViewParameters(self.boxes.to(device), self.flip.to(device), self.source_size)
+        return self._mapped(lambda tensor: tensor.to(device))
+
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
+        return ViewParameters(
+            boxes=change(self.boxes),
+            flip=change(self.flip),
+            source_size=self.source_size,
+            jitter=change(self.jitter),
+            factors=change(self.factors),
+            order=change(self.order),
+            grayscale=change(self.grayscale),
+            blur=change(self.blur),
+            sigma=change(self.sigma),
+        )
 
 
 @dataclass(frozen=True)
 class RandomViews:
-    """Random resized crop and horizontal flip, by the distribution of torchvision's RandomResizedCrop.
+    """Random views by the distributions of torchvision's transforms; by default crops and flips alone.
+
+    An image of one channel has brightness and contrast, but no saturation, hue or greyscale: these leave it
+    as it is.
 
     Attributes:
         size: height and width of a view, in pixels.
-        min_crop: smallest share of the image's area that a crop covers.
+        min_crop: smallest share of the image's area that a crop covers; 1 takes all of it, cut to an aspect
+            that is allowed.
         max_crop: largest share.
         min_aspect: smallest width / height of a crop; the logarithm is drawn evenly.
         max_aspect: largest width / height.
         flip: probability of mirroring.
+        brightness: the factor is drawn from ``max(0, 1 - brightness)..1 + brightness``.
+        contrast: the same of the contrast.
+        saturation: the same of the saturation.
+        hue: the shift is drawn from ``-hue..hue`` turns.
+        jitter_probability: share of the samples whose brightness, contrast, saturation and hue change.
+        grayscale: probability of removing the colours.
+        blur: probability of a Gaussian blur of standard deviation 0.1..2 pixels.
+        interpolation: bilinear or bicubic, both antialiased.
+        mean: mean of each channel to subtract, in the unit of 0..1 views; None leaves views in 0..1.
+        std: standard deviation of each channel to divide by.
 
     Raises:
         ValueError: a value is out of its range, or a smallest exceeds its largest.
@@ -68,6 +114,16 @@ class RandomViews:
     min_aspect: float = 3 / 4
     max_aspect: float = 4 / 3
     flip: float = 0.5
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    hue: float = 0.0
+    jitter_probability: float = 0.8
+    grayscale: float = 0.0
+    blur: float = 0.0
+    interpolation: Interpolation = "bilinear"
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -80,8 +136,22 @@ class RandomViews:
             raise ValueError(
                 f"aspects need 0 < min_aspect <= max_aspect, got {self.min_aspect} and {self.max_aspect}"
             )
-        if not 0.0 <= self.flip <= 1.0:
-            raise ValueError(f"flip must be a probability in 0..1, got {self.flip}")
+        for name in ("flip", "jitter_probability", "grayscale", "blur"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must be a probability in 0..1, got {getattr(self, name)}")
+        for name in OPERATIONS:
+            highest = 0.5 if name == "hue" else math.inf
+            strength = getattr(self, name)
+            if not (0.0 <= strength <= highest and math.isfinite(strength)):
+                allowed = "in 0..0.5" if name == "hue" else "finite and not negative"
+                raise ValueError(f"{name} must be {allowed}, got {strength}")
+        if self.blur and self.size < _SMALLEST_BLURRED:
+            raise ValueError(
+                f"blur needs a size of {_SMALLEST_BLURRED} pixels or more, as its kernel is a tenth of the "
+                f"view, got {self.size}"
+            )
+        require_interpolation(self.interpolation)
+        self._require_statistics()
 
     def draw(
         self, count: int, source_size: int | tuple[int, int], generator: torch.Generator
@@ -89,8 +159,8 @@ class RandomViews:
         """Draw the parameters of ``count`` samples.
 
         A crop's area and aspect are drawn up to ten times until the rounded box fits into the image; after
-        that the largest central box of an allowed aspect is taken. All tries are drawn at once, so the
-        generator advances by the same amount whatever it draws.
+        that the largest central box of an allowed aspect is taken. All tries are drawn at once, and what is
+        off is drawn too, so the generator advances by the same amount whatever the settings are.
 
         Args:
             count: number of samples.
@@ -106,36 +176,91 @@ class RandomViews:
         if generator.device.type != "cpu":
             raise ValueError(f"parameters are drawn by a CPU generator, got one on {generator.device}")
         chance = torch.rand((2 * _TRIES + 3, count), generator=generator, dtype=torch.float64)
-        boxes = self._boxes(chance[:-1], source)
-        return ViewParameters(boxes, chance[-1] < self.flip, source)
+        colour = torch.rand((count, 12), generator=generator)
+        lowest, highest = self._factor_ranges()
+        jitter, grayscale, blur, sigma = colour[:, 8:].unbind(1)
+        return ViewParameters(
+            boxes=self._boxes(chance[:-1], source),
+            flip=chance[-1] < self.flip,
+            source_size=source,
+            jitter=jitter < self.jitter_probability,
+            factors=lowest + (highest - lowest) * colour[:, :4],
+            order=colour[:, 4:8].argsort(dim=1),
+            grayscale=grayscale < self.grayscale,
+            blur=blur < self.blur,
+            sigma=_BLUR_SIGMA[0] + (_BLUR_SIGMA[1] - _BLUR_SIGMA[0]) * sigma,
+        )
 
     def apply(self, images: Tensor, parameters: ViewParameters) -> Tensor:
-        """Crop, resize (bilinear, antialiased) and flip each image by its own parameters.
+        """Make one view of each image by its own parameters.
 
         Args:
             images: uint8 ``(B, C, H, W)``, any device.
-            parameters: one row for each image, drawn for ``(H, W)``.
+            parameters: one row for each image, drawn for ``(H, W)``. Leave them on the CPU: sizes are read
+                from them, which would make an accelerator wait.
 
         Returns:
-            float32 ``(B, C, S, S)`` in 0..1 on the images' device.
+            float32 ``(B, C, S, S)`` on the images' device, in 0..1 unless normalised.
 
         Raises:
-            ValueError: the images are not uint8 ``(B, C, H, W)``, or the parameters belong to others.
+            ValueError: the images are not uint8 ``(B, C, H, W)``, the parameters belong to others, or there
+                are colour changes for images of neither 1 nor 3 channels, or a mean for other channels.
         """
-        _require_images(images)
+        require_images(images)
         if len(parameters) != len(images) or parameters.source_size != tuple(images.shape[2:]):
             raise ValueError(
                 f"the parameters are for {len(parameters)} images of {parameters.source_size} pixels, "
                 f"got {len(images)} of {tuple(images.shape[2:])}"
             )
-        here = parameters.to(images.device)
-        top, left, height, width = here.boxes.unbind(1)
-        rows = _interpolation(top, height, self.size, images.shape[2])
-        columns = _interpolation(left, width, self.size, images.shape[3], here.flip)
-        return _resample(images, rows, columns)
+        if (self._jitters or self.grayscale) and images.shape[1] not in (1, 3):
+            raise ValueError(f"colours change in images of 1 or 3 channels, got {images.shape[1]}")
+        drawn = parameters.to("cpu")
+        step = images_at_once(images, self.size, like=_COLOURED_AT_ONCE)
+        if len(images) <= step:
+            return self._apply(images, drawn)
+        parts = [slice(first, first + step) for first in range(0, len(images), step)]
+        return torch.cat([self._apply(images[part], drawn[part]) for part in parts])
+
+    @property
+    def _jitters(self) -> list[str]:
+        """The operations of the jitter that are on."""
+        return [name for name in OPERATIONS if getattr(self, name) > 0.0]
+
+    def _apply(self, images: Tensor, drawn: ViewParameters) -> Tensor:
+        views = crop(images, drawn.boxes, drawn.flip, self.size, self.interpolation)
+        if self._jitters:
+            views = jitter(views, drawn.jitter, drawn.factors, drawn.order, self._jitters)
+        if self.grayscale:
+            grey_(views, drawn.grayscale.nonzero()[:, 0])
+        if self.blur:
+            rows = drawn.blur.nonzero()[:, 0]
+            blur_(views, rows, drawn.sigma[rows])
+        return views if self.mean is None or self.std is None else normalise(views, self.mean, self.std)
+
+    def _factor_ranges(self) -> tuple[Tensor, Tensor]:
+        """Return the lowest and the highest of the four factors, each ``(4,)``."""
+        multipliers = (self.brightness, self.contrast, self.saturation)
+        lowest = [*(max(0.0, 1.0 - strength) for strength in multipliers), -self.hue]
+        highest = [*(1.0 + strength for strength in multipliers), self.hue]
+        return torch.tensor(lowest), torch.tensor(highest)
+
+    def _require_statistics(self) -> None:
+        if self.mean is None and self.std is None:
+            return
+        if self.mean is None or self.std is None or len(self.mean) != len(self.std):
+            raise ValueError(
+                f"mean and std need one number for each channel or neither, got {self.mean} and {self.std}"
+            )
+        if not all(math.isfinite(value) for value in self.mean):
+            raise ValueError(f"mean must be finite, got {self.mean}")
+        if not all(0.0 < value < math.inf for value in self.std):
+            raise ValueError(f"std must be above 0, got {self.std}")
 
     def _boxes(self, chance: Tensor, source: tuple[int, int]) -> Tensor:
         """Turn even draws, ``(2 * tries + 2, count)`` in [0, 1), into crop boxes ``(count, 4)``."""
+        if self.min_crop == 1.0:
+            # Drawn boxes would lose a row or column to rounding now and then.
+            return torch.tensor(self._central_box(source)).repeat(chance.shape[1], 1)
         area, shape = chance[:_TRIES], chance[_TRIES : 2 * _TRIES]
         area = source[0] * source[1] * (self.min_crop + (self.max_crop - self.min_crop) * area)
         lowest, highest = math.log(self.min_aspect), math.log(self.max_aspect)
@@ -157,70 +282,3 @@ class RandomViews:
         elif width / height > self.max_aspect:
             width = max(1, round(height * self.max_aspect))
         return (source[0] - height) // 2, (source[1] - width) // 2, height, width
-
-
-def whole_image(images: Tensor, size: int) -> Tensor:
-    """Resize whole images for evaluation, bilinear and antialiased.
-
-    Args:
-        images: uint8 ``(N, C, H, W)``, any device.
-        size: output height and width S in pixels.
-
-    Returns:
-        float32 ``(N, C, S, S)`` in 0..1 on the images' device.
-
-    Raises:
-        ValueError: the images are not uint8 ``(N, C, H, W)``, or the size is below 1.
-    """
-    _require_images(images)
-    if size < 1:
-        raise ValueError(f"size must be at least 1 pixel, got {size}")
-    height, width = images.shape[2:]
-    if height == width == size:
-        return images.float() / 255.0
-    start = torch.zeros(1, dtype=torch.int64, device=images.device)
-    rows = _interpolation(start, start + height, size, height)
-    columns = _interpolation(start, start + width, size, width)
-    return _resample(images, rows.expand(len(images), -1, -1), columns.expand(len(images), -1, -1))
-
-
-def _interpolation(
-    start: Tensor, length: Tensor, size: int, source: int, flip: Tensor | None = None
-) -> Tensor:
-    """Return the weights ``(B, size, source)`` that resize ``length`` pixels from ``start`` to ``size``.
-
-    A triangle around each output pixel's centre, cut off at the crop's border and normalised to sum 1, which
-    for enlarging is the usual bilinear rule with the border repeated.
-    """
-    output = torch.arange(size, device=start.device).expand(len(start), size)
-    if flip is not None:
-        output = torch.where(flip[:, None], size - 1 - output, output)
-    first, count = start[:, None].float(), length[:, None].float()
-    scale = count / size
-    centre = first + (output + 0.5) * scale
-    pixel = torch.arange(source, device=start.device) + 0.5
-    weights = (
-        (pixel - centre[..., None])
-        .abs_()
-        .div_(scale.clamp(min=1.0)[..., None])
-        .neg_()
-        .add_(1.0)
-        .clamp_(min=0.0)
-    )
-    weights *= ((pixel > first) & (pixel < first + count))[:, None]
-    return weights.div_(weights.sum(dim=-1, keepdim=True))
-
-
-def _resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Return ``rows @ image @ columns^T / 255`` for each image and channel, ``(B, C, S, S)``."""
-    count, channels, height, width = images.shape
-    size = rows.shape[1]
-    wide = torch.bmm(images.float().view(count, channels * height, width), columns.transpose(1, 2) / 255.0)
-    # Repeating the small matrices is five times faster on a CPU than a product that broadcasts over channels.
-    repeated = rows.repeat_interleave(channels, dim=0)
-    return torch.bmm(repeated, wide.view(count * channels, height, size)).view(count, channels, size, size)
-
-
-def _require_images(images: Tensor) -> None:
-    if images.dtype != torch.uint8 or images.dim() != 4:
-        raise ValueError(f"images must be uint8 (B, C, H, W), got {images.dtype} {tuple(images.shape)}")

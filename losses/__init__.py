@@ -16,7 +16,9 @@ from losses.gather import gather
 from losses.hardneg import HardNegInfoNCE
 from losses.herocon import HeroConOneView, HeroConSupervised, HeroConUnsupervised
 from losses.infonce import InfoNCE, QueueInfoNCE
+from losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from losses.supcon import SupCon
+from losses.swav import SwAV, balanced_assignments
 from losses.terms import LossTerms
 
 __all__ = [
@@ -38,9 +40,14 @@ __all__ = [
     "HeroConUnsupervised",
     "InfoNCE",
     "LossTerms",
+    "PrototypeNCE",
     "QueueInfoNCE",
     "SupCon",
+    "SwAV",
     "WeaklySupCCLK",
+    "balanced_assignments",
+    "cluster_concentrations",
+    "cluster_prototypes",
     "gather",
     "log_class_prior",
     "repulsion_entropy",

@@ -103,12 +103,17 @@ def _repulsion(
     cosines: Tensor, masked: Tensor, t_neg: float, repulsion: bool, cost: str, precision: float
 ) -> Tensor:
     """L_CR (B,) of one pair of views; `-t_neg d` is `2 t_neg cos` up to a constant that the softmax drops."""
-    logits = 2 * t_neg * masked if repulsion else torch.zeros_like(masked).where(masked > -torch.inf, masked)
+    logits = _log_weights(masked, t_neg, repulsion)
     if cost == "euclidean":
         return 2 * (logits.softmax(1) * cosines).sum(1) - 2
     exponents = logits.log_softmax(1) + 2 * precision * (cosines - 1)
     pooled = logsumexp(exponents.flatten()) - math.log(len(cosines))
     return pooled.expand(len(cosines))
+
+
+def _log_weights(masked: Tensor, t_neg: float, repulsion: bool) -> Tensor:
+    """`log w-` up to a constant of each row."""
+    return 2 * t_neg * masked if repulsion else torch.zeros_like(masked).where(masked > -torch.inf, masked)
 
 
 @torch.no_grad()
@@ -119,12 +124,16 @@ def repulsion_entropy(
     negatives: str = "cross",
     queue: Tensor | None = None,
     intra_batch: bool = True,
+    repulsion: bool = True,
 ) -> Tensor:
-    """`H(X-|X) = - mean_i sum_j w-_ij log w-_ij` in nats, a scalar (Fig. 3); 0 without any negative."""
+    """`H(X-|X) = - mean_i sum_j w-_ij log w-_ij` in nats, a scalar (Fig. 3); 0 without any negative.
+
+    At most the logarithm of the number of negatives, which uniform weights (`repulsion=False`) attain.
+    """
     entropies = []
     for cosines, masked in _negative_cosines(views, negatives, queue, intra_batch):
-        logits = 2 * t_neg * masked
-        expected = 2 * t_neg * (logits.softmax(1) * cosines).sum(1)
+        logits = _log_weights(masked, t_neg, repulsion)
+        expected = 2 * t_neg * (logits.softmax(1) * cosines).sum(1) if repulsion else 0
         entropies.append((logsumexp(logits) - expected).mean())
     return torch.stack(entropies).mean() if entropies else views.new_zeros(())
 
@@ -182,3 +191,8 @@ class CACR(nn.Module):
     def forward(self, views: Tensor, queue: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
         """Scalar loss; arguments as for `terms`."""
         return self.terms(views, queue, keys).mean()
+
+    def conditional_entropy(self, views: Tensor, queue: Tensor | None = None) -> Tensor:
+        """`repulsion_entropy` of this loss's own weights w-, a scalar in nats without gradient."""
+        require_views(views, at_least=2)
+        return repulsion_entropy(views, self.t_neg, self.negatives, queue, self.intra_batch, self.repulsion)

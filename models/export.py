@@ -1,14 +1,25 @@
 """Encoders as files: weights as safetensors, with what is needed to rebuild the network in the header."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from models.encoders import Encoder, build_encoder
+from models.encoders import Encoder, build_encoder, build_vector_encoder
+from models.encoders.multiview import build_multiview_encoder
 
 FORMAT = "contrasweep-encoder-1"
+
+_BUILDERS: Mapping[str, Callable[..., Encoder]] = {
+    "channels": build_encoder,
+    "width_in": build_vector_encoder,
+    "views": build_multiview_encoder,
+}
+"""How to rebuild an encoder, by what its header says of its input."""
 
 
 def encoder_bytes(
@@ -23,13 +34,38 @@ def encoder_bytes(
         image_size: pixels a side.
         experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
     """
-    header = {"name": name, "channels": channels, "image_size": image_size}
-    tensors = {key: value.detach().cpu().contiguous() for key, value in encoder.state_dict().items()}
-    return save(tensors, metadata={"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment})
+    return _file(encoder, {"name": name, "channels": channels, "image_size": image_size}, experiment)
+
+
+def vector_encoder_bytes(encoder: Encoder, *, name: str, width_in: int, experiment: str = "") -> bytes:
+    """Return the content of a file for an encoder of vectors; `load_encoder` reads it back.
+
+    Args:
+        encoder: built by `build_vector_encoder(name, width_in)`.
+        name: the encoder's registered name.
+        width_in: entries of a vector.
+        experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
+    """
+    return _file(encoder, {"name": name, "width_in": width_in}, experiment)
+
+
+def multiview_encoder_bytes(
+    encoder: Encoder, *, name: str, views: Sequence[Sequence[int]], experiment: str = ""
+) -> bytes:
+    """Return the content of a file for the encoders of several views; `load_encoder` reads it back.
+
+    Args:
+        encoder: built by `build_multiview_encoder(name, views)`.
+        name: the registered name of the encoder of each view.
+        views: the shape of one object in each view.
+        experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
+    """
+    shapes = [list(shape) for shape in views]
+    return _file(encoder, {"name": name, "views": shapes}, experiment)
 
 
 def load_encoder(path: str | Path) -> Encoder:
-    """Return the encoder saved at `path`, on the CPU, in evaluation mode.
+    """Return the encoder saved at `path`, of images or of vectors, on the CPU, in evaluation mode.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -45,6 +81,14 @@ def load_encoder(path: str | Path) -> Encoder:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} is not an encoder of contrasweep (format {metadata.get('format')!r})")
     header = json.loads(metadata["encoder"])
-    encoder = build_encoder(header["name"], header["channels"], header["image_size"])
+    build = _BUILDERS[next(key for key in _BUILDERS if key in header)]
+    # The weights drawn here are replaced at once: the caller's random numbers are not theirs to use up.
+    with torch.random.fork_rng(devices=[]):
+        encoder = build(**header)
     encoder.load_state_dict(load_file(path))
     return encoder.eval()
+
+
+def _file(encoder: Encoder, header: Mapping[str, Any], experiment: str) -> bytes:
+    tensors = {key: value.detach().cpu().contiguous() for key, value in encoder.state_dict().items()}
+    return save(tensors, metadata={"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment})

@@ -1,19 +1,98 @@
-"""Projection heads: what stands between the encoder and the loss in training, and is dropped afterwards."""
+"""Projection heads: what stands between the encoder and the loss in training, and is dropped afterwards.
+
+A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from torch import nn
 
+from models.names import unknown_name
 
-def projection_head(features: int, hidden: int, width: int) -> nn.Sequential:
+
+def projection_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """Two bias-free linear layers with batch norm, the last one without an affine part.
 
-    Maps `(N, features)` to `(N, width)`: Linear - BN - ReLU - Linear - BN(no affine).
+    Maps `(N, inputs)` to `(N, outputs)`: Linear - BN - ReLU - Linear - BN(no affine).
 
-    Source: CCL-K's critic as released (there `hidden` = the encoder's width, `width` = 128).
+    Source: CCL-K's critic as released (there `hidden` = the encoder's width, `outputs` = 128).
     """
     return nn.Sequential(
-        nn.Linear(features, hidden, bias=False),
+        nn.Linear(inputs, hidden, bias=False),
         nn.BatchNorm1d(hidden),
         nn.ReLU(),
-        nn.Linear(hidden, width, bias=False),
-        nn.BatchNorm1d(width, affine=False),
+        nn.Linear(hidden, outputs, bias=False),
+        nn.BatchNorm1d(outputs, affine=False),
     )
+
+
+def linear_head(inputs: int, outputs: int) -> nn.Linear:
+    """One linear layer: weights from N(0, 0.02^2), bias 0.
+
+    Source: the output layer after fc7 of SmallAlexNet in CACR and Align+Uniform (`outputs` = 128).
+    """
+    layer = nn.Linear(inputs, outputs)
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def mlp_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Two linear layers with a ReLU between, no batch norm.
+
+    Source: SimCLR, MoCo v2 (Chen et al. 2020b) and SupCon. Cl-InfoNCE's 2048-2048-128 as its code has it:
+    2,048 features, `hidden` 2,048, `outputs` 128.
+    """
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+
+
+def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Three linear layers, batch norm and ReLU after each of the first two, which are bias-free.
+
+    Source: the 2048-2048-128 head with "batch normalization after each 2048 activation layers" of CCL-K,
+    Appendix F (`hidden` 2,048, `outputs` 128).
+    """
+    return nn.Sequential(
+        nn.Linear(inputs, hidden, bias=False),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden, bias=False),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, outputs),
+    )
+
+
+HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = MappingProxyType(
+    {
+        "cclk": projection_head,
+        "linear": lambda inputs, _, outputs: linear_head(inputs, outputs),
+        "mlp": mlp_head,
+        "mlp3": mlp3_head,
+        "none": lambda *_: nn.Identity(),
+    }
+)
+"""Builders by name, called with inputs, hidden, outputs; `linear` ignores hidden, `none` ignores both."""
+
+
+def build_head(name: str, inputs: int, hidden: int | None = None, outputs: int = 128) -> nn.Module:
+    """Build the head `name` for features `(N, inputs)`.
+
+    Args:
+        name: one of `HEADS`.
+        inputs: the encoder's width.
+        hidden: the width inside; None means `inputs`. `linear` and `none` have no inside.
+        outputs: the width of the embedding. That of `none` is `inputs`, whatever is asked.
+
+    Raises:
+        ValueError: the name is unknown, or a width is not at least 1.
+    """
+    if name not in HEADS:
+        raise unknown_name("head", name, HEADS)
+    hidden = inputs if hidden is None else hidden
+    if min(inputs, hidden, outputs) < 1:
+        raise ValueError(
+            f"widths must be at least 1, got inputs {inputs}, hidden {hidden}, outputs {outputs}"
+        )
+    return HEADS[name](inputs, hidden, outputs)

@@ -1,8 +1,27 @@
 """The families of datasets, one module each; nothing here downloads."""
 
+from data.sources.biased import BIASED_DIGITS, BIASED_MNIST
+from data.sources.cifar import CIFAR10, CIFAR100
 from data.sources.digits import COLOUR_DIGITS, DIGITS
+from data.sources.hub_parquet import HUB_PARQUET
+from data.sources.image_folder import IMAGE_FOLDER
 from data.sources.mnist import COLORMNIST, MNIST
+from data.sources.noisy import NOISY_MNIST
+from data.sources.stl10 import STL10
 from data.spec import DatasetFamily
 
-FAMILIES: tuple[DatasetFamily, ...] = (DIGITS, COLOUR_DIGITS, MNIST, COLORMNIST)
+FAMILIES: tuple[DatasetFamily, ...] = (
+    DIGITS,
+    COLOUR_DIGITS,
+    MNIST,
+    COLORMNIST,
+    BIASED_DIGITS,
+    BIASED_MNIST,
+    NOISY_MNIST,
+    CIFAR10,
+    CIFAR100,
+    STL10,
+    HUB_PARQUET,
+    IMAGE_FOLDER,
+)
 """Every family, in the order in which users see them."""

@@ -40,6 +40,10 @@ def test_distinct_rows_are_counted() -> None:
     rows = torch.tensor([[0.0, 1.0], [-0.0, 1.0], [2.0, 1.0], [3.0, 1.0]]).double()
     assert _distinct_rows(rows, enough=10) == 3
     assert _distinct_rows(rows, enough=2) == 2
+    # The last row counts too, however many repeat before it.
+    many = torch.zeros(10_000, 1)
+    many[-1] = 1.0
+    assert _distinct_rows(many, enough=3) == 2
 
 
 def test_what_cannot_be_clustered_is_refused() -> None:
@@ -48,6 +52,9 @@ def test_what_cannot_be_clustered_is_refused() -> None:
         kmeans_clusters(rows, 3, seed=0)
     with pytest.raises(ValueError, match="at least 1, got 0"):
         kmeans_clusters(rows, 0, seed=0)
+    for starts, iterations in ((0, 5), (5, 0)):
+        with pytest.raises(ValueError, match=f"at least 1, got {starts} and {iterations}"):
+            kmeans_clusters(rows, 1, seed=0, starts=starts, iterations=iterations)
     with pytest.raises(ValueError, match="finite"):
         kmeans_clusters(torch.tensor([[1.0], [float("nan")]]), 1, seed=0)
     for wrong in (torch.rand(4), torch.zeros(4, 2, dtype=torch.int64)):

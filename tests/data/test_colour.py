@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from data import LabelledImages, load_training, numpy_generator
-from data.colour import BASE_COLOURS, colour_backgrounds, draw_palette_colours
+from data import LabelledImages, dataset_spec, load_training, numpy_generator
+from data.colour import (
+    BASE_COLOURS,
+    colour_backgrounds,
+    draw_palette_colours,
+    draw_uniform_colours,
+    white_on_colour,
+)
 
 
 def _strokes(values: list[int]) -> LabelledImages:
@@ -74,3 +80,40 @@ def test_what_cannot_be_coloured_is_refused() -> None:
     for bad in (256.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match=r"colours must be in 0\.\.255"):
             colour_backgrounds(_strokes([0]), torch.tensor([[bad, 1.0, 1.0]]))
+
+
+def test_uniform_colours_fill_the_cube_evenly() -> None:
+    colours = draw_uniform_colours(100_000, numpy_generator("test")).double()
+    assert colours.shape == (100_000, 3)
+    assert float(colours.min()) >= 0.0
+    assert float(colours.max()) <= 255.0
+    for channel in range(3):
+        assert float(colours[:, channel].mean()) == pytest.approx(127.5, abs=1.0)
+        assert float(colours[:, channel].std()) == pytest.approx(255 / 12**0.5, abs=0.5)
+    assert abs(float(torch.corrcoef(colours.T)[0, 1])) < 0.02
+
+
+def test_the_law_of_the_colours_is_an_option() -> None:
+    palette, uniform = (load_training(f"colour-digits:colours={law}").train for law in ("palette", "uniform"))
+    plain = load_training("colour-digits").train
+    assert torch.equal(palette.pixels, plain.pixels)
+    assert palette.condition is not None
+    assert uniform.condition is not None
+    assert not torch.equal(uniform.condition, palette.condition)
+    assert torch.equal(uniform.labels, plain.labels)
+    # Even over 0..255: a noisy base colour is clipped to the ends of the scale far more often.
+    assert float((uniform.condition == 255).double().mean()) < 0.001
+    assert float((palette.condition == 255).double().mean()) > 0.02
+    assert dataset_spec("colour-digits:colours=uniform").name == "colour-digits:colours=uniform"
+    assert dataset_spec("colormnist:colours=palette").name == "colormnist"
+    with pytest.raises(ValueError, match="Did you mean 'uniform'"):
+        dataset_spec("colormnist:colours=unifrom")
+
+
+def test_white_strokes_have_no_shades() -> None:
+    painted = white_on_colour(
+        _strokes([0, 127, 128, 255]), torch.tensor([[9.6, 0.0, 255.0]]).repeat(4, 1), 128
+    )
+    assert painted.pixels.flatten(1).tolist() == [[10, 0, 255]] * 2 + [[255] * 3] * 2
+    with pytest.raises(ValueError, match="one RGB colour per image"):
+        white_on_colour(_strokes([0, 0]), torch.zeros(1, 3), 1)

@@ -86,6 +86,17 @@ def moco(B: int, D: int, g: torch.Generator) -> Inputs:
     }
 
 
+def with_prototypes(B: int, D: int, g: torch.Generator) -> Inputs:
+    phi = 0.2 + torch.rand(7, generator=g, dtype=torch.float64)
+    queries, prototypes = normal(B, D, generator=g), normal(7, D, generator=g)
+    return {
+        "queries": queries,
+        "prototypes": prototypes,
+        "concentrations": phi,
+        "clusters": numbers(7, B, g),
+    }
+
+
 def cacr_with_queue(B: int, D: int, g: torch.Generator) -> Inputs:
     views = normal(3, B, D, generator=g)
     return {"views": views, "queue": normal(5, D, generator=g), "keys": normal(3, B, D, generator=g)}
@@ -210,6 +221,8 @@ LOSS_CASES = [
         "queries",
         {"queries": 0, "keys": 0},
     ),
+    LossCase("swav", learned(lambda: losses.SwAV(5, 6, 0.3, 0.2)), of_views(2), "views", VIEWS),
+    LossCase("prototype-nce", losses.PrototypeNCE, with_prototypes, "queries", {"queries": 0, "clusters": 0}),
 ]
 CASE_NAMES = [case.name for case in LOSS_CASES]
 

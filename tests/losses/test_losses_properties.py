@@ -9,8 +9,8 @@ every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
 
 # Eq. 5's H sees the embedding itself, and logits are no directions.
 NOT_SCALE_FREE = ("herocon-unsup", "herocon-unsup-cross", "herocon-one-view", "biasbal")
-# Their formula stops the gradient somewhere: in the condition, in the weights of the positives.
-STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue")
+# Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
+STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav")
 # Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
 NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released")
 

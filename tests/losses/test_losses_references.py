@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import references
 import references_bias
+import references_clusters
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,6 +183,22 @@ def cacr_queue(d: Drawn, **options: Any) -> Pair:
     )
 
 
+def swav(d: Drawn) -> Pair:
+    module = losses.SwAV(d.D, 3, 0.4, 0.3, 2).double()
+    reference = references_clusters.swapped_prediction
+    return module, lambda v: reference(v, module.prototypes.detach(), 0.4, 0.3, 2), d.views(max(d.V, 2))
+
+
+def prototype_nce(d: Drawn) -> Pair:
+    fixed = d.normal(4, d.D), 0.2 + d.uniform(4), d.numbers(4)
+    module = losses.PrototypeNCE()
+    return (
+        lambda q: module(q, *fixed),
+        lambda q: references_clusters.prototype_nce(q, *fixed),
+        d.normal(d.B, d.D),
+    )
+
+
 def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Callable[[Drawn], Pair]:
     return lambda d: make(d, *args, **options)
 
@@ -221,6 +238,8 @@ CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     "cacr-uniform": with_options(cacr, attraction=False, repulsion=False),
     "cacr-queue": with_options(cacr_queue, negatives="same"),
     "cacr-queue-only": with_options(cacr_queue, intra_batch=False),
+    "swav": swav,
+    "prototype-nce": prototype_nce,
 }
 
 

@@ -37,6 +37,9 @@ BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
     "pairing": (lambda: losses.ClInfoNCE(0.1, "sample"), r"pairing .* did you mean 'sampled'"),
     "dim": (lambda: losses.HeroConUnsupervised(0), r"dim must be a whole number >= 1, got 0"),
     "log_prior": (lambda: losses.BiasBal(torch.zeros(3)), r"log_prior must be .* \(3,\)"),
+    "epsilon of SwAV": (lambda: losses.SwAV(4, 5, epsilon=0.0), r"epsilon must be .* > 0, got 0"),
+    "prototypes of SwAV": (lambda: losses.SwAV(4, 0), r"prototypes must be .* >= 1, got 0"),
+    "iterations of SwAV": (lambda: losses.SwAV(4, 5, iterations=0), r"iterations must be .* >= 1, got 0"),
     "end": (lambda: losses.EnD(-1, 1), r"alpha must be .* >= 0, got -1"),
 }
 
@@ -78,6 +81,20 @@ BAD_INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "queue": (lambda: losses.CACR()(x, x[0, :, :2]), r"queue must have shape \(Q, 3\), got \(4, 2\)"),
     "keys": (lambda: losses.CACR()(x, None, x[:, :3]), r"keys must have the shape of views"),
     "queries and keys": (lambda: losses.QueueInfoNCE(0.1)(x[0], x[0, :3], x[0]), r"queries .* \(3, 3\)"),
+    "prototypes' width": (lambda: losses.SwAV(4, 5)(x), r"prototypes must be \(K, 3\), got \(5, 4\)"),
+    "one view for SwAV": (lambda: losses.SwAV(3, 5)(x[:1]), r"at least 2 views"),
+    "queries and prototypes": (
+        lambda: losses.PrototypeNCE()(x[0], x[0, :, :2], y, y),
+        r"prototypes \(K, D\), got \(4, 3\) and \(4, 2\)",
+    ),
+    "concentrations": (
+        lambda: losses.PrototypeNCE()(x[0], x[0], x[0, 0], y),
+        r"concentrations must have shape \(4,\), got \(3,\)",
+    ),
+    "clusters of embeddings": (
+        lambda: losses.cluster_prototypes(x[0], longer),
+        r"clusters must have shape \(4,\)",
+    ),
     "label matrix": (lambda: losses.HeroConSupervised()(x[0], torch.full((4, 2), 2)), r"0 and 1 only"),
     "label rows": (lambda: losses.HeroConSupervised()(x[0], longer), r"features must be \(n, D\)"),
     "width": (lambda: losses.HeroConUnsupervised(7)(x), r"views must have width 7, got shape \(2, 4, 3\)"),

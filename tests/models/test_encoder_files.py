@@ -5,24 +5,46 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from models import ENCODERS, build_encoder, encoder_bytes, load_encoder
+from models import (
+    ENCODERS,
+    VECTOR_ENCODERS,
+    build_encoder,
+    build_vector_encoder,
+    encoder_bytes,
+    load_encoder,
+    vector_encoder_bytes,
+)
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
 def test_a_saved_encoder_gives_the_same_features(name: str, tmp_path: Path) -> None:
-    size = ENCODERS[name].image_size or 8
+    size = ENCODERS[name].image_size or max(8, ENCODERS[name].smallest_image)
     encoder = build_encoder(name, 3, size)
-    encoder(torch.rand(16, 3, size, size))  # batch norm now has statistics of its own
+    encoder(torch.rand(4, 3, size, size))  # batch norm now has statistics of its own
     path = tmp_path / "encoder.safetensors"
     path.write_bytes(encoder_bytes(encoder, name=name, channels=3, image_size=size, experiment='{"seed": 5}'))
+    state = torch.random.get_rng_state()
     loaded = load_encoder(path)
-    images = torch.rand(6, 3, size, size)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    images = torch.rand(3, 3, size, size)
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
     assert not loaded.training
     assert loaded.width == encoder.width
     with torch.no_grad():
         assert torch.equal(loaded(images), encoder.eval()(images))
     with safe_open(path, framework="pt") as file:
         assert file.metadata()["experiment"] == '{"seed": 5}'
+
+
+@pytest.mark.parametrize("name", list(VECTOR_ENCODERS))
+def test_a_saved_encoder_of_vectors_gives_the_same_features(name: str, tmp_path: Path) -> None:
+    encoder = build_vector_encoder(name, 7)
+    encoder(torch.rand(4, 7))
+    path = tmp_path / "encoder.safetensors"
+    path.write_bytes(vector_encoder_bytes(encoder, name=name, width_in=7))
+    vectors = torch.rand(3, 7)
+    with torch.no_grad():
+        assert torch.equal(load_encoder(path)(vectors), encoder.eval()(vectors))
 
 
 def test_the_layout_in_memory_does_not_matter(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""A look into a dataset's files, for the user who has just put them in place: is all there, and sound?"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from data.datasets import check_available, dataset_spec, parse_dataset
+from data.images import LabelledImages
+from data.root import DatasetDamaged, data_root
+from data.spec import UNLABELLED, DatasetFamily, DatasetSpec, Options, Split
+from data.streaming import image_chunks
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """What one split was found to hold.
+
+    Attributes:
+        split: "train" or "test".
+        images: how many.
+        shape: channels, height and width.
+        decoded: how many images were decoded for `mean_level`.
+        mean_level: their mean, 0..255 of all pixels and channels.
+        class_counts: images of each class; of a multi-label set an image counts for each of its labels.
+        unlabelled: images without a label.
+    """
+
+    split: Split
+    images: int
+    shape: tuple[int, int, int]
+    decoded: int
+    mean_level: float
+    class_counts: tuple[int, ...]
+    unlabelled: int
+
+
+@dataclass(frozen=True)
+class DatasetReport:
+    """What a dataset was found to hold; `checksums` are the files that agree with their published MD5."""
+
+    spec: DatasetSpec
+    splits: tuple[SplitReport, ...]
+    checksums: tuple[str, ...]
+
+
+def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = False) -> DatasetReport:
+    """Read both splits of a dataset and say what they hold.
+
+    Of images that are stored encoded the first of each split is decoded, or with ``every_image`` all.
+
+    Raises:
+        ValueError: an unknown dataset or option.
+        DatasetMissing: files are absent or of the wrong size.
+        DatasetDamaged: a file differs from its published checksum, an image cannot be decoded, a label is
+            out of range, or a split has not as many images as it should.
+    """
+    check_available(name, root)
+    family, options = parse_dataset(name)
+    place, spec = data_root(root), dataset_spec(name, root)
+    checksums = _verified(family, place)
+    expected: dict[Split, int] = {"train": spec.train_size, "test": spec.test_size}
+    splits = []
+    for split, count in expected.items():
+        images = family.read(place, split, options)
+        _refuse_other_count(spec, split, len(images), count, options)
+        splits.append(_report(split, images, spec.classes, every_image=every_image))
+    return DatasetReport(spec, tuple(splits), checksums)
+
+
+def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
+    verified = []
+    for file, published in family.checksums().items():
+        # A part that this member of the family does not use may be absent.
+        if not (root / file).is_file():
+            continue
+        with (root / file).open("rb") as opened:
+            found = hashlib.file_digest(opened, "md5").hexdigest()
+        if found != published:
+            raise DatasetDamaged(
+                f"dataset {family.name!r} is damaged: {root / file} has the MD5 {found}, "
+                f"published is {published}"
+            )
+        verified.append(file)
+    return tuple(verified)
+
+
+def _refuse_other_count(spec: DatasetSpec, split: Split, found: int, expected: int, options: Options) -> None:
+    if found != expected and options.get("corrupt") != "skip":
+        raise DatasetDamaged(
+            f"dataset {spec.name!r} is damaged: its {split} split holds {found:,} images, "
+            f"expected {expected:,}"
+        )
+
+
+def _report(split: Split, images: LabelledImages, classes: int, *, every_image: bool) -> SplitReport:
+    whole = every_image or isinstance(images.images, Tensor)
+    looked_at = images if whole else images.subset([0])
+    total = sum(int(chunk.sum(dtype=torch.int64)) for chunk in image_chunks(looked_at.images, _CHUNK))
+    channels, height, width = images.images.shape[1:]
+    labels = images.labels
+    if labels.dim() == 2:
+        counts, unlabelled = labels.sum(dim=0), 0
+    else:
+        counts = torch.bincount(labels[labels != UNLABELLED], minlength=classes)
+        unlabelled = int((labels == UNLABELLED).sum())
+    return SplitReport(
+        split=split,
+        images=len(images),
+        shape=(channels, height, width),
+        decoded=len(looked_at),
+        mean_level=total / (len(looked_at) * channels * height * width),
+        class_counts=tuple(counts.tolist()),
+        unlabelled=unlabelled,
+    )

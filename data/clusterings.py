@@ -1,0 +1,170 @@
+"""Sets of images with labels and a clustering for each number k of attributes.
+
+A set offers either attributes, from which the clusters of any k follow, or ready clusters of some k.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from data.attributes import attributes_of
+from data.conditioning import InformationCurve, information_curve
+from data.root import check_files, data_root
+from data.spec import unknown
+from data.text_table import TextColumn, column_of, first_few, read_text_table
+from data.top_k import rank_by_entropy, top_k_clusterings
+
+READY_PREFIX = "label_gran_"
+"""A column of ready clusters is called this and k, as in the files of the Cl-InfoNCE authors."""
+
+ZAPPOS_FOLDER = "attributes/UT-zappos50K"
+ZAPPOS_FILES = {"meta_data_train.csv": 4_050_809}
+ZAPPOS_SOURCE = "https://github.com/Crazy-Jack/Cl-InfoNCE (data_processing/UT-zappos50K/rank_H)"
+
+
+@dataclass(frozen=True)
+class Clusterings:
+    """Labels of N images, and clusterings of them for some numbers of attributes.
+
+    Attributes:
+        labels: int64 ``(N,)``, 0..classes-1.
+        ks: the numbers of attributes that there are clusters for, ascending.
+        of: yields ``(k, clusters)`` for the ascending k it is given, clusters int64 ``(N,)`` from 0 on.
+        ranked: the attributes from the highest entropy to the lowest; empty where the clusters came ready.
+    """
+
+    labels: Tensor
+    ks: tuple[int, ...]
+    of: Callable[[Sequence[int]], Iterator[tuple[int, Tensor]]]
+    ranked: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
+        return int(self.labels.max()) + 1
+
+    def curve(self, low: int | None = None, high: int | None = None) -> InformationCurve:
+        """Return what the clusters say about the labels for every k from ``low`` to ``high``; default: all.
+
+        Raises:
+            ValueError: an end is beyond the k that there are clusters for, or none lies between the ends.
+        """
+        low, high = self.ks[0] if low is None else low, self.ks[-1] if high is None else high
+        allowed = f"{self.ks[0]}..{self.ks[-1]}"
+        if low < self.ks[0] or high > self.ks[-1]:
+            why = f"there are {len(self.ranked)} attributes" if self.ranked else "there are no other clusters"
+            raise ValueError(f"k must lie in {allowed} ({why}), given {low}..{high}")
+        chosen = [k for k in self.ks if low <= k <= high]
+        if not chosen:
+            raise ValueError(f"no clusters for k in {low}..{high}; there are those for {_listed(self.ks)}")
+        return information_curve(self.of(chosen), self.labels)
+
+
+def load_clusterings(name: str, root: Path | None = None) -> Clusterings:
+    """Load the training images' labels and clusterings of a set called by name; no image is needed.
+
+    Args:
+        name: a name of `CLUSTERINGS`.
+        root: the folder that holds the datasets, see `data_root`.
+
+    Raises:
+        ValueError: there is no such set (the message names the nearest), or its file is damaged.
+        DatasetMissing: its file is not in place.
+    """
+    if name not in CLUSTERINGS:
+        raise ValueError(unknown("set with clusters", name, CLUSTERINGS))
+    return CLUSTERINGS[name](data_root(root))
+
+
+def read_clusterings(
+    path: Path,
+    *,
+    image_column: str = "path",
+    label_column: str = "class",
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Clusterings:
+    """Read labels and clusterings from a CSV file with one row an image.
+
+    Columns called `label_gran_K` hold ready clusters for K attributes; a file without them holds attributes,
+    see `read_attributes` (the columns of the image and of the label are none).
+
+    Raises:
+        ValueError: see `read_attributes`; an image without a label; or a damaged file of ready clusters.
+    """
+    table = read_text_table(path)
+    label = column_of(table, label_column, path)
+    if any(name.startswith(READY_PREFIX) for name in table):
+        return _ready(_without_footer(table, path), label_column, path)
+    if "" in label.values:
+        rows = (label.codes == label.values.index("")).nonzero()[0]
+        unlabelled = (column_of(table, image_column, path).texts()[row] for row in rows)
+        raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}: {first_few(unlabelled)}")
+    ignore = (*ignore, label_column)
+    attributes = attributes_of(table, path, image_column=image_column, categorical=categorical, ignore=ignore)
+    values, names = attributes.values, attributes.names
+    return Clusterings(
+        labels=torch.from_numpy(label.codes),
+        ks=tuple(range(1, len(names) + 1)),
+        of=lambda ks: top_k_clusterings(values, ks),
+        ranked=tuple(names[column] for column in rank_by_entropy(values).tolist()),
+    )
+
+
+def _ready(table: Mapping[str, TextColumn], label_column: str, path: Path) -> Clusterings:
+    clusters: dict[int, Tensor] = {}
+    for name, column in table.items():
+        if name.startswith(READY_PREFIX):
+            k = name.removeprefix(READY_PREFIX)
+            if not k.isdecimal() or int(k) < 1:
+                raise ValueError(f"{path}: {name!r} should end in a number of attributes")
+            clusters[int(k)] = _numbered(column, name, path)
+    labels = _numbered(column_of(table, label_column, path), label_column, path)
+    return Clusterings(labels, tuple(sorted(clusters)), lambda ks: ((k, clusters[k]) for k in ks))
+
+
+def _numbered(column: TextColumn, name: str, path: Path) -> Tensor:
+    """Return whole numbers as 0, 1, ... in their order: the files' own numbers have gaps."""
+    wrong = [text for text in column.values if not text.isdecimal()]
+    if wrong:
+        raise ValueError(f"{path}: column {name!r} should hold whole numbers, found {first_few(wrong)}")
+    numbers = [int(text) for text in column.values]
+    position = {number: place for place, number in enumerate(sorted(set(numbers)))}
+    return torch.tensor([position[number] for number in numbers])[torch.from_numpy(column.codes)]
+
+
+def _without_footer(table: dict[str, TextColumn], path: Path) -> dict[str, TextColumn]:
+    """Drop the authors' last line, which counts the distinct values of each column and is no image.
+
+    It bears the number -1 in the unnamed first column. Read as an image, it is a class and a cluster of its
+    own for every k.
+    """
+    if "" not in table or table[""].texts()[-1] != "-1":
+        return table
+    kept: dict[str, TextColumn] = {}
+    for name, column in table.items():
+        codes, counted = column.codes[:-1], column.values[column.codes[-1]]
+        values = tuple(column.values[: codes.max(initial=-1) + 1])
+        if name.startswith(READY_PREFIX) and counted != str(len(values)):
+            raise ValueError(
+                f"{path} is damaged: {name!r} has {len(values):,} clusters, its last line says {counted}"
+            )
+        kept[name] = TextColumn(codes, values)
+    return kept
+
+
+def _ut_zappos50k(root: Path) -> Clusterings:
+    check_files("ut-zappos50k", root, ZAPPOS_FOLDER, ZAPPOS_FILES, ZAPPOS_SOURCE)
+    return read_clusterings(root / ZAPPOS_FOLDER / "meta_data_train.csv")
+
+
+def _listed(ks: Sequence[int]) -> str:
+    return "k = " + ", ".join(map(str, ks))
+
+
+CLUSTERINGS: Mapping[str, Callable[[Path], Clusterings]] = MappingProxyType({"ut-zappos50k": _ut_zappos50k})
+"""The sets that are known by name; each is loaded from the folder of the datasets."""

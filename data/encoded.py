@@ -1,0 +1,152 @@
+"""Encoded images as rows of pixels: files in folders, and the decoding that all encoded sources share."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from data.decoding import CorruptImage, decode_image, fit_square
+from data.root import DatasetDamaged
+from data.streaming import StreamedImages
+
+log = logging.getLogger(__name__)
+
+_NAMED = 5
+"""How many of the images left out a warning names."""
+
+_PART = 64
+"""Images that one task of a thread looks through for corrupt ones."""
+
+
+class EncodedImages(Protocol):
+    """Encoded images by row, readable from several threads at once."""
+
+    def __len__(self) -> int:
+        """Return how many images there are."""
+
+    def prepare_random_access(self) -> None:
+        """Make ready for rows in any order; until then, rows are asked for in ascending order."""
+
+    def read(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the encoded images of ``rows``; empty bytes where there are none."""
+
+    def name(self, row: int) -> str:
+        """Return where an image is, for messages."""
+
+
+class FileImages:
+    """Encoded images that are files of their own."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def prepare_random_access(self) -> None:
+        """Do nothing: files are read in any order."""
+
+    def read(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the contents of the files."""
+        return [self._files[row].read_bytes() for row in rows]
+
+    def name(self, row: int) -> str:
+        """Return the file's path."""
+        return str(self._files[row])
+
+
+class DecodedImages:
+    """Encoded images as pixels of one shape: an `ImageRows`.
+
+    Args:
+        encoded: the images.
+        shape: channels, height and width that every image must have, or is resized to.
+        resize: whether images of other sizes are resized (shorter side, then centre crop) or refused.
+    """
+
+    def __init__(self, encoded: EncodedImages, shape: tuple[int, int, int], *, resize: bool) -> None:
+        self._encoded = encoded
+        self._resize = resize
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def prepare_random_access(self) -> None:
+        """Make the encoded images ready for rows in any order."""
+        self._encoded.prepare_random_access()
+
+    def decode(self, rows: Sequence[int], out: Tensor) -> None:
+        """Write the images of ``rows`` into ``out``, see `ImageRows`."""
+        for position, (row, encoded) in enumerate(zip(rows, self._encoded.read(rows), strict=True)):
+            try:
+                out[position] = self._decode(row, encoded)
+            except CorruptImage as error:
+                raise DatasetDamaged(
+                    f"corrupt image: {self._encoded.name(row)} cannot be decoded ({error}). "
+                    "Replace it, or leave such images out with the option corrupt=skip."
+                ) from error
+
+    def sound_rows(self) -> Tensor:
+        """Return the rows of the images that can be decoded; the others are counted in a warning.
+
+        Every image is decoded once to find out.
+        """
+        parts = [range(start, min(start + _PART, len(self))) for start in range(0, len(self), _PART)]
+        with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
+            corrupt = [row for found in pool.map(self._corrupt, parts) for row in found]
+        if corrupt:
+            names = ", ".join(self._encoded.name(row) for row in corrupt[:_NAMED])
+            more = f" and {len(corrupt) - _NAMED} more" if len(corrupt) > _NAMED else ""
+            log.warning("%d corrupt images of %d are left out: %s%s", len(corrupt), len(self), names, more)
+        keep = torch.ones(len(self), dtype=torch.bool)
+        keep[corrupt] = False
+        return keep.nonzero().flatten()
+
+    def _corrupt(self, rows: range) -> list[int]:
+        found = []
+        for row, encoded in zip(rows, self._encoded.read(rows), strict=True):
+            try:
+                self._decode(row, encoded)
+            except CorruptImage:
+                found.append(row)
+        return found
+
+    def _decode(self, row: int, encoded: bytes) -> Tensor:
+        image = decode_image(encoded, self.shape[0])
+        if self._resize:
+            return fit_square(image, self.shape[1])
+        if tuple(image.shape) != self.shape:
+            height, width = image.shape[1:]
+            raise DatasetDamaged(
+                f"{self._encoded.name(row)} is {height} x {width} pixels, the first image "
+                f"{self.shape[1]} x {self.shape[2]}: give size=S to resize all of them to S x S"
+            )
+        return image
+
+
+def open_images(source: DecodedImages, labels: Tensor, *, skip: bool) -> tuple[StreamedImages, Tensor]:
+    """Return the images and their labels ``(N,)``, without the corrupt ones if ``skip``."""
+    if not skip:
+        return StreamedImages(source), labels
+    rows = source.sound_rows()
+    return StreamedImages(source, rows), labels[rows]
+
+
+def check_labels(labels: Tensor, classes: int, place: str) -> None:
+    """Check that every label is 0..classes-1.
+
+    Raises:
+        DatasetDamaged: one is not; the message names it, its row and ``place``.
+    """
+    wrong = ((labels < 0) | (labels >= classes)).nonzero().flatten()
+    if len(wrong):
+        row = int(wrong[0])
+        raise DatasetDamaged(
+            f"label {int(labels[row])} of row {row} of {place} is out of range: "
+            f"{classes} classes are numbered 0 to {classes - 1} ({len(wrong)} such labels)"
+        )

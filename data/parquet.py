@@ -1,0 +1,208 @@
+"""Encoded images in the Parquet files of the Hugging Face hub: read by row group, or unpacked for any order.
+
+In ascending order, row groups are read as they come. In random order that would read a whole group for one
+image, so the encoded images are first unpacked, once for a machine, into one flat file of the user's cache:
+every process then reads an image's bytes from its place there, through the operating system's page cache.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from data.root import DatasetDamaged, cache_folder
+
+log = logging.getLogger(__name__)
+
+_GROUPS_HELD = 4
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """One Parquet file of a split: what identifies its content without reading it.
+
+    Attributes:
+        filesystem: a pyarrow filesystem.
+        path: the file's path in it.
+        size: bytes.
+        changed: time of the last change in nanoseconds, 0 where the filesystem keeps none.
+    """
+
+    filesystem: Any
+    path: str
+    size: int
+    changed: int
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.size, self.changed))
+
+
+@lru_cache(maxsize=4096)
+def footer(part: ParquetPart) -> Any:
+    """Return the file's pyarrow `FileMetaData`: its schema, row groups and their statistics.
+
+    Raises:
+        DatasetDamaged: the file is no Parquet file, or is truncated.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with part.filesystem.open_input_file(part.path) as file:
+            return pq.read_metadata(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DatasetDamaged(f"{part.path} cannot be read as Parquet: {error}") from error
+
+
+class ParquetImages:
+    """The encoded images of one column (`{bytes, path}`) of Parquet files: an `EncodedImages`."""
+
+    def __init__(self, parts: Sequence[ParquetPart], column: str) -> None:
+        self._column = column
+        self._groups = [(part, group) for part in parts for group in range(footer(part).num_row_groups)]
+        counts = [footer(part).row_group(group).num_rows for part, group in self._groups]
+        self._starts = list(accumulate(counts, initial=0))
+        self._parts = parts
+        self._held: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._lock = Lock()
+        self._unpacked: UnpackedImages | None = None
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def name(self, row: int) -> str:
+        """Return the file, and the row in it counted from 0."""
+        part, _ = self._groups[self._group_of(row)]
+        first = next(self._starts[i] for i, (other, _) in enumerate(self._groups) if other == part)
+        return f"{part.path}, row {row - first}"
+
+    def prepare_random_access(self) -> None:
+        """Unpack the encoded images into the user's cache, unless an earlier run has done so."""
+        with self._lock:
+            if self._unpacked is None:
+                self._unpacked = UnpackedImages(unpack(self._identity(), self._in_order, len(self)))
+                self._held.clear()
+
+    def read(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the encoded images of ``rows``; of ascending rows, each row group is read once."""
+        if self._unpacked is not None:
+            return self._unpacked.read(rows)
+        found = []
+        for row in rows:
+            group = self._group_of(row)
+            found.append(self._group(group)[row - self._starts[group]])
+        return found
+
+    def _group_of(self, row: int) -> int:
+        return bisect_right(self._starts, row) - 1
+
+    def _group(self, number: int) -> list[bytes]:
+        with self._lock:
+            if number not in self._held:
+                self._held[number] = self._read_group(number)
+                while len(self._held) > _GROUPS_HELD:
+                    self._held.popitem(last=False)
+            self._held.move_to_end(number)
+            return self._held[number]
+
+    def _read_group(self, number: int) -> list[bytes]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        part, group = self._groups[number]
+        try:
+            with part.filesystem.open_input_file(part.path) as file:
+                opened = pq.ParquetFile(file, metadata=footer(part))
+                # One thread: the processes of a sweep share the cores already.
+                table = opened.read_row_group(group, columns=[f"{self._column}.bytes"], use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DatasetDamaged(f"row group {group} of {part.path} cannot be read: {error}") from error
+        encoded = table.column(self._column).combine_chunks().field("bytes")
+        return [value or b"" for value in encoded.to_pylist()]
+
+    def _in_order(self) -> Iterator[list[bytes]]:
+        for number in range(len(self._groups)):
+            yield self._read_group(number)
+
+    def _identity(self) -> str:
+        parts = "\n".join(
+            f"{part.filesystem.type_name} {part.path} {part.size} {part.changed}" for part in self._parts
+        )
+        return hashlib.sha256(f"{self._column}\n{parts}".encode()).hexdigest()[:24]
+
+
+class UnpackedImages:
+    """Encoded images end to end in one file, and where each begins.
+
+    Reading by position releases the interpreter's lock, which a page fault in a memory map would hold.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._ends: NDArray[np.int64] = np.load(folder / "ends.npy")
+        # Unbuffered, and open as long as this object lives.
+        self._file = (folder / "images.bin").open("rb", buffering=0)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def read(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the encoded images of ``rows``, in any order and from any thread."""
+        descriptor = self._file.fileno()
+        ends = self._ends
+        starts = [int(ends[row - 1]) if row else 0 for row in rows]
+        return [
+            os.pread(descriptor, int(ends[row]) - start, start)
+            for row, start in zip(rows, starts, strict=True)
+        ]
+
+
+def unpack(identity: str, groups: Callable[[], Iterator[list[bytes]]], count: int) -> Path:
+    """Return the folder of the cache that holds these images unpacked, writing it if it is not there.
+
+    The folder appears whole or not at all, and one process writes it while others wait.
+
+    Args:
+        identity: names the content.
+        groups: called for an iterator over lists of encoded images, in order.
+        count: images in all, for the log.
+    """
+    parent = cache_folder() / "unpacked"
+    folder = parent / identity
+    if folder.is_dir():
+        return folder
+    parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(parent / f"{identity}.lock"):
+        if folder.is_dir():
+            return folder
+        log.info("unpacking %d encoded images into %s, once", count, folder)
+        draft = Path(tempfile.mkdtemp(prefix=f"_{identity}-", dir=parent))
+        try:
+            _write(draft, groups())
+            draft.rename(folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+    return folder
+
+
+def _write(folder: Path, groups: Iterator[list[bytes]]) -> None:
+    lengths: list[int] = []
+    with (folder / "images.bin").open("wb") as file:
+        for images in groups:
+            file.writelines(images)
+            lengths.extend(map(len, images))
+    np.save(folder / "ends.npy", np.cumsum(np.array(lengths, dtype=np.int64)))

@@ -1,0 +1,210 @@
+"""Crop, resize and flip of a batch, each image by its own box, as two matrix products per image.
+
+``rows @ image @ columns^T``: an interpolation matrix ``(size, H)`` holds the weights of a box's pixel rows
+for each output row, another those of its columns, and a flip reverses the columns' matrix. Where a box is
+larger than the output the weights widen (antialiasing), as torchvision's do with ``antialias=True``.
+
+Shapes: B images, C channels, H x W stored pixels, S the output size.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from data.spec import unknown
+
+Interpolation = Literal["bilinear", "bicubic"]
+
+_CROPPED_AT_ONCE, _FEWEST_AT_ONCE = 64, 16
+
+
+def whole_image(images: Tensor, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
+    """Resize whole images for evaluation, antialiased.
+
+    Args:
+        images: uint8 ``(N, C, H, W)``, any device.
+        size: output height and width S in pixels.
+        interpolation: bilinear or bicubic.
+
+    Returns:
+        float32 ``(N, C, S, S)`` in 0..1 on the images' device.
+
+    Raises:
+        ValueError: the images are not uint8 ``(N, C, H, W)``, the size is below 1, or the interpolation is
+            unknown.
+    """
+    require_images(images)
+    require_interpolation(interpolation)
+    if size < 1:
+        raise ValueError(f"size must be at least 1 pixel, got {size}")
+    height, width = images.shape[2:]
+    if height == width == size:
+        return images.float() / 255.0
+    start = torch.zeros(1, dtype=torch.int64, device=images.device)
+    rows = _weights(start, start + height, size, height, interpolation=interpolation)
+    columns = _weights(start, start + width, size, width, interpolation=interpolation)
+    return _resample_alike(images, rows, columns, interpolation)
+
+
+def centre_crop(images: Tensor, size: int, resize: int, interpolation: Interpolation = "bilinear") -> Tensor:
+    """Resize images so that their shorter side is `resize` pixels and cut out the centre, for evaluation.
+
+    Cl-InfoNCE's released code evaluates so, with `resize` the next power of two (224 of 256, 32 of 32).
+
+    Args:
+        images: uint8 ``(N, C, H, W)``, any device.
+        size: height and width S of the centre in pixels.
+        resize: the shorter side before the cut, in pixels.
+        interpolation: bilinear or bicubic, both antialiased.
+
+    Returns:
+        float32 ``(N, C, S, S)`` in 0..1 on the images' device.
+
+    Raises:
+        ValueError: the images are not uint8 ``(N, C, H, W)``, `size` is not in 1..`resize`, or the
+            interpolation is unknown.
+    """
+    require_images(images)
+    require_interpolation(interpolation)
+    if not 1 <= size <= resize:
+        raise ValueError(f"the centre needs 1 <= size <= resize, got size {size} and resize {resize}")
+    start = torch.zeros(1, dtype=torch.int64, device=images.device)
+    shorter = min(images.shape[2:])
+    weights = []
+    for source in images.shape[2:]:
+        resized = resize * source // shorter
+        # torchvision's rounding, halves to even.
+        first = round((resized - size) / 2)
+        whole = _weights(start, start + source, resized, source, interpolation=interpolation)
+        weights.append(whole[:, first : first + size])
+    rows, columns = weights
+    return _resample_alike(images, rows, columns, interpolation)
+
+
+def crop(
+    images: Tensor, boxes: Tensor, flip: Tensor, size: int, interpolation: Interpolation = "bilinear"
+) -> Tensor:
+    """Crop each image to its own box, resize that and mirror it.
+
+    Args:
+        images: uint8 ``(B, C, H, W)``, any device.
+        boxes: int64 ``(B, 4)``: top, left, height, width in pixels, inside the image.
+        flip: bool ``(B,)``: mirrored left to right.
+        size: output height and width S in pixels.
+        interpolation: bilinear or bicubic.
+
+    Returns:
+        float32 ``(B, C, S, S)`` in 0..1 on the images' device.
+    """
+    boxes, flip = boxes.to(images.device), flip.to(images.device)
+    count, channels, *source = images.shape
+    views = torch.empty((count, channels, size, size), device=images.device)
+    step = images_at_once(images, size, like=_CROPPED_AT_ONCE)
+    for first in range(0, count, step):
+        part = slice(first, first + step)
+        top, left, height, width = boxes[part].unbind(1)
+        rows = _weights(top, height, size, source[0], None, interpolation)
+        columns = _weights(left, width, size, source[1], flip[part], interpolation)
+        _resample(images[part], rows, columns, interpolation, out=views[part])
+    return views
+
+
+def images_at_once(images: Tensor, size: int, *, like: int) -> int:
+    """Return how many images a device should work on at a time: a processor `like` so many of 3 x 32 x 32.
+
+    Its intermediate results then stay in the cache, and in memory that need not be asked for again and again.
+    An accelerator takes them all.
+    """
+    if images.device.type != "cpu":
+        return max(1, len(images))
+    floats = images.shape[1] * max(size * size, images.shape[2] * images.shape[3])
+    return max(_FEWEST_AT_ONCE, like * 3 * 32 * 32 // max(1, floats))
+
+
+def require_images(images: Tensor) -> None:
+    """Raise a ValueError unless the images are uint8 ``(B, C, H, W)``."""
+    if images.dtype != torch.uint8 or images.dim() != 4:
+        raise ValueError(f"images must be uint8 (B, C, H, W), got {images.dtype} {tuple(images.shape)}")
+
+
+def require_interpolation(interpolation: str) -> None:
+    """Raise a ValueError that names the nearest unless the interpolation is a known one."""
+    if interpolation not in get_args(Interpolation):
+        raise ValueError(unknown("interpolation", interpolation, get_args(Interpolation)))
+
+
+def _cubic(distance: Tensor) -> Tensor:
+    """Return Keys' cubic (1981, Eq. 15, a = -1/2) of distances >= 0.
+
+    Its two pieces without a choice between them: with ``v = max(2 - x, 0)`` and ``u = max(1 - x, 0)`` it is
+    ``v^2 (v - 1) / 2 + u^2 (1 - 2u)``, whose second term is the difference of the pieces.
+    """
+    outer = (2.0 - distance).clamp_(min=0.0)
+    inner = (1.0 - distance).clamp_(min=0.0)
+    far = outer.square().mul_(0.5).mul_(outer.sub_(1.0))
+    return far.add_(inner.square().mul_(inner.mul_(-2.0).add_(1.0)))
+
+
+def _resample_alike(images: Tensor, rows: Tensor, columns: Tensor, interpolation: Interpolation) -> Tensor:
+    """Resample all images by one pair of matrices, ``(1, S, H)`` and ``(1, S, W)``."""
+    count, channels, size = len(images), images.shape[1], rows.shape[1]
+    views = torch.empty((count, channels, size, size), device=images.device)
+    matrices = rows.expand(count, -1, -1), columns.expand(count, -1, -1)
+    _resample(images, *matrices, interpolation, out=views)
+    return views
+
+
+def _resample(
+    images: Tensor, rows: Tensor, columns: Tensor, interpolation: Interpolation, *, out: Tensor
+) -> None:
+    """Write ``rows @ image @ columns^T / 255`` of each image and channel to `out`, ``(B, C, S, S)``.
+
+    Bicubic weights overshoot; what they make is clamped to 0..1.
+    """
+    count, channels, height, width = images.shape
+    size = rows.shape[1]
+    wide = torch.bmm(images.float().view(count, channels * height, width), columns.transpose(1, 2) / 255.0)
+    # Repeating the small matrices is five times faster on a CPU than a product that broadcasts over channels.
+    repeated = rows.repeat_interleave(channels, dim=0)
+    planes = wide.view(count * channels, height, size)
+    torch.bmm(repeated, planes, out=out.view(count * channels, size, size))
+    if interpolation == "bicubic":
+        out.clamp_(0.0, 1.0)
+
+
+def _weights(
+    start: Tensor,
+    length: Tensor,
+    size: int,
+    source: int,
+    flip: Tensor | None = None,
+    interpolation: Interpolation = "bilinear",
+) -> Tensor:
+    """Return the weights that resize ``length`` pixels from ``start`` on to ``size``.
+
+    A triangle, or Keys' cubic, around each output pixel's centre, cut off at the box's border and normalised
+    to sum 1, which for enlarging is the usual rule with the border repeated.
+
+    Args:
+        start: int64 ``(B,)``, first pixel of each box.
+        length: int64 ``(B,)``, pixels in each box.
+        size: output pixels.
+        source: stored pixels.
+        flip: bool ``(B,)``, the output reversed.
+        interpolation: bilinear or bicubic.
+
+    Returns:
+        float32 ``(B, size, source)``.
+    """
+    output = torch.arange(size, device=start.device).expand(len(start), size)
+    if flip is not None:
+        output = torch.where(flip[:, None], size - 1 - output, output)
+    first, count = start[:, None].float(), length[:, None].float()
+    scale = count / size
+    centre = first + (output + 0.5) * scale
+    pixel = torch.arange(source, device=start.device) + 0.5
+    distance = (pixel - centre[..., None]).abs_().div_(scale.clamp(min=1.0)[..., None])
+    weights = distance.neg_().add_(1.0).clamp_(min=0.0) if interpolation == "bilinear" else _cubic(distance)
+    weights *= ((pixel > first) & (pixel < first + count))[:, None]
+    return weights.div_(weights.sum(dim=-1, keepdim=True))

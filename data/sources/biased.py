@@ -1,0 +1,163 @@
+"""Digits whose background colour gives the class away in training and not in the test: Biased-MNIST.
+
+Sources: Bahng et al., "Learning De-biased Representations with Biased Representations" (ICML 2020); Barbano
+et al., "Unbiased Supervised Contrastive Learning" (ICLR 2023), Appendix B.2.1 and its released code.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from data.colour import white_on_colour
+from data.images import LabelledImages
+from data.seeds import torch_generator
+from data.sources.digits import always_there, digits_spec, read_digits
+from data.sources.mnist import check_mnist, mnist_spec, read_mnist
+from data.spec import COLOUR_NAME, DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+
+BIAS_COLOURS = (
+    (255, 0, 0),
+    (0, 255, 0),
+    (0, 0, 255),
+    (225, 225, 0),
+    (225, 0, 225),
+    (0, 255, 255),
+    (255, 128, 0),
+    (255, 0, 128),
+    (128, 0, 255),
+    (50, 255, 128),
+)
+"""The ten colours, RGB 0..255; colour c is class c's own."""
+
+MNIST_STROKE = 1
+"""The smallest MNIST value that is painted white: any pixel that is not 0, as released."""
+
+DIGITS_STROKE = 128
+"""The smallest value of the 8 x 8 digits that is painted white, half full: their strokes fade into the
+background, and any pixel that is not 0 would be most of the image."""
+
+
+def bias_counts(images: int, rho: float) -> list[int]:
+    """Return how many of a class's images have each colour, the own one first, then the next in the palette.
+
+    ``floor(rho * images)`` have the own colour, with rho as the decimal number that is written. The others
+    share the rest evenly; what does not divide goes, one each, to the colours that follow the own one.
+
+    Args:
+        images: images of the class.
+        rho: share of the own colour, 0..1.
+
+    Returns:
+        Ten numbers that add up to ``images``.
+
+    Raises:
+        ValueError: rho is outside 0..1.
+    """
+    if not 0.0 <= rho <= 1.0:
+        raise ValueError(f"rho must be in 0..1, got {rho}")
+    others = len(BIAS_COLOURS) - 1
+    own = int(Fraction(str(rho)) * images)
+    even, left = divmod(images - own, others)
+    return [own, *(even + (position < left) for position in range(others))]
+
+
+def draw_bias(labels: Tensor, rho: float, name: str, split: str) -> Tensor:
+    """Return the colour of each image, with exactly `bias_counts` of each in each class.
+
+    Which images get which depends on the dataset's name and the split; the images that keep their class's own
+    colour at one rho keep it at every larger one.
+
+    Args:
+        labels: int64 ``(N,)``, classes 0..9.
+        rho: share of the own colour, 0..1.
+        name: the dataset's bare name.
+        split: train or test.
+
+    Returns:
+        int64 ``(N,)``, 0..9.
+
+    Raises:
+        ValueError: rho is outside 0..1.
+    """
+    bias = torch.empty_like(labels)
+    for label in range(len(BIAS_COLOURS)):
+        members = (labels == label).nonzero().flatten()
+        order = torch.randperm(len(members), generator=torch_generator("bias colour", name, split, label))
+        counts = torch.tensor(bias_counts(len(members), rho))
+        colours = (label + torch.arange(len(BIAS_COLOURS))) % len(BIAS_COLOURS)
+        bias[members[order]] = colours.repeat_interleave(counts)
+    return bias
+
+
+def biased(strokes: LabelledImages, rho: float, name: str, split: str, stroke: int) -> LabelledImages:
+    """Return white strokes on biased colours; ``bias`` is the colour's number and ``condition`` its RGB."""
+    bias = draw_bias(strokes.labels, rho, name, split)
+    colours = torch.tensor(BIAS_COLOURS, dtype=torch.float32)[bias]
+    return replace(white_on_colour(strokes, colours, stroke), bias=bias)
+
+
+def _options(rho: float) -> Mapping[str, DatasetOption]:
+    return MappingProxyType(
+        {
+            "rho": DatasetOption(
+                "share of a class's training images with its own colour", float, rho, low=0.0, high=1.0
+            ),
+            "test_rho": DatasetOption("the same of the test images", float, 0.1, low=0.0, high=1.0),
+        }
+    )
+
+
+def _family(
+    name: str,
+    summary: str,
+    rho: float,
+    base: Callable[[str, str, int], DatasetSpec],
+    check: Callable[[Path, Options], None],
+    read: Callable[[Path, Split], LabelledImages],
+    stroke: int,
+) -> DatasetFamily:
+    """Return the family of biased sets made from the greyscale digits that `read` gives."""
+
+    def describe(root: Path, options: Options) -> DatasetSpec:
+        spec = base(family.full_name(options), summary, 3)
+        return replace(
+            spec,
+            view_size=spec.image_size,
+            condition_dim=3,
+            condition_name=COLOUR_NAME,
+            bias_classes=len(BIAS_COLOURS),
+            bias_name="background colour, its number in the palette",
+        )
+
+    def read_biased(root: Path, split: Split, options: Options) -> LabelledImages:
+        share = float(options["rho" if split == "train" else "test_rho"])
+        return biased(read(root, split), share, name, split, stroke)
+
+    family = DatasetFamily(name, summary, describe, check, read_biased, _options(rho))
+    return family
+
+
+BIASED_MNIST = _family(
+    name="biased-mnist",
+    summary="MNIST with white strokes on ten colours that give the class away in training",
+    rho=0.997,
+    base=mnist_spec,
+    check=lambda root, options: check_mnist("biased-mnist", root),
+    read=read_mnist,
+    stroke=MNIST_STROKE,
+)
+
+BIASED_DIGITS = _family(
+    name="biased-digits",
+    summary="digits with white strokes on ten colours that give the class away in training",
+    rho=0.9,
+    base=digits_spec,
+    check=always_there,
+    read=lambda root, split: read_digits(split),
+    stroke=DIGITS_STROKE,
+)

@@ -1,0 +1,203 @@
+"""CIFAR-10 and CIFAR-100 from the pickled batches of their authors, as torchvision lays them out."""
+
+import io
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from data.encoded import check_labels
+from data.images import LabelledImages
+from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from data.root import DatasetDamaged, check_files
+from data.spec import DatasetFamily, DatasetSpec, Options, Split
+
+_SHAPE = (3, 32, 32)
+_PIXELS = 3 * 32 * 32
+_LICENCE = "none stated by the authors (Krizhevsky 2009); research use is customary"
+
+
+@dataclass(frozen=True)
+class CifarLayout:
+    """Where one of the two sets lies.
+
+    Attributes:
+        name: of the dataset.
+        folder: under the data root.
+        train: the files of the training split and their sizes in bytes (None: not known).
+        test: the file of the test split, likewise.
+        meta: the file that names the classes, likewise.
+        label_key: the entry of a batch that holds the labels.
+        names_key: the entry of `meta` that holds the classes' names.
+        classes: number of labels.
+        group_size: neighbouring classes that share a level of imbalance.
+        source: where to get it.
+        torchvision: torchvision's class, which knows the checksums.
+    """
+
+    name: str
+    folder: str
+    train: Mapping[str, int | None]
+    test: Mapping[str, int | None]
+    meta: Mapping[str, int | None]
+    label_key: str
+    names_key: str
+    classes: int
+    group_size: int
+    source: str
+    torchvision: str
+
+
+CIFAR10_LAYOUT = CifarLayout(
+    name="cifar10",
+    folder="cifar-10-batches-py",
+    train=MappingProxyType(
+        {
+            "data_batch_1": 31_035_704,
+            "data_batch_2": 31_035_320,
+            "data_batch_3": 31_035_999,
+            "data_batch_4": 31_035_696,
+            "data_batch_5": 31_035_623,
+        }
+    ),
+    test=MappingProxyType({"test_batch": 31_035_526}),
+    meta=MappingProxyType({"batches.meta": 158}),
+    label_key="labels",
+    names_key="label_names",
+    classes=10,
+    group_size=1,
+    source="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz (unpack it)",
+    torchvision="CIFAR10",
+)
+
+CIFAR100_LAYOUT = CifarLayout(
+    name="cifar100",
+    folder="cifar-100-python",
+    train=MappingProxyType({"train": 155_249_918}),
+    test=MappingProxyType({"test": None}),
+    meta=MappingProxyType({"meta": 1_473}),
+    label_key="fine_labels",
+    names_key="fine_label_names",
+    classes=100,
+    group_size=10,
+    source="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz (unpack it)",
+    torchvision="CIFAR100",
+)
+
+
+def read_cifar(root: Path, split: Split, layout: CifarLayout) -> LabelledImages:
+    """Read one split, ``(N, 3, 32, 32)``, from the batches in ``root/layout.folder``.
+
+    Raises:
+        DatasetDamaged: a batch is no pickle of arrays, or its images or labels are not what they must be.
+    """
+    images, labels = [], []
+    for file in layout.train if split == "train" else layout.test:
+        path = root / layout.folder / file
+        pixels, classes = _read_batch(path, layout.label_key)
+        check_labels(classes, layout.classes, str(path))
+        images.append(torch.from_numpy(pixels).view(-1, *_SHAPE))
+        labels.append(classes)
+    return LabelledImages(torch.cat(images), torch.cat(labels))
+
+
+def _read_batch(path: Path, label_key: str) -> tuple[Any, torch.Tensor]:
+    batch = _unpickle(path)
+    try:
+        pixels, labels = batch["data"], torch.tensor(batch[label_key], dtype=torch.int64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DatasetDamaged(f"{path} is no batch of CIFAR: {type(error).__name__}: {error}") from error
+    shape = getattr(pixels, "shape", None)
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or shape != (len(labels), _PIXELS):
+        raise DatasetDamaged(
+            f"{path} must hold uint8 ({len(labels)}, {_PIXELS}) for its {len(labels)} labels, has {shape}"
+        )
+    return pixels, labels
+
+
+def _class_names(root: Path, layout: CifarLayout) -> tuple[str, ...]:
+    """Return the classes' names, none where the file is not there."""
+    (file,) = layout.meta
+    path = root / layout.folder / file
+    return tuple(_unpickle(path)[layout.names_key]) if path.is_file() else ()
+
+
+def _unpickle(path: Path) -> Any:
+    try:
+        return _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+    except (pickle.UnpicklingError, EOFError, TypeError, ValueError, IndexError) as error:
+        raise DatasetDamaged(f"{path} is no file of CIFAR: {type(error).__name__}: {error}") from error
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Unpickles arrays and plain values alone: a pickle from elsewhere could otherwise run any code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {
+            # The array's maker has moved between versions of numpy; this is the installed one's.
+            "_reconstruct": np.zeros(0).__reduce__()[0],
+            "ndarray": np.ndarray,
+            "dtype": np.dtype,
+        }
+        if module.partition(".")[0] == "numpy" and name in allowed:
+            return allowed[name]
+        if (module, name) == ("_codecs", "encode"):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def cifar_family(layout: CifarLayout) -> DatasetFamily:
+    """Return the dataset of a layout, whole or cut to unequal classes."""
+    files = {**layout.train, **layout.test, **layout.meta}
+    counts = [50_000 // layout.classes] * layout.classes
+
+    def describe(root: Path, options: Options) -> DatasetSpec:
+        return DatasetSpec(
+            name=family.full_name(options),
+            summary=family.summary,
+            classes=layout.classes,
+            channels=3,
+            image_size=32,
+            view_size=32,
+            train_size=sum(kept_counts(counts, options, layout.group_size)),
+            test_size=10_000,
+            licence=_LICENCE,
+            source=layout.source,
+            folder=layout.folder,
+            class_names=_class_names(root, layout),
+        )
+
+    def read(root: Path, split: Split, options: Options) -> LabelledImages:
+        images = read_cifar(root, split, layout)
+        if split == "test":
+            return images
+        return imbalanced(images, layout.name, counts, options, layout.group_size)
+
+    family = DatasetFamily(
+        name=layout.name,
+        summary=f"60,000 photographs of 32 x 32 pixels in {layout.classes} classes",
+        describe=describe,
+        check=lambda root, options: check_files(layout.name, root, layout.folder, files, layout.source),
+        read=read,
+        options=IMBALANCE_OPTIONS,
+        checksums=lambda: _checksums(layout),
+    )
+    return family
+
+
+def _checksums(layout: CifarLayout) -> dict[str, str]:
+    """Return the MD5 of each file under the data root, as torchvision publishes them."""
+    from torchvision import datasets
+
+    known = getattr(datasets, layout.torchvision)
+    listed = (*known.train_list, *known.test_list, (known.meta["filename"], known.meta["md5"]))
+    return {f"{layout.folder}/{file}": md5 for file, md5 in listed}
+
+
+CIFAR10 = cifar_family(CIFAR10_LAYOUT)
+CIFAR100 = cifar_family(CIFAR100_LAYOUT)

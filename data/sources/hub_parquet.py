@@ -1,0 +1,283 @@
+"""Any labelled image dataset in Parquet, in the layout of the Hugging Face hub; local or in an object store.
+
+A split is the files `SPLIT-*.parquet` of one folder, with a column of encoded images (`{bytes, path}`) and
+one of whole-numbered labels. Names of classes are read from the schema's metadata where there are some.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from data.decoding import CorruptImage, read_header
+from data.encoded import DecodedImages, check_labels, open_images
+from data.images import LabelledImages
+from data.parquet import ParquetImages, ParquetPart, footer
+from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
+
+NAME = "hub-parquet"
+IMAGE_COLUMNS = ("img", "image")
+LABEL_COLUMNS = ("label", "labels", "fine_label")
+TEST_NAMES = ("test", "validation", "val", "valid")
+SOURCE = "huggingface.co/datasets (the Parquet files of a dataset's repository)"
+
+_LOOKED_AT = 16
+"""Images whose headers are read to learn size and colour."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    image: str
+    label: str
+    class_names: tuple[str, ...]
+    licence: str
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the files say without a pixel decoded."""
+
+    columns: _Columns
+    classes: int
+    size: int
+    channels: int
+
+
+def _check(root: Path, options: Options) -> None:
+    train, test = _parts(root, options, "train"), _parts(root, options, "test")
+    _facts(train, options)
+    columns = _columns(train[0], options)
+    for part in (*train, *test):
+        if not {columns.image, columns.label} <= set(footer(part).schema.to_arrow_schema().names):
+            raise DatasetDamaged(f"{part.path} lacks the columns {columns.image} and {columns.label}")
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    train, test = _parts(root, options, "train"), _parts(root, options, "test")
+    facts = _facts(train, options)
+    return DatasetSpec(
+        name=HUB_PARQUET.full_name(options),
+        summary=f"images of {options['path']} in Parquet",
+        classes=facts.classes,
+        channels=facts.channels,
+        image_size=facts.size,
+        view_size=facts.size,
+        train_size=_rows(train),
+        test_size=_rows(test),
+        licence=facts.columns.licence,
+        source=SOURCE,
+        folder=str(options["path"]),
+        class_names=facts.columns.class_names,
+    )
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    train = _parts(root, options, "train")
+    facts = _facts(train, options)
+    parts = train if split == "train" else _parts(root, options, "test")
+    labels = _labels(parts, facts.columns.label)
+    check_labels(labels, facts.classes, f"{split} split of {HUB_PARQUET.full_name(options)}")
+    shape = (facts.channels, facts.size, facts.size)
+    source = DecodedImages(ParquetImages(parts, facts.columns.image), shape, resize=bool(options["size"]))
+    return LabelledImages(*open_images(source, labels, skip=options["corrupt"] == "skip"))
+
+
+def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...]:
+    """Return the files of a split, by name.
+
+    Raises:
+        DatasetMissing: the folder or the files are not there.
+    """
+    found = _listing(root, str(options["path"]))
+    wanted = str(options["test"])
+    names = ("train",) if split == "train" else TEST_NAMES if wanted == "auto" else (wanted,)
+    for name in names:
+        parts = tuple(part for part in found if fnmatch(Path(part.path).name, f"{name}-*.parquet"))
+        if parts:
+            return parts
+    there = ", ".join(Path(part.path).name for part in found[:5]) or "no Parquet file"
+    patterns = " or ".join(f"{name}-*.parquet" for name in names)
+    raise DatasetMissing(
+        f"dataset {HUB_PARQUET.full_name(options)!r} is incomplete: {options['path']} lacks {patterns}; "
+        f"it holds {there}. Get it from {SOURCE}."
+    )
+
+
+def _listing(root: Path, path: str) -> list[ParquetPart]:
+    """Return the Parquet files of a folder: of a URI (s3://...), an absolute path, or one under the root."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    uri = path if "://" in path else str((root / Path(path).expanduser()).absolute())
+    try:
+        filesystem, inner = fs.FileSystem.from_uri(uri)
+        entries = filesystem.get_file_info(fs.FileSelector(inner))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DatasetMissing(
+            f"dataset {NAME!r} not found: {uri} cannot be listed ({error}). Give path= an absolute path, one "
+            f"under the data root (--data-root DIR or {ROOT_VARIABLE}), or a URI such as s3://bucket/folder. "
+            f"Get it from {SOURCE}."
+        ) from error
+    return [
+        ParquetPart(filesystem, entry.path, entry.size, entry.mtime_ns or 0)
+        for entry in sorted(entries, key=lambda entry: str(entry.path))
+        if entry.is_file and entry.path.endswith(".parquet")
+    ]
+
+
+def _rows(parts: Sequence[ParquetPart]) -> int:
+    return sum(footer(part).num_rows for part in parts)
+
+
+def _facts(train: tuple[ParquetPart, ...], options: Options) -> _Facts:
+    return _facts_of(train, *(str(options[name]) for name in ("label", "colour")), int(options["size"]))
+
+
+@lru_cache(maxsize=64)
+def _facts_of(train: tuple[ParquetPart, ...], label: str, colour: str, size: int) -> _Facts:
+    columns = _columns(train[0], {"label": label})
+    classes = len(columns.class_names) or _largest_label(train, columns.label) + 1
+    headers = _headers(train, columns.image)
+    first = headers[0]
+    if not size and first.height != first.width:
+        raise DatasetDamaged(
+            f"the images of {train[0].path} are not square (the first is {first.height} x {first.width}): "
+            "give size=S to resize all of them to S x S"
+        )
+    channels = {"grey": 1, "rgb": 3}.get(colour) or max(header.channels for header in headers)
+    return _Facts(columns, classes, size or first.height, channels)
+
+
+def _columns(part: ParquetPart, options: Mapping[str, Any]) -> _Columns:
+    import pyarrow as pa
+
+    schema = footer(part).schema.to_arrow_schema()
+    image = next((name for name in IMAGE_COLUMNS if name in schema.names), None)
+    if image is None or not pa.types.is_struct(schema.field(image).type):
+        raise DatasetDamaged(
+            f"{part.path} has no column of images: one of {', '.join(IMAGE_COLUMNS)}, each {{bytes, path}}, "
+            f"is needed; it has {', '.join(schema.names)}"
+        )
+    wanted = str(options["label"])
+    if wanted != "auto" and wanted not in schema.names:
+        raise DatasetDamaged(unknown(f"column of {part.path}", wanted, tuple(schema.names)))
+    names = LABEL_COLUMNS if wanted == "auto" else (wanted,)
+    label = next((name for name in names if name in schema.names), None)
+    if label is None:
+        raise DatasetDamaged(
+            f"{part.path} has no column {' or '.join(LABEL_COLUMNS)}: name one with label=COLUMN; "
+            f"it has {', '.join(schema.names)}"
+        )
+    if not pa.types.is_integer(schema.field(label).type):
+        raise DatasetDamaged(
+            f"column {label} of {part.path} is {schema.field(label).type}: labels must be whole numbers"
+        )
+    known = schema.metadata or {}
+    return _Columns(image, label, _class_names(known, label), _licence(known))
+
+
+def _class_names(metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...]:
+    """Return the classes' names from the hub's schema metadata, or from a plain `class_names` list."""
+    feature = _hub_info(metadata).get("features", {}).get(label, {})
+    names = feature.get("names") if isinstance(feature, dict) else None
+    if isinstance(names, dict):
+        names = [names[key] for key in sorted(names, key=int)]
+    if names:
+        return tuple(str(name) for name in names)
+    plain = metadata.get(b"class_names", b"").decode()
+    return tuple(plain.split(",")) if plain else ()
+
+
+def _licence(metadata: Mapping[bytes, bytes]) -> str:
+    return str(_hub_info(metadata).get("license") or "see the dataset's card")
+
+
+def _hub_info(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    try:
+        info = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
+    except ValueError:
+        return {}
+    return info if isinstance(info, dict) else {}
+
+
+def _largest_label(parts: Sequence[ParquetPart], column: str) -> int:
+    """Return the largest label, from the row groups' statistics where all have them."""
+    largest = []
+    for part in parts:
+        meta = footer(part)
+        leaves = [meta.schema.column(leaf).path for leaf in range(len(meta.schema))]
+        position = leaves.index(column)
+        for group in range(meta.num_row_groups):
+            statistics = meta.row_group(group).column(position).statistics
+            if statistics is None or not statistics.has_min_max:
+                return int(_labels(parts, column).max())
+            largest.append(int(statistics.max))
+    if not largest:
+        raise DatasetDamaged(f"{parts[0].path} holds no images")
+    return max(largest)
+
+
+def _labels(parts: Sequence[ParquetPart], column: str) -> Tensor:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = []
+    for part in parts:
+        try:
+            with part.filesystem.open_input_file(part.path) as file:
+                values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DatasetDamaged(f"{part.path} cannot be read: {error}") from error
+        if values.null_count:
+            row = values.is_null().to_pylist().index(True)
+            raise DatasetDamaged(f"{part.path}, row {row} has no {column}")
+        found.append(torch.tensor(values.to_pylist(), dtype=torch.int64))
+    return torch.cat(found)
+
+
+def _headers(parts: Sequence[ParquetPart], column: str) -> list[Any]:
+    """Return the headers of the first images that have one; row groups are read by the page, not whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    part = parts[0]
+    try:
+        with part.filesystem.open_input_file(part.path) as file:
+            opened = pq.ParquetFile(file, buffer_size=1 << 16)
+            batches = opened.iter_batches(_LOOKED_AT, columns=[f"{column}.bytes"], use_threads=False)
+            batch = next(batches, None)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DatasetDamaged(f"{part.path} cannot be read: {error}") from error
+    headers = []
+    for row, encoded in enumerate([] if batch is None else batch.column(0).field("bytes").to_pylist()):
+        try:
+            headers.append(read_header(encoded or b""))
+        except CorruptImage as error:
+            broken = f"{part.path}, row {row} cannot be decoded ({error})"
+    if not headers:
+        raise DatasetDamaged(f"{part.path} holds no images" if batch is None else f"corrupt image: {broken}")
+    return headers
+
+
+HUB_PARQUET = DatasetFamily(
+    name=NAME,
+    summary="any labelled images in Parquet as the Hugging Face hub stores them, local or s3://",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options={
+        "path": DatasetOption("folder of the files: absolute, under the data root, or a URI", str, None),
+        "size": DatasetOption("resize to this height and width; 0: all have one size", int, 0, low=0),
+        "label": DatasetOption("column of the labels; auto: label, labels or fine_label", str, "auto"),
+        "test": DatasetOption("which files are the test split", str, "auto", choices=("auto", *TEST_NAMES)),
+        "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey")),
+        "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
+    },
+)

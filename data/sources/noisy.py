@@ -1,0 +1,118 @@
+"""Noise on greyscale images: Noisy-MNIST, for one view or for two that differ in their noise.
+
+Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1 and 4.4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from data.images import LabelledImages
+from data.seeds import numpy_generator
+from data.sources.mnist import check_mnist, mnist_spec, read_mnist
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+
+Law = Literal["uniform", "gaussian"]
+
+MNIST_MEAN = 0.13066047627384283
+"""Mean of all pixels of MNIST's training images, in 0..1."""
+
+MNIST_STD = 0.3081078039450204
+"""Their (population) standard deviation."""
+
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise that is added to pixels in 0..1, which are then clipped to 0..1 and rounded to 8 bits.
+
+    Attributes:
+        law: uniform, from 0..1; or gaussian, with `mean` and `std`.
+        level: share of the pixels that it falls on, each by its own chance; all of them at 1. The noise of a
+            pixel is the same at every level that reaches it.
+        mean: of the gaussian law.
+        std: its standard deviation.
+
+    Raises:
+        ValueError: the law is unknown, or the level is outside 0..1.
+    """
+
+    law: Law = "uniform"
+    level: float = 1.0
+    mean: float = MNIST_MEAN
+    std: float = MNIST_STD
+
+    def __post_init__(self) -> None:
+        if self.law not in ("uniform", "gaussian"):
+            raise ValueError(f"the noise's law must be uniform or gaussian, got {self.law!r}")
+        if not 0.0 <= self.level <= 1.0:
+            raise ValueError(f"the noise's level must be in 0..1, got {self.level}")
+
+    def add(self, images: Tensor, *name: str | int) -> Tensor:
+        """Return noisy images.
+
+        Args:
+            images: uint8 ``(N, C, H, W)`` on the CPU.
+            *name: names the stream of chance, such as the dataset, the split and the view.
+
+        Returns:
+            uint8 of the same shape.
+        """
+        values, chances = numpy_generator("noise", self.law, *name), numpy_generator("noise where", *name)
+        noisy = torch.empty_like(images)
+        # In chunks, which take the draws in order: those for all of MNIST at once would be 0.8 GB.
+        for start in range(0, len(images), _CHUNK):
+            pixels = images[start : start + _CHUNK]
+            shape = tuple(pixels.shape)
+            drawn = (
+                values.random(shape) if self.law == "uniform" else values.normal(self.mean, self.std, shape)
+            )
+            falls = torch.from_numpy(chances.random(shape) < self.level)
+            levels = pixels + torch.where(falls, torch.from_numpy(drawn), 0.0) * 255.0
+            noisy[start : start + _CHUNK] = levels.clamp_(0.0, 255.0).round_()
+        return noisy
+
+
+def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
+    """Return the options of a family of noisy images, with these defaults."""
+    return MappingProxyType(
+        {
+            "noise": DatasetOption(
+                "uniform in 0..1, or gaussian with the pixels' mean and standard deviation",
+                str,
+                law,
+                choices=("uniform", "gaussian"),
+            ),
+            "level": DatasetOption("share of the pixels that it falls on", float, level, low=0.0, high=1.0),
+        }
+    )
+
+
+def noise_of(options: Options, mean: float = MNIST_MEAN, std: float = MNIST_STD) -> Noise:
+    """Return the noise that the values of `noise_options` say."""
+    return Noise(cast(Law, options["noise"]), float(options["level"]), mean, std)
+
+
+def _describe_noisy_mnist(root: Path, options: Options) -> DatasetSpec:
+    return mnist_spec(NOISY_MNIST.full_name(options), NOISY_MNIST.summary)
+
+
+def _read_noisy_mnist(root: Path, split: Split, options: Options) -> LabelledImages:
+    clean = read_mnist(root, split)
+    return replace(clean, images=noise_of(options).add(clean.pixels, "mnist", split, 1))
+
+
+NOISY_MNIST = DatasetFamily(
+    name="noisy-mnist",
+    summary="MNIST with noise on a share of the pixels, as in HeroCon",
+    describe=_describe_noisy_mnist,
+    check=lambda root, options: check_mnist("noisy-mnist", root),
+    read=_read_noisy_mnist,
+    options=noise_options("uniform"),
+)

@@ -1,0 +1,228 @@
+"""Scene: photographs with any of six labels, as 294 features, seen in two noisy views (HeroCon).
+
+Sources: Boutell et al., "Learning Multi-label Scene Classification" (Pattern Recognition 2004); Zheng et al.,
+"Contrastive Learning with Complex Heterogeneity" (KDD 2022), Section 4.2 and its released code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from xml.etree import ElementTree
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from data.multiview import MultiView
+from data.root import DatasetDamaged, check_files
+from data.seeds import numpy_generator
+from data.spec import DatasetOption, Options
+from data.transductive_spec import TransductiveFamily, TransductiveSpec
+
+SCENE_FOLDER = "scene"
+
+SCENE_FILES = {"scene-train.arff": 3_127_968, "scene-test.arff": 3_090_742, "scene.xml": 293}
+"""The three files and their sizes in bytes."""
+
+SOURCE = "http://mulan.sourceforge.net/datasets-mlc.html (Scene: unpack it)"
+
+CLASS_NAMES = ("Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban")
+
+FEATURES = 294
+ROWS = {"scene-train.arff": 1211, "scene-test.arff": 1196}
+
+FOLD_SIZES = (121,) * 7 + (120,) * 13
+"""Labelled objects of each fold."""
+
+
+@dataclass(frozen=True, eq=False)
+class MultiLabelTable:
+    """Objects with features and any number of labels.
+
+    Attributes:
+        features: float32 ``(N, d)``, in the file's order.
+        labels: int64 ``(N, c)``, columns of 0 and 1.
+    """
+
+    features: Tensor
+    labels: Tensor
+
+
+def read_label_names(path: Path) -> tuple[str, ...]:
+    """Read the names of the label attributes from the XML file that goes with a multi-label ARFF file.
+
+    Raises:
+        DatasetDamaged: it is no XML, or names no label.
+    """
+    try:
+        tree = ElementTree.parse(path)
+    except ElementTree.ParseError as error:
+        raise DatasetDamaged(f"{path} is not XML: {error}") from None
+    names = tuple(node.get("name", "") for node in tree.getroot() if node.tag.endswith("label"))
+    if not names or not all(names):
+        raise DatasetDamaged(f"{path} must hold <label name=...> elements, found {len(names)}")
+    return names
+
+
+def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> MultiLabelTable:
+    """Read a dense ARFF file whose label attributes are 0 or 1 and whose others are numbers.
+
+    Raises:
+        DatasetDamaged: it is not such a file, a label is not among its attributes, or a value is missing, not
+            finite, or of a label neither 0 nor 1. The message names the file.
+    """
+    attributes, lines = _split_arff(path)
+    absent = [name for name in label_names if name not in attributes]
+    if absent:
+        raise DatasetDamaged(f"{path} has no attribute {', '.join(absent)}; it has {len(attributes)} others")
+    try:
+        values = np.loadtxt(lines, delimiter=",", comments="%", ndmin=2)
+    except ValueError as error:
+        raise DatasetDamaged(f"{path} is not a table of numbers: {error}") from None
+    if values.shape[1] != len(attributes):
+        raise DatasetDamaged(f"{path} has rows of {values.shape[1]} values for {len(attributes)} attributes")
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise DatasetDamaged(f"{path}: row {int(bad.argmax()) + 1} holds a value that is not finite")
+    columns = [attributes.index(name) for name in label_names]
+    labels = values[:, columns]
+    wrong = ((labels != 0) & (labels != 1)).any(axis=1)
+    if wrong.any():
+        raise DatasetDamaged(f"{path}: row {int(wrong.argmax()) + 1} holds a label that is neither 0 nor 1")
+    features = np.delete(values, columns, axis=1).astype(np.float32)
+    return MultiLabelTable(torch.from_numpy(features), torch.from_numpy(labels.astype(np.int64)))
+
+
+def _split_arff(path: Path) -> tuple[list[str], list[str]]:
+    """Return the attributes' names and the lines behind `@data`."""
+    attributes = []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines):
+        words = line.split()
+        keyword = words[0].lower() if words else ""
+        if keyword == "@attribute" and len(words) > 1:
+            attributes.append(words[1].strip("'\""))
+        elif keyword == "@data":
+            rows = [row for row in lines[number + 1 :] if row.strip()]
+            if not attributes or not rows:
+                break
+            return attributes, rows
+    raise DatasetDamaged(f"{path} is not an ARFF file: it needs @attribute lines, @data and rows")
+
+
+def unshuffled_folds(groups: np.ndarray, folds: int) -> np.ndarray:
+    """Return the fold of each row, 0..folds-1: scikit-learn's StratifiedKFold without shuffling.
+
+    How many rows of a group a fold gets is read off a sorted list of all groups, of which fold f takes every
+    ``folds``-th from f on; the rows of a group then go to the folds in their order. Unlike there, groups may
+    be smaller than the number of folds without a warning: with label sets as groups, most of them are.
+
+    Args:
+        groups: ``(N,)``, any values that compare.
+        folds: how many.
+    """
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    # Groups are numbered by their first appearance, which decides who gets the remainders.
+    number = np.argsort(np.argsort(first))[inverse]
+    in_order = np.sort(number)
+    counts = np.stack([np.bincount(in_order[fold::folds], minlength=len(first)) for fold in range(folds)])
+    fold_of = np.empty(len(groups), dtype=np.int64)
+    for group in range(len(first)):
+        fold_of[number == group] = np.repeat(np.arange(folds), counts[:, group])
+    return fold_of
+
+
+def noisy_views(features: Tensor, level: float) -> tuple[Tensor, Tensor]:
+    """Return two views: the first with noise on the even rows, the second on the odd ones.
+
+    The noise is ``level * N(mean, std)``, with the mean and the standard deviation of all values in the rows
+    that get it. It is drawn once, for all folds.
+
+    Args:
+        features: float32 ``(N, d)``.
+        level: its scale; 0.01 as released.
+
+    Returns:
+        Two tensors, float32 ``(N, d)``.
+    """
+    views = []
+    for start in (0, 1):
+        values = features.double().numpy().copy()
+        rows = values[start::2]
+        generator = numpy_generator("noise", "scene", start + 1)
+        rows += level * generator.normal(rows.mean(), rows.std(), rows.shape)
+        views.append(torch.from_numpy(values.astype(np.float32)))
+    return views[0], views[1]
+
+
+def read_scene(root: Path) -> MultiLabelTable:
+    """Read all 2,407 photographs, those of the training file first.
+
+    Raises:
+        DatasetDamaged: a file holds something else.
+    """
+    folder = root / SCENE_FOLDER
+    names = read_label_names(folder / "scene.xml")
+    if names != CLASS_NAMES:
+        found = ", ".join(names)
+        raise DatasetDamaged(f"{folder / 'scene.xml'} names the labels {found}, not those of Scene")
+    tables = []
+    for file, rows in ROWS.items():
+        table = read_multilabel_arff(folder / file, names)
+        if table.features.shape != (rows, FEATURES):
+            found = " x ".join(map(str, table.features.shape))
+            raise DatasetDamaged(f"{folder / file} holds {found} features, Scene has {rows} x {FEATURES}")
+        tables.append(table)
+    return MultiLabelTable(
+        torch.cat([table.features for table in tables]), torch.cat([table.labels for table in tables])
+    )
+
+
+def _is_labelled(labels: Tensor, fold: int) -> Tensor:
+    weights = 2 ** torch.arange(labels.shape[1])
+    return torch.from_numpy(unshuffled_folds((labels * weights).sum(dim=1).numpy(), len(FOLD_SIZES)) == fold)
+
+
+def _describe(options: Options) -> TransductiveSpec:
+    return TransductiveSpec(
+        name=SCENE.full_name(options),
+        summary=SCENE.summary,
+        classes=len(CLASS_NAMES),
+        multi_label=True,
+        views=((FEATURES,), (FEATURES,)),
+        labelled=FOLD_SIZES,
+        unlabelled=tuple(sum(ROWS.values()) - size for size in FOLD_SIZES),
+        licence="none stated by the authors (Boutell et al. 2004); research use is customary",
+        source=SOURCE,
+        folder=SCENE_FOLDER,
+        class_names=CLASS_NAMES,
+    )
+
+
+def _read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
+    table = read_scene(root)
+    whole = MultiView(noisy_views(table.features, float(options["level"])), table.labels)
+    is_labelled = _is_labelled(table.labels, fold)
+    unlabelled = whole.subset((~is_labelled).nonzero().flatten())
+    return whole.subset(is_labelled.nonzero().flatten()), unlabelled.without_labels()
+
+
+def _read_test(root: Path, fold: int, options: Options) -> Tensor:
+    labels = read_scene(root).labels
+    return labels[~_is_labelled(labels, fold)]
+
+
+_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
+    {"level": DatasetOption("scale of the noise that tells the views apart", float, 0.01, low=0.0, high=1.0)}
+)
+
+SCENE = TransductiveFamily(
+    name="scene",
+    summary="2,407 photographs with six labels as 294 features, two noisy views, 5 % labelled",
+    describe=_describe,
+    check=lambda root, options: check_files("scene", root, SCENE_FOLDER, SCENE_FILES, SOURCE),
+    read=_read,
+    read_test=_read_test,
+    options=_OPTIONS,
+)

@@ -1,0 +1,91 @@
+"""Tables in CSV files, read as text: what a column's texts mean is for its reader to say."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from data.spec import unknown
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column whose distinct texts are kept once: row ``i`` holds ``values[codes[i]]``.
+
+    Attributes:
+        codes: int64 ``(N,)``.
+        values: the distinct texts, stripped of surrounding blanks, in the order of their first row.
+    """
+
+    codes: np.ndarray
+    values: tuple[str, ...]
+
+    def texts(self) -> list[str]:
+        """Return the text of every row."""
+        return [self.values[code] for code in self.codes.tolist()]
+
+
+def read_text_table(path: Path) -> dict[str, TextColumn]:
+    """Read a comma-separated file with a header; nothing is guessed about types, and no text means "missing".
+
+    Raises:
+        ValueError: there is no such file, it is empty or no UTF-8, it names a column twice, or a row has more
+            or fewer cells than the header (the message says which).
+    """
+    from pyarrow import ArrowInvalid
+    from pyarrow.csv import ConvertOptions, ReadOptions, read_csv
+
+    names = _header(path)
+    # One thread, so that the message about a wrong row can tell its number.
+    reading = ReadOptions(use_threads=False, column_names=names, skip_rows=1)
+    converting = ConvertOptions(column_types=dict.fromkeys(names, "string"), strings_can_be_null=False)
+    try:
+        table = read_csv(path, read_options=reading, convert_options=converting)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not table.num_rows:
+        raise ValueError(f"{path} has a header but no rows")
+    return {name: _column(table.column(name)) for name in names}
+
+
+def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextColumn:
+    """Return the column called ``name`` of a table that was read from ``path``.
+
+    Raises:
+        ValueError: there is none; the message names the nearest.
+    """
+    if name not in table:
+        raise ValueError(f"{path}: {unknown('column', name, table)}")
+    return table[name]
+
+
+def first_few(names: Iterable[str], shown: int = 3) -> str:
+    """Return the first names as text, with an ellipsis where more follow."""
+    given = list(names)
+    return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            names = [name.strip() for name in next(csv.reader(file), [])]
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text in UTF-8") from None
+    if not names:
+        raise ValueError(f"{path} is empty; its first line must name the columns")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} names these columns more than once: {first_few(twice)}")
+    return names
+
+
+def _column(stored: object) -> TextColumn:
+    from pyarrow import compute
+
+    encoded = compute.utf8_trim_whitespace(stored).combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return TextColumn(codes, tuple(encoded.dictionary.to_pylist()))

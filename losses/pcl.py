@@ -1,0 +1,101 @@
+"""PCL: an image attracts the prototype of its cluster and repels all others.
+
+Li et al. 2021, "Prototypical contrastive learning of unsupervised representations",
+https://arxiv.org/abs/2005.04966, Eq. 11 and 12. ProtoNCE is InfoNCE against a queue (`QueueInfoNCE`) plus the
+mean of `prototype_nce_terms` over several clusterings.
+Shapes: B images in the batch, N images in all, D width, K prototypes.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from losses.scores import full_precision, logsumexp, normalised
+from losses.terms import LossTerms
+from losses.validation import require_per_image, require_positive
+
+SMOOTHING = 10.0
+"""alpha of Eq. 12, which keeps small clusters from too large a concentration."""
+
+SMALLEST_SHARE = 0.01
+"""Of the mean: a floor for clusters of equal points, whose prototypes would have a temperature of zero."""
+
+
+@torch.no_grad()
+@full_precision
+def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
+    """The mean embedding (K, D) of each cluster, not normalised.
+
+    `embeddings` (N, D) are normalised here; `clusters` (N,) are 0 .. K - 1, none of them empty.
+    """
+    require_per_image("clusters", clusters, len(embeddings))
+    sums = embeddings.new_zeros(int(clusters.max()) + 1, embeddings.shape[1])
+    sums.index_add_(0, clusters, normalised(embeddings))
+    return sums / torch.bincount(clusters)[:, None]
+
+
+@torch.no_grad()
+@full_precision
+def cluster_concentrations(
+    embeddings: Tensor, clusters: Tensor, prototypes: Tensor, temperature: float
+) -> Tensor:
+    """phi (K,) of Eq. 12, brought to the mean `temperature`.
+
+    Before that it is `sum |v - c| / (n log(n + 10))` over the n embeddings v of a cluster with the mean c.
+    `embeddings` (N, D) are normalised here, `prototypes` (K, D) are `cluster_prototypes`. As in the released
+    code, a cluster of one has the largest phi of all, and phi is cut at its 10th and 90th percentile before
+    it is scaled.
+    """
+    require_positive("temperature", temperature)
+    require_per_image("clusters", clusters, len(embeddings))
+    distances = (normalised(embeddings) - prototypes[clusters]).norm(dim=1)
+    sizes = torch.bincount(clusters, minlength=len(prototypes))
+    spread = distances.new_zeros(len(prototypes)).index_add_(0, clusters, distances)
+    spread = spread / (sizes * (sizes + SMOOTHING).log())
+    spread = torch.where(sizes > 1, spread, spread.masked_fill(sizes <= 1, 0).max())
+    low, high = spread.quantile(torch.tensor([0.1, 0.9]).to(spread))
+    spread = spread.clamp(low, high)
+    mean = spread.mean()
+    shares = torch.where(mean > 0, spread / mean, torch.ones_like(spread))
+    return temperature * shares.clamp_min(SMALLEST_SHARE)
+
+
+@full_precision
+def prototype_nce_terms(
+    queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
+) -> LossTerms:
+    """The prototype term of Eq. 11 for one clustering, s the query's cluster.
+
+        - log e^{<q, c_s> / phi_s} / sum_k e^{<q, c_k> / phi_k}
+
+    `queries` (B, D) and `prototypes` (K, D) are normalised here; `concentrations` (K,) are phi; `clusters`
+    (B,) are 0 .. K - 1. Only the queries have a gradient. All K prototypes are in the sum, where the paper
+    samples r of them. B terms, all valid. Raises ValueError on shapes.
+    """
+    if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
+        shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
+        raise ValueError(f"queries must be (B, D) and prototypes (K, D), got {shapes}")
+    require_per_image("clusters", clusters, len(queries))
+    if concentrations.shape != prototypes.shape[:1]:
+        raise ValueError(
+            f"concentrations must have shape ({len(prototypes)},), got {tuple(concentrations.shape)}"
+        )
+    directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
+    scores = normalised(queries) @ directions.T
+    values = logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0]
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+class PrototypeNCE(nn.Module):
+    """Mean of `prototype_nce_terms`."""
+
+    def terms(
+        self, queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
+    ) -> LossTerms:
+        """Terms for `queries` (B, D), `prototypes` (K, D), `concentrations` (K,), `clusters` (B,)."""
+        return prototype_nce_terms(queries, prototypes, concentrations, clusters)
+
+    def forward(
+        self, queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
+    ) -> Tensor:
+        """Scalar loss; arguments as for `terms`."""
+        return self.terms(queries, prototypes, concentrations, clusters).mean()

@@ -1,0 +1,103 @@
+"""SwAV: the cluster of one view is predicted from the other.
+
+Caron et al. 2020, "Unsupervised learning of visual features by contrasting cluster assignments",
+https://arxiv.org/abs/2006.09882, Eq. 1-5.
+Shapes: V views, B images, D width, K prototypes.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from losses.scores import full_precision, logsumexp, normalised
+from losses.terms import LossTerms
+from losses.validation import require_at_least, require_positive, require_views
+
+
+@torch.no_grad()
+@full_precision
+def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) -> Tensor:
+    """Soft assignments (B, K), rows summing to 1, that use all prototypes about equally (Eq. 3-5).
+
+    Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration gives each prototype
+    its share B / K of the images, then each image its total of 1. In log space, so that a small epsilon does
+    not overflow.
+    """
+    logs = scores / epsilon
+    images, prototypes = scores.shape
+    for _ in range(iterations):
+        logs = logs - logsumexp(logs, 0) + math.log(images / prototypes)
+        logs = logs - logsumexp(logs, 1)[:, None]
+    return logs.exp()
+
+
+@full_precision
+def swapped_prediction_terms(
+    views: Tensor, prototypes: Tensor, temperature: float, epsilon: float, iterations: int = 3
+) -> LossTerms:
+    """`- sum_k q_bk log softmax_k(<z_a, c> / temperature)` for every ordered pair of views (a, b): Eq. 2.
+
+    `q_b` are the balanced assignments of view b, without gradient. `views` (V, B, D) with V >= 2 and
+    `prototypes` (K, D) are normalised here; V(V - 1)B terms, all valid. Raises ValueError on shapes.
+    """
+    require_views(views, at_least=2)
+    if prototypes.dim() != 2 or prototypes.shape[1] != views.shape[2]:
+        raise ValueError(f"prototypes must be (K, {views.shape[2]}), got {tuple(prototypes.shape)}")
+    z = normalised(views)
+    scores = z @ normalised(prototypes).to(z.dtype).T
+    targets = [balanced_assignments(view.detach(), epsilon, iterations) for view in scores]
+    # The target sums to 1: its cross-entropy is what is left of the logarithm and the expected score.
+    logits = scores / temperature
+    totals = logsumexp(logits)
+    values = torch.cat(
+        [
+            totals[a] - (targets[b] * logits[a]).sum(1)
+            for a in range(len(views))
+            for b in range(len(views))
+            if a != b
+        ]
+    )
+    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+
+class SwAV(nn.Module):
+    """Mean of `swapped_prediction_terms`, with its K prototypes, which are learned.
+
+    Attributes:
+        prototypes: `(K, D)`, of length 1 at the start. The loss does not depend on their length; the released
+            code sets it back to 1 before every step (`normalise_prototypes`), so that the learning rate keeps
+            its meaning.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        prototypes: int,
+        temperature: float = 0.1,
+        epsilon: float = 0.05,
+        iterations: int = 3,
+    ) -> None:
+        super().__init__()
+        self.temperature = require_positive("temperature", temperature)
+        self.epsilon = require_positive("epsilon", epsilon)
+        self.iterations = int(require_at_least("iterations", iterations, 1))
+        for name, count in (("dim", dim), ("prototypes", prototypes)):
+            require_at_least(name, count, 1)
+        self.prototypes = nn.Parameter(torch.randn(prototypes, dim))
+        self.normalise_prototypes()
+
+    @torch.no_grad()
+    def normalise_prototypes(self) -> None:
+        """Give every prototype the length 1."""
+        self.prototypes.copy_(normalised(self.prototypes))
+
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D)."""
+        return swapped_prediction_terms(
+            views, self.prototypes, self.temperature, self.epsilon, self.iterations
+        )
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Scalar loss for `views` (V, B, D)."""
+        return self.terms(views).mean()

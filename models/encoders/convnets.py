@@ -1,0 +1,66 @@
+"""Small convolutional networks for digits: LeNet-5, SimpleConvNet and one of our own.
+
+C channels of the images, S pixels a side. A builder takes `(channels, image_size)`.
+"""
+
+from itertools import pairwise
+
+from torch import nn
+
+from models.encoders.encoder import Encoder
+
+
+def lenet5(channels: int, image_size: int = 32) -> Encoder:
+    """LeNet-5 for 32 x 32 images: 6-16-120 convolutions, tanh, average pooling, 84 features.
+
+    Source: CCL-K, Section 4.3 (ColorMNIST), as in the released code; initialised by torch's defaults.
+    """
+    body = nn.Sequential(
+        nn.Conv2d(channels, 6, kernel_size=5),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(6, 16, kernel_size=5),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(16, 120, kernel_size=5),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(120, 84),
+        nn.Tanh(),
+    )
+    return Encoder(body, width=84)
+
+
+def small_conv(channels: int, image_size: int = 8) -> Encoder:
+    """Three 3 x 3 convolutions (32-64-64, batch norm, ReLU) and a global average, for 8 x 8 digits; ours."""
+    body = nn.Sequential(
+        *_conv_block(channels, 32),
+        *_conv_block(32, 64),
+        nn.MaxPool2d(2),
+        *_conv_block(64, 64),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    )
+    return Encoder(body, width=64)
+
+
+def _conv_block(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+
+def simple_conv(channels: int, image_size: int = 28) -> Encoder:
+    """Four 7 x 7 convolutions (16-32-64-128), batch norm, ReLU, tanh after the last, and a global average.
+
+    128 features in [-1, 1]. No pooling before the average: a step costs as many pixels as the image has.
+
+    Source: SimpleConvNet (Bahng et al. 2020) as FairKL trains it, Section B.2.1 and the released code, which
+    puts the tanh in the last ReLU's place where there is no projection head; He initialisation by fan-out.
+    """
+    widths = (channels, 16, 32, 64, 128)
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        convolution = nn.Conv2d(inputs, outputs, kernel_size=7, padding=3)
+        nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+        layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
+    body = nn.Sequential(*layers[:-1], nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return Encoder(body, width=128)

@@ -1,0 +1,57 @@
+"""One encoder for each view of an object, for data whose views are measurements of different kinds."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from models.encoders.encoder import Encoder
+from models.encoders.registry import build_encoder, build_vector_encoder
+
+
+class MultiViewEncoder(Encoder):
+    """Encoders side by side, which share nothing: view v goes through encoder v, and the features are joined.
+
+    Takes a sequence of views `(B, ...)`, one for each encoder, and returns `(B, width)` where `width` is the
+    sum of theirs.
+    """
+
+    def __init__(self, encoders: Sequence[Encoder]) -> None:
+        super().__init__(nn.ModuleList(encoders), width=sum(encoder.width for encoder in encoders))
+
+    @property
+    def encoders(self) -> list[Encoder]:
+        """The encoder of each view."""
+        return [encoder for encoder in self.body.children() if isinstance(encoder, Encoder)]
+
+    def forward(self, views: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
+        """Return the joined features `(B, width)` of `views`."""
+        return torch.cat(self.by_view(views), dim=1)
+
+    def by_view(self, views: Sequence[Tensor]) -> list[Tensor]:
+        """Return the features of each view by itself.
+
+        Raises:
+            ValueError: there is not one view for each encoder.
+        """
+        if len(views) != len(self.encoders):
+            raise ValueError(f"{len(self.encoders)} views are needed, got {len(views)}")
+        return [encoder(view) for encoder, view in zip(self.encoders, views, strict=True)]
+
+
+def build_multiview_encoder(name: str, views: Sequence[Sequence[int]]) -> MultiViewEncoder:
+    """Build the encoder `name` once for each view.
+
+    Args:
+        name: a name of `VECTOR_ENCODERS` for vectors, of `ENCODERS` for square images.
+        views: the shape of one object in each view: `(d,)` or `(C, S, S)`.
+
+    Raises:
+        ValueError: the name is unknown among encoders of that kind, or the encoder does not take the images.
+    """
+    return MultiViewEncoder(
+        [
+            build_vector_encoder(name, shape[0]) if len(shape) == 1 else build_encoder(name, *shape[:2])
+            for shape in views
+        ]
+    )

@@ -1,0 +1,148 @@
+"""The encoders a user can choose, by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from models.encoders import alexnet, bagnet, convnets, herocon, resnet
+from models.encoders.encoder import Encoder
+from models.names import unknown_name
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """What a user can choose for images.
+
+    Attributes:
+        name: what users type.
+        summary: what it is, in a clause.
+        image_size: the only size it takes, pixels a side; None: any from `smallest_image` on.
+        build: the encoder for `(channels, image_size)`.
+        smallest_image: pixels a side.
+    """
+
+    name: str
+    summary: str
+    image_size: int | None
+    build: Callable[[int, int], Encoder]
+    smallest_image: int = 1
+
+    def check_image_size(self, image_size: int) -> None:
+        """Raise ValueError unless the encoder takes images of `image_size` pixels a side."""
+        given = f"{image_size} x {image_size}"
+        if self.image_size not in (None, image_size):
+            raise ValueError(
+                f"encoder {self.name!r} takes {self.image_size} x {self.image_size} images, not {given}"
+            )
+        if image_size < self.smallest_image:
+            raise ValueError(
+                f"encoder {self.name!r} takes images from {self.smallest_image} x {self.smallest_image} on, "
+                f"not {given}"
+            )
+
+
+@dataclass(frozen=True)
+class VectorEncoderSpec:
+    """What a user can choose for vectors: a name, what it is, and how to build it for their width."""
+
+    name: str
+    summary: str
+    build: Callable[[int], Encoder]
+
+
+ENCODERS: Mapping[str, EncoderSpec] = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            EncoderSpec("lenet5", "LeNet-5, 84 features, 32 x 32 images", 32, convnets.lenet5),
+            EncoderSpec(
+                "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
+            ),
+            EncoderSpec(
+                "simple-conv",
+                "SimpleConvNet, four 7 x 7 convolutions, 128 features",
+                None,
+                convnets.simple_conv,
+            ),
+            EncoderSpec(
+                "small-alexnet",
+                "AlexNet in 3 x 3 convolutions, 4,096 features, for 32 to 64 pixels",
+                None,
+                alexnet.small_alexnet,
+                alexnet.SMALLEST_IMAGE,
+            ),
+            EncoderSpec("resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, resnet.resnet18),
+            EncoderSpec(
+                "resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, resnet.resnet50
+            ),
+            EncoderSpec(
+                "resnet18-cifar",
+                "ResNet-18 with the CIFAR stem, 512 features, for 32 to 64 pixels",
+                None,
+                resnet.resnet18_cifar,
+            ),
+            EncoderSpec(
+                "resnet50-cifar",
+                "ResNet-50 with the CIFAR stem, 2,048 features, for 32 to 64 pixels",
+                None,
+                resnet.resnet50_cifar,
+            ),
+            EncoderSpec(
+                "herocon-cnn",
+                "HeroCon's network for N-MNIST, two convolutions and a layer, 512 features",
+                None,
+                herocon.herocon_cnn,
+                herocon.SMALLEST_CNN_IMAGE,
+            ),
+            EncoderSpec(
+                "herocon-vgg",
+                "HeroCon's narrow VGG-16 for CelebA, 512 features",
+                None,
+                herocon.herocon_vgg,
+                herocon.SMALLEST_VGG_IMAGE,
+            ),
+            EncoderSpec(
+                "bagnet18",
+                "BagNet-18, sees patches of 5 x 5 pixels, 512 features",
+                None,
+                bagnet.bagnet18,
+                bagnet.SMALLEST_IMAGE,
+            ),
+        )
+    }
+)
+
+VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            VectorEncoderSpec("herocon-mlp", "HeroCon's two layers of 200 for vectors", herocon.herocon_mlp),
+        )
+    }
+)
+
+
+def build_encoder(name: str, channels: int, image_size: int) -> Encoder:
+    """Build the encoder `name` for images `(channels, image_size, image_size)`.
+
+    Raises:
+        ValueError: the name is unknown, or the encoder does not take images of that size.
+    """
+    if name not in ENCODERS:
+        raise unknown_name("encoder", name, ENCODERS)
+    spec = ENCODERS[name]
+    spec.check_image_size(image_size)
+    return spec.build(channels, image_size)
+
+
+def build_vector_encoder(name: str, width_in: int) -> Encoder:
+    """Build the encoder `name` for vectors `(B, width_in)`.
+
+    Raises:
+        ValueError: the name is unknown, or there is nothing to encode.
+    """
+    if name not in VECTOR_ENCODERS:
+        raise unknown_name("vector encoder", name, VECTOR_ENCODERS)
+    if width_in < 1:
+        raise ValueError(f"vectors must have at least one entry, got width_in = {width_in}")
+    return VECTOR_ENCODERS[name].build(width_in)

@@ -1,0 +1,59 @@
+"""A queue of keys: the negatives of MoCo, from the batches before this one."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+
+class KeyQueue(nn.Module):
+    """The last `size` keys, oldest replaced first, each of length 1.
+
+    Starts with random directions, which serve as negatives until keys have taken their place, as in MoCo;
+    `entered` leaves them out. Keys, pointer and count are buffers: a saved state goes on bitwise.
+
+    Attributes:
+        keys: `(size, width)`, rows of length 1, in no particular order. They change in place: use them before
+            `enqueue`, and enqueue after the backward pass of a loss that holds on to them.
+        pointer: int64 scalar, the row that is replaced next.
+        filled: int64 scalar, how many rows are keys rather than random directions.
+
+    Source: MoCo (He et al. 2020), Section 3.2 (65,536 keys, 128 wide).
+    """
+
+    keys: Tensor
+    pointer: Tensor
+    filled: Tensor
+
+    def __init__(self, size: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        if size < 1 or width < 1:
+            raise ValueError(f"a queue needs size >= 1 and width >= 1, got {size} and {width}")
+        start = torch.randn(size, width, generator=generator, device=generator.device)
+        self.register_buffer("keys", F.normalize(start, dim=1))
+        self.register_buffer("pointer", torch.zeros((), dtype=torch.int64, device=generator.device))
+        self.register_buffer("filled", torch.zeros((), dtype=torch.int64, device=generator.device))
+
+    @torch.no_grad()
+    def enqueue(self, keys: Tensor) -> None:
+        """Put `keys` `(B, width)`, normalised here, in the place of the B oldest rows.
+
+        Of a batch larger than the queue the last `size` keys remain. On several processes every one must be
+        given the keys of all, in the same order.
+
+        Raises:
+            ValueError: the keys are not `(B, width)`.
+        """
+        size, width = self.keys.shape
+        if keys.ndim != 2 or keys.shape[1] != width:
+            raise ValueError(f"keys must be (B, {width}), got {tuple(keys.shape)}")
+        passed = max(0, len(keys) - size)
+        last = F.normalize(keys[passed:].to(self.keys), dim=1)
+        # All on the device: no step waits to learn where the pointer stands.
+        rows = (self.pointer + passed + torch.arange(len(last), device=self.keys.device)) % size
+        self.keys[rows] = last
+        self.pointer.copy_((self.pointer + len(keys)) % size)
+        self.filled.copy_((self.filled + len(keys)).clamp(max=size))
+
+    def entered(self) -> Tensor:
+        """Return the rows `(filled, width)` that are keys, without the random directions of the start."""
+        return self.keys[: int(self.filled)]

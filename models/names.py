@@ -1,0 +1,12 @@
+"""Names that users type: the error for one that is not registered."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def unknown_name(kind: str, given: str, known: Iterable[str]) -> ValueError:
+    """Return the error for a `given` name that is not among the `known` ones, with the nearest of them."""
+    names = list(known)
+    nearest = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return ValueError(f"unknown {kind} {given!r}; known: {', '.join(names)}{hint}")

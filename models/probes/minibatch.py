@@ -1,0 +1,178 @@
+"""Linear probes trained as the papers train them: minibatches, a learning rate that falls, raw features.
+
+Where they stop depends on the scale of the features, on the recipe and a little on the generator; the probes
+that are solved to the optimum do not. They are here to reproduce published protocols.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from models.names import unknown_name
+from models.probes.linear import (
+    LinearProbe,
+    on_raw_features,
+    require_labels,
+    require_samples,
+    standardised,
+)
+
+_INITIAL_DEVIATION = 0.01
+
+
+@dataclass(frozen=True)
+class ProbeRecipe:
+    """How a linear probe is trained.
+
+    Attributes:
+        source: where the recipe is from.
+        optimizer: plain SGD with `momentum` (`nesterov` or not), or Adam with `betas`.
+        lr: the learning rate of the first epoch.
+        batch_size: samples; the last batch of an epoch is smaller.
+        epochs: passes over the samples.
+        milestones: epochs after which the learning rate is multiplied by `decay`; none: a cosine instead.
+        decay: the factor at each milestone; of a cosine, the end as a share of the start.
+        weight_decay: of weights and bias.
+    """
+
+    source: str
+    optimizer: Literal["sgd", "adam"]
+    lr: float
+    batch_size: int = 128
+    epochs: int = 100
+    milestones: tuple[int, ...] = ()
+    decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+
+    def learning_rate(self, epoch: int) -> float:
+        """Return the learning rate of `epoch`, counted from 0."""
+        if self.milestones:
+            return self.lr * self.decay ** sum(epoch >= milestone for milestone in self.milestones)
+        cosine = (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        return self.lr * (self.decay + (1 - self.decay) * cosine)
+
+
+PROBE_RECIPES: Mapping[str, ProbeRecipe] = MappingProxyType(
+    {
+        "moco": ProbeRecipe(
+            "MoCo (He et al. 2020), Section 4.1 and released code; CACR on ImageNet",
+            "sgd",
+            lr=30.0,
+            batch_size=256,
+            milestones=(60, 80),
+            decay=0.1,
+            momentum=0.9,
+        ),
+        "cl-infonce": ProbeRecipe(
+            "Cl-InfoNCE, released linear evaluation",
+            "sgd",
+            lr=0.3,
+            decay=1e-3,
+            momentum=0.95,
+            nesterov=True,
+            weight_decay=1e-4,
+        ),
+        "cacr": ProbeRecipe(
+            "CACR, Section B.1, after Align+Uniform",
+            "adam",
+            lr=1e-3,
+            milestones=(60, 80),
+            decay=0.2,
+            betas=(0.5, 0.999),
+        ),
+    }
+)
+
+
+def probe_recipe(name: str) -> ProbeRecipe:
+    """Return the recipe called `name`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in PROBE_RECIPES:
+        raise unknown_name("probe recipe", name, PROBE_RECIPES)
+    return PROBE_RECIPES[name]
+
+
+def fit_minibatch(
+    features: Tensor,
+    labels: Tensor,
+    classes: int,
+    recipe: ProbeRecipe,
+    generator: torch.Generator,
+    *,
+    standardise: bool = False,
+) -> LinearProbe:
+    """Train a linear classifier with cross-entropy by a published recipe, on the device of the features.
+
+    Args:
+        features: `(N, D)`.
+        labels: `(N,)`, integers in `[0, classes)`.
+        classes: the number of classes C; the probe's outputs are `(N, C)`.
+        recipe: how; `PROBE_RECIPES` has the published ones.
+        generator: draws the first weights, from N(0, 0.01^2), and the order of the samples.
+        standardise: whether to train on standardised features rather than, as published, on the raw ones.
+
+    Raises:
+        ValueError: no sample, shapes that do not match, labels out of range, or features that are not finite.
+    """
+    require_samples(features, labels.shape[0])
+    require_labels(labels, classes)
+    inputs = features.detach().float()
+    shift, scale = torch.zeros_like(inputs[0]), torch.ones_like(inputs[0])
+    if standardise:
+        inputs, shift, scale = standardised(inputs)
+    start = torch.randn(inputs.shape[1], classes, generator=generator, device=generator.device)
+    weight = (_INITIAL_DEVIATION * start).to(inputs.device)
+    bias = torch.zeros(classes, device=inputs.device)
+    optimizer = _optimizer(recipe, [weight, bias])
+    targets = F.one_hot(labels, classes).float()
+    for epoch in range(recipe.epochs):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate(epoch)
+        order = torch.randperm(len(inputs), generator=generator, device=generator.device)
+        _train_epoch(inputs, targets, order.to(inputs.device), weight, bias, optimizer, recipe.batch_size)
+    return on_raw_features(weight, bias, shift, scale)
+
+
+def _optimizer(recipe: ProbeRecipe, parameters: list[Tensor]) -> torch.optim.Optimizer:
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(
+            parameters, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay
+        )
+    return torch.optim.SGD(
+        parameters,
+        lr=recipe.lr,
+        momentum=recipe.momentum,
+        nesterov=recipe.nesterov,
+        weight_decay=recipe.weight_decay,
+    )
+
+
+@torch.no_grad()
+def _train_epoch(
+    inputs: Tensor,
+    targets: Tensor,
+    order: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    optimizer: torch.optim.Optimizer,
+    batch_size: int,
+) -> None:
+    """One pass in `order` `(N,)`; `weight` and `bias` change in place."""
+    for rows in torch.split(order, batch_size):
+        batch = inputs[rows]
+        # The gradient of the mean cross-entropy in its outputs, without the bookkeeping of autograd.
+        error = (torch.addmm(bias, batch, weight).softmax(dim=1) - targets[rows]) / len(rows)
+        weight.grad, bias.grad = batch.T @ error, error.sum(dim=0)
+        optimizer.step()

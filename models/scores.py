@@ -1,0 +1,124 @@
+"""Scores of predictions against what is true.
+
+N samples, C classes, L labels, T regression targets.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from models.names import unknown_name
+
+Average = Literal["weighted", "macro", "micro"]
+_AVERAGES = ("weighted", "macro", "micro")
+
+
+class MacroAUC(NamedTuple):
+    """The mean area under the ROC curve, and how many labels it could not be taken of."""
+
+    value: float
+    left_out: int
+
+
+def accuracy(probe: Callable[[Tensor], Tensor], features: Tensor, labels: Tensor) -> float:
+    """Return the share of `features` `(N, D)` whose largest output is at `labels` `(N,)`."""
+    return float((probe(features).argmax(dim=1) == labels).double().mean())
+
+
+def mean_squared_error(probe: Callable[[Tensor], Tensor], features: Tensor, targets: Tensor) -> float:
+    """Return the mean squared error over samples and targets, in squared units of `targets` `(N, T)`."""
+    return float((probe(features) - targets).double().square().mean())
+
+
+def group_balanced_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -> float:
+    """Return the mean, over the groups of (class, bias) that occur, of the accuracy within the group.
+
+    Args:
+        predictions: int64 `(N,)`.
+        labels: int64 `(N,)`.
+        bias: int64 `(N,)`.
+
+    Raises:
+        ValueError: no sample, or shapes that differ.
+    """
+    if labels.ndim != 1 or len(labels) == 0 or not predictions.shape == labels.shape == bias.shape:
+        shapes = ", ".join(str(tuple(values.shape)) for values in (predictions, labels, bias))
+        raise ValueError(f"predictions, labels and bias must all be (N,), N >= 1; got {shapes}")
+    _, group = torch.unique(torch.stack([labels, bias]), dim=1, return_inverse=True)
+    right = (predictions == labels).double()
+    count = torch.bincount(group)
+    return float((torch.bincount(group, weights=right) / count).mean())
+
+
+def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: Average) -> float:
+    """Return the F1 score of predicting every label whose score exceeds `threshold`.
+
+    A label that is neither predicted nor true has F1 0, as in scikit-learn. `weighted` weighs each label by
+    how often it is true (0 where none ever is), `macro` weighs all alike, `micro` pools the counts first.
+
+    Args:
+        scores: `(N, L)`; probabilities, if the threshold is one.
+        targets: `(N, L)`, 0 or 1 (any type).
+        threshold: a score equal to it is no prediction. HeroCon's released code has 0.4.
+        average: how labels are averaged.
+
+    Raises:
+        ValueError: no sample, shapes that differ, scores that are NaN, or an unknown average.
+    """
+    if average not in _AVERAGES:
+        raise unknown_name("average", average, _AVERAGES)
+    true = _binary(scores, targets)
+    predicted = scores > threshold
+    hits = (predicted & true).sum(dim=0).double()
+    support, claims = true.sum(dim=0).double(), predicted.sum(dim=0).double()
+    if average == "micro":
+        hits, support, claims = (count.sum(dim=0, keepdim=True) for count in (hits, support, claims))
+    # F1 = 2 TP / (2 TP + FP + FN); the count below is at least 1 wherever there is a hit.
+    f1 = 2 * hits / (support + claims).clamp_min(1)
+    if average == "weighted":
+        return float((f1 * support).sum() / support.sum().clamp_min(1))
+    return float(f1.mean())
+
+
+def macro_auc(scores: Tensor, targets: Tensor) -> MacroAUC:
+    """Return the mean over labels of the area under the ROC curve.
+
+    The area is the share of (positive, negative) pairs in the right order, a tie counted as half: exact, in
+    whole numbers up to the last division. A label that is true everywhere or nowhere has no such pair; it is
+    left out and counted. With no label left the value is NaN. For single-label data pass one-hot targets.
+
+    Args:
+        scores: `(N, L)`; only their order within a label matters.
+        targets: `(N, L)`, 0 or 1 (any type).
+
+    Raises:
+        ValueError: no sample, shapes that differ, or scores that are NaN.
+    """
+    true = _binary(scores, targets).T
+    columns = scores.detach().T.contiguous()
+    ordered = columns.sort(dim=1).values
+    below = torch.searchsorted(ordered, columns)
+    up_to = torch.searchsorted(ordered, columns, right=True)
+    # The mean rank from 1 of equal scores is (below + up_to + 1) / 2; twice that is whole.
+    twice_rank_sum = ((below + up_to + 1) * true).sum(dim=1)
+    positives = true.sum(dim=1)
+    pairs = positives * (true.shape[1] - positives)
+    twice_wins = twice_rank_sum - positives * (positives + 1)
+    usable = pairs > 0
+    areas = twice_wins[usable].double() / (2 * pairs[usable])
+    return MacroAUC(float(areas.mean()), int((~usable).sum()))
+
+
+def _binary(scores: Tensor, targets: Tensor) -> Tensor:
+    """The targets as booleans, after a check that they fit the scores."""
+    if scores.ndim != 2 or scores.shape[0] == 0 or scores.shape != targets.shape:
+        raise ValueError(
+            f"scores and targets must be (N, L), N >= 1; got {tuple(scores.shape)}, {tuple(targets.shape)}"
+        )
+    if bool(scores.isnan().any()):
+        raise ValueError("scores hold NaN")
+    if not bool(((targets == 0) | (targets == 1)).all()):
+        raise ValueError("targets must be 0 or 1")
+    return targets.bool()

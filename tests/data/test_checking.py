@@ -1,0 +1,98 @@
+"""A look into a dataset's files: what it reports, and what it calls damaged."""
+
+from dataclasses import replace
+from hashlib import md5
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+import torch
+from encoded_files import encoded, pixels, write_parquet
+
+from data import DATASETS, DatasetDamaged, DatasetFamily, datasets, inspect_dataset
+from data.spec import Options
+
+HUB = "hub-parquet:path=set"
+
+
+def _write_hub(root: Path, second: bytes) -> None:
+    for split, count in (("train", 3), ("test", 2)):
+        images = [encoded(pixels(0)), second, encoded(pixels(2))]
+        write_parquet(root / f"set/{split}-0.parquet", images[:count], [1, 0, 1][:count])
+
+
+def test_the_report_counts_and_decodes(tmp_path: Path) -> None:
+    _write_hub(tmp_path, encoded(pixels(1)))
+    report = inspect_dataset(HUB, tmp_path)
+    train, test = report.splits
+    assert (train.images, train.shape, train.class_counts) == (3, (3, 8, 8), (1, 2))
+    assert (test.images, test.class_counts, test.unlabelled) == (2, (1, 1), 0)
+    assert report.checksums == ()
+    # Of encoded images one is decoded, of all of them every one.
+    assert (train.decoded, train.mean_level) == (1, pytest.approx(pixels(0).mean()))
+    every = inspect_dataset(HUB, tmp_path, every_image=True).splits[1]
+    mean = (pixels(0).mean() + pixels(1).mean()) / 2
+    assert (every.decoded, every.mean_level) == (2, pytest.approx(mean))
+
+
+def test_a_damaged_image_is_found_when_every_one_is_decoded(tmp_path: Path) -> None:
+    _write_hub(tmp_path, encoded(pixels(1))[:80])
+    inspect_dataset(HUB, tmp_path)
+    with pytest.raises(DatasetDamaged, match=r"train-0\.parquet, row 1"):
+        inspect_dataset(HUB, tmp_path, every_image=True)
+    skipping = inspect_dataset(f"{HUB},corrupt=skip", tmp_path, every_image=True)
+    assert [split.images for split in skipping.splits] == [2, 1]
+
+
+def test_images_in_memory_are_all_looked_at() -> None:
+    train, _ = inspect_dataset("digits").splits
+    whole = datasets.load_training("digits").train
+    assert train.decoded == train.images == len(whole)
+    assert train.mean_level == pytest.approx(float(whole.pixels.double().mean()))
+    assert train.class_counts == tuple(whole.labels.bincount().tolist())
+
+
+def _family(file: str, published: str, *, images: int) -> DatasetFamily:
+    digits = DATASETS["digits"]
+
+    def describe(root: Path, options: Options) -> datasets.DatasetSpec:
+        return replace(digits.describe(root, options), name="listed", train_size=images)
+
+    return replace(
+        digits,
+        name="listed",
+        describe=describe,
+        checksums=lambda: MappingProxyType({file: published, "absent": "0" * 32}),
+    )
+
+
+def test_published_checksums_and_counts_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    right = md5(b"content").hexdigest()
+    listed = {
+        "right": _family("file", right, images=1438),
+        "wrong": _family("file", "0" * 32, images=1438),
+        "few": _family("file", right, images=1437),
+    }
+    monkeypatch.setattr(datasets, "DATASETS", MappingProxyType(listed))
+    assert inspect_dataset("right", tmp_path).checksums == ("file",)
+    with pytest.raises(DatasetDamaged, match=f"file has the MD5 {right}, published is 0000"):
+        inspect_dataset("wrong", tmp_path)
+    with pytest.raises(DatasetDamaged, match="train split holds 1,438 images, expected 1,437"):
+        inspect_dataset("few", tmp_path)
+
+
+def test_images_without_a_label_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = DATASETS["digits"]
+
+    def read(root: Path, split: datasets.Split, options: Options) -> datasets.LabelledImages:
+        images = digits.read(root, split, options)
+        labels = images.labels.clone()
+        labels[:5] = -1
+        return replace(images, labels=labels)
+
+    monkeypatch.setattr(datasets, "DATASETS", {"digits": replace(digits, read=read)})
+    train, _ = inspect_dataset("digits").splits
+    assert train.unlabelled == 5
+    assert sum(train.class_counts) == train.images - 5
+    assert torch.tensor(train.class_counts).min() > 0

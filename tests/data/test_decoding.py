@@ -1,0 +1,97 @@
+"""Encoded images become the pixels that were stored, and damaged ones an error."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from encoded_files import encoded, pixels
+from PIL import Image
+
+from data import decoding
+from data.decoding import CorruptImage, decode_image, fit_square, read_header
+
+LEVELS = pixels(0, 12, 10)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])
+def test_lossless_files_give_back_their_levels(kind: str) -> None:
+    image = decode_image(encoded(LEVELS, kind), channels=3)
+    assert image.dtype == torch.uint8
+    assert np.array_equal(image.permute(1, 2, 0).numpy(), LEVELS)
+
+
+def test_jpeg_is_what_another_decoder_says() -> None:
+    smooth = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8)[:, :, None].repeat(3, axis=2) * 3
+    file = encoded(smooth, "JPEG")
+    other = np.array(Image.open(io.BytesIO(file)))
+    # Two builds of one library may round differently.
+    difference = decode_image(file, channels=3).permute(1, 2, 0).int() - torch.from_numpy(other).int()
+    assert int(difference.abs().max()) <= 2
+    assert decode_image(file, channels=1).shape == (1, 32, 32)
+
+
+def test_grey_and_colour_are_converted_to_what_is_asked_for() -> None:
+    grey = encoded(LEVELS[..., 0])
+    assert np.array_equal(decode_image(grey, channels=1)[0].numpy(), LEVELS[..., 0])
+    assert np.array_equal(decode_image(grey, channels=3)[2].numpy(), LEVELS[..., 0])
+    assert decode_image(encoded(LEVELS), channels=1).shape == (1, 12, 10)
+
+
+def test_sixteen_bits_are_scaled_to_eight() -> None:
+    levels = LEVELS[..., 0] // 2
+    # Between two levels of eight bits, the lower one.
+    deep = encoded(levels.astype(np.uint16) * 257 + 100)
+    assert np.array_equal(decode_image(deep, channels=1)[0].numpy(), levels)
+    assert decode_image(deep, channels=3).shape == (3, 12, 10)
+
+
+def test_without_torchvision_s_decoder_pillow_reads_jpeg(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = encoded(LEVELS, "JPEG")
+    usual = decode_image(file, channels=3)
+    monkeypatch.setattr(decoding, "_torchvision_decoder", lambda: None)
+    assert int((decode_image(file, channels=3).int() - usual.int()).abs().max()) <= 2
+    with pytest.raises(CorruptImage):
+        decode_image(file[:-200], channels=3)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
+@pytest.mark.parametrize("keep", [0, 3, 40, -200])
+def test_a_truncated_image_is_an_error(kind: str, keep: int) -> None:
+    with pytest.raises(CorruptImage, match="bytes"):
+        decode_image(encoded(pixels(1, 40, 40), kind)[:keep], channels=3)
+
+
+def test_a_png_with_a_wrong_checksum_is_an_error_and_no_crash() -> None:
+    damaged = bytearray(encoded(pixels(1, 40, 40)))
+    damaged[200] ^= 255
+    with pytest.raises(CorruptImage):
+        decode_image(bytes(damaged), channels=3)
+
+
+def test_a_header_that_claims_too_much_is_an_error() -> None:
+    claims = bytearray(encoded(LEVELS, "BMP"))
+    claims[18:22] = claims[22:26] = (1 << 20).to_bytes(4, "little")
+    for use in (read_header, lambda file: decode_image(file, channels=3)):
+        with pytest.raises(CorruptImage, match="exceeds limit"):
+            use(bytes(claims))
+
+
+def test_the_header_says_size_and_colour_without_the_pixels() -> None:
+    header = read_header(encoded(LEVELS)[:60])
+    assert (header.height, header.width, header.channels) == (12, 10, 3)
+    assert read_header(encoded(LEVELS[..., 0])).channels == 1
+    with pytest.raises(CorruptImage):
+        read_header(b"no image")
+
+
+def test_the_shorter_side_is_resized_and_the_centre_cut_out() -> None:
+    image = torch.zeros(3, 20, 40, dtype=torch.uint8)
+    image[:, :, 10:30] = 200
+    # At half the size, the bright part is exactly the central square.
+    assert fit_square(image, 10).shape == (3, 10, 10)
+    assert int(fit_square(image, 10)[:, :, 2:-2].min()) == 200
+    assert torch.equal(fit_square(image, 20), image[:, :, 10:30])
+    assert fit_square(image, 50).shape == (3, 50, 50)
+    odd = torch.zeros(1, 7, 5, dtype=torch.uint8)
+    assert fit_square(odd, 3).shape == (1, 3, 3)

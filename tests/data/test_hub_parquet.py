@@ -1,0 +1,288 @@
+"""Parquet as the hub stores it: what the files say, what is read, and what is refused by name."""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from encoded_files import encoded, pixels, write_parquet
+from torch import Tensor
+
+from data import (
+    DatasetDamaged,
+    DatasetMissing,
+    StreamedImages,
+    check_available,
+    dataset_spec,
+    image_batches,
+    load_test,
+    load_training,
+)
+
+LEVELS = torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in range(14)])
+IMAGES = [encoded(image.permute(1, 2, 0).numpy()) for image in LEVELS]
+LABELS = [row % 3 for row in range(14)]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CONTRASWEEP_PLACEMENT", raising=False)
+    return tmp_path / "cache/contrasweep/unpacked"
+
+
+def write_set(root: Path, **keywords: object) -> str:
+    """Ten training images in two files, four to a row group, and four test images."""
+    folder = root / "set"
+    write_parquet(folder / "train-00000-of-00002.parquet", IMAGES[:6], LABELS[:6], **keywords)  # type: ignore[arg-type]
+    write_parquet(folder / "train-00001-of-00002.parquet", IMAGES[6:10], LABELS[6:10], **keywords)  # type: ignore[arg-type]
+    write_parquet(folder / "test-00000-of-00001.parquet", IMAGES[10:], LABELS[10:], **keywords)  # type: ignore[arg-type]
+    return "hub-parquet:path=set"
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_both_splits_hold_the_images_that_were_written(tmp_path: Path, absolute: bool) -> None:
+    name = write_set(tmp_path)
+    if absolute:
+        name, root = f"hub-parquet:path={tmp_path / 'set'}", tmp_path / "elsewhere"
+    else:
+        root = tmp_path
+    check_available(name, root)
+    train, test = load_training(name, root).train, load_test(name, root)
+    assert isinstance(train.images, Tensor)
+    assert torch.equal(train.images, LEVELS[:10])
+    assert torch.equal(test.pixels, LEVELS[10:])
+    assert (train.labels.tolist(), test.labels.tolist()) == (LABELS[:10], LABELS[10:])
+
+
+def test_a_uri_is_read_through_its_filesystem(tmp_path: Path) -> None:
+    write_set(tmp_path)
+    name = f"hub-parquet:path={(tmp_path / 'set').as_uri()}"
+    assert torch.equal(load_test(name, Path("/nowhere")).pixels, LEVELS[10:])
+
+
+def test_the_facts_are_read_from_footers_and_headers(tmp_path: Path) -> None:
+    spec = dataset_spec(write_set(tmp_path), tmp_path)
+    assert spec.name == "hub-parquet:path=set"
+    assert (spec.train_size, spec.test_size, spec.classes) == (10, 4, 3)
+    assert (spec.channels, spec.image_size, spec.view_size) == (3, 8, 8)
+    assert not spec.embedded
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_without_names_the_largest_training_label_says_how_many_classes(
+    tmp_path: Path, statistics: bool
+) -> None:
+    name = write_set(tmp_path, statistics=statistics)
+    assert dataset_spec(name, tmp_path).classes == 3
+
+
+HUB = {"info": {"license": "mit", "features": {"label": {"names": list("abcd"), "_type": "ClassLabel"}}}}
+
+
+@pytest.mark.parametrize("metadata", [{"huggingface": json.dumps(HUB)}, {"class_names": "a,b,c,d"}])
+def test_the_schema_s_metadata_names_the_classes(tmp_path: Path, metadata: dict[str, str]) -> None:
+    spec = dataset_spec(write_set(tmp_path, metadata=metadata), tmp_path)
+    assert (spec.classes, spec.class_names) == (4, ("a", "b", "c", "d"))
+    assert spec.licence == ("mit" if "huggingface" in metadata else "see the dataset's card")
+
+
+@pytest.mark.parametrize("columns", [("image", "labels"), ("img", "fine_label")])
+def test_columns_go_by_their_usual_names(tmp_path: Path, columns: tuple[str, str]) -> None:
+    name = write_set(tmp_path, columns=columns)
+    assert load_test(name, tmp_path).labels.tolist() == LABELS[10:]
+
+
+def test_another_label_column_is_named_by_an_option(tmp_path: Path) -> None:
+    name = write_set(tmp_path, columns=("img", "coarse_label"))
+    with pytest.raises(DatasetDamaged, match="no column label or labels or fine_label: name one with label="):
+        check_available(name, tmp_path)
+    with pytest.raises(DatasetDamaged, match="Did you mean 'coarse_label'"):
+        check_available(f"{name},label=coarse_lable", tmp_path)
+    assert load_test(f"{name},label=coarse_label", tmp_path).labels.tolist() == LABELS[10:]
+
+
+def test_validation_files_are_the_test_split_where_there_is_none(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    file = tmp_path / "set/test-00000-of-00001.parquet"
+    write_parquet(file.with_name("validation-00000-of-00001.parquet"), IMAGES[:1], [2])
+    assert len(load_test(name, tmp_path)) == 4
+    assert len(load_test(f"{name},test=validation", tmp_path)) == 1
+    file.unlink()
+    assert len(load_test(name, tmp_path)) == 1
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3])
+def test_a_stream_has_the_pixels_of_the_resident_set(tmp_path: Path, fraction: float) -> None:
+    name = write_set(tmp_path)
+    resident = load_training(name, tmp_path, fraction, placement="resident")
+    streamed = load_training(name, tmp_path, fraction, placement="stream")
+    batches = list(torch.split(torch.randperm(len(resident.train)), 3))
+    assert isinstance(streamed.train.images, StreamedImages)
+    assert streamed.train.images.shape == resident.train.images.shape
+    assert torch.equal(streamed.train.labels, resident.train.labels)
+    drawn = image_batches(streamed.train.images, batches), image_batches(resident.train.images, batches)
+    assert all(torch.equal(one, other) for one, other in zip(*drawn, strict=True))
+    assert torch.equal(streamed.train.pixels, resident.train.pixels)
+    if streamed.validation is not None and resident.validation is not None:
+        assert torch.equal(streamed.validation.pixels, resident.validation.pixels)
+
+
+def test_images_are_unpacked_once_and_only_for_random_access(tmp_path: Path, cache: Path) -> None:
+    name = write_set(tmp_path)
+    streamed = load_training(name, tmp_path, placement="stream").train.images
+    load_test(name, tmp_path)
+    assert isinstance(streamed, StreamedImages)
+    streamed.resident()
+    assert not cache.exists()
+    streamed[torch.tensor([3, 1])]
+    (folder,) = (entry for entry in cache.iterdir() if entry.is_dir())
+    written = (folder / "images.bin").stat().st_mtime_ns
+    again = load_training(name, tmp_path, placement="stream").train.images
+    assert torch.equal(again[torch.tensor([9, 0])], LEVELS[[9, 0]])
+    assert (folder / "images.bin").stat().st_mtime_ns == written
+    # A changed file is another content.
+    write_parquet(tmp_path / "set/train-00000-of-00002.parquet", IMAGES[1:7], LABELS[1:7])
+    changed = load_training(name, tmp_path, placement="stream").train.images
+    assert torch.equal(changed[torch.tensor([9, 0])], LEVELS[[9, 1]])
+
+
+def test_a_broken_unpacking_leaves_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streamed = load_training(write_set(tmp_path), tmp_path, placement="stream").train.images
+    os.truncate(tmp_path / "set/train-00001-of-00002.parquet", 60)
+    with pytest.raises(DatasetDamaged, match=r"row group 0 of .*train-00001"):
+        streamed[torch.tensor([3, 1])]
+    assert [entry for entry in cache.iterdir() if entry.is_dir()] == []
+
+
+def test_the_placement_follows_the_environment_and_wrong_words_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = write_set(tmp_path)
+    monkeypatch.setenv("CONTRASWEEP_PLACEMENT", "stream")
+    assert isinstance(load_training(name, tmp_path).train.images, StreamedImages)
+    assert isinstance(load_test(name, tmp_path, placement="resident").images, Tensor)
+    monkeypatch.setenv("CONTRASWEEP_PLACEMENT", "streem")
+    with pytest.raises(ValueError, match=r"CONTRASWEEP_PLACEMENT 'streem'\. Did you mean 'stream'"):
+        load_training(name, tmp_path)
+
+
+def test_images_of_several_sizes_need_one_to_be_given(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    write_parquet(
+        tmp_path / "set/test-00000-of-00001.parquet", [IMAGES[0], encoded(pixels(1, 9, 12))], [0, 1]
+    )
+    with pytest.raises(
+        DatasetDamaged, match=r"test-.*row 1 is 9 x 12 pixels, the first image 8 x 8: give size"
+    ):
+        load_test(name, tmp_path)
+    assert load_test(f"{name},size=6", tmp_path).images.shape == (2, 3, 6, 6)
+    assert dataset_spec(f"{name},size=6", tmp_path).image_size == 6
+    write_parquet(tmp_path / "set/train-00000-of-00002.parquet", [encoded(pixels(1, 9, 12))], [0])
+    with pytest.raises(DatasetDamaged, match=r"not square \(the first is 9 x 12\): give size=S"):
+        dataset_spec(name, tmp_path)
+
+
+def test_grey_images_have_one_channel_unless_colour_is_asked_for(tmp_path: Path) -> None:
+    grey = [encoded(pixels(seed)[..., 0]) for seed in range(2)]
+    for split in ("train", "test"):
+        write_parquet(tmp_path / f"set/{split}-0.parquet", grey, [0, 1])
+    assert load_test("hub-parquet:path=set", tmp_path).images.shape == (2, 1, 8, 8)
+    assert load_test("hub-parquet:path=set,colour=rgb", tmp_path).images.shape == (2, 3, 8, 8)
+    # One colour image among the first makes the set one of colours.
+    write_parquet(tmp_path / "set/train-0.parquet", [*grey, IMAGES[0]], [0, 1, 1])
+    assert dataset_spec("hub-parquet:path=set", tmp_path).channels == 3
+
+
+@pytest.mark.parametrize("broken", [IMAGES[7][:90], None, b"no image"])
+def test_a_corrupt_image_is_named_or_left_out_when_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: bytes | None
+) -> None:
+    name = write_set(tmp_path)
+    file = tmp_path / "set/train-00001-of-00002.parquet"
+    write_parquet(file, [IMAGES[6], broken, *IMAGES[8:10]], LABELS[6:10])
+    with pytest.raises(DatasetDamaged, match=r"corrupt image: .*train-00001-of-00002.parquet, row 1 cannot"):
+        load_training(name, tmp_path)
+    with caplog.at_level(logging.WARNING):
+        train = load_training(f"{name},corrupt=skip", tmp_path).train
+    kept = [row for row in range(10) if row != 7]
+    assert torch.equal(train.pixels, LEVELS[kept])
+    assert train.labels.tolist() == [LABELS[row] for row in kept]
+    assert "1 corrupt images of 10 are left out" in caplog.text
+    assert "train-00001-of-00002.parquet, row 1" in caplog.text
+
+
+def test_a_label_out_of_range_is_named(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    write_parquet(tmp_path / "set/test-00000-of-00001.parquet", IMAGES[:3], [0, 5, -1])
+    with pytest.raises(
+        DatasetDamaged, match=r"label 5 of row 1 of test split.*3 classes are numbered 0 to 2"
+    ):
+        load_test(name, tmp_path)
+    write_parquet(tmp_path / "set/test-00000-of-00001.parquet", IMAGES[:2], [0, None])
+    with pytest.raises(DatasetDamaged, match="row 1 has no label"):
+        load_test(name, tmp_path)
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DatasetMissing, match=r"cannot be listed .*absolute path, one under the data root"):
+        check_available("hub-parquet:path=nowhere", tmp_path)
+    name = write_set(tmp_path)
+    (tmp_path / "set/test-00000-of-00001.parquet").unlink()
+    with pytest.raises(DatasetMissing, match=r"lacks test-\*\.parquet or .* it holds train-00000"):
+        check_available(name, tmp_path)
+
+
+def test_a_file_that_is_no_parquet_or_lacks_a_column_is_named(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    file = tmp_path / "set/test-00000-of-00001.parquet"
+    write_parquet(file, IMAGES[:2], [0, 1], columns=("img", "other"))
+    with pytest.raises(DatasetDamaged, match=r"test-00000-of-00001\.parquet lacks the columns img and label"):
+        check_available(name, tmp_path)
+    file.write_bytes(b"PAR1 nothing else")
+    with pytest.raises(DatasetDamaged, match=r"test-00000-of-00001\.parquet cannot be read as Parquet"):
+        check_available(name, tmp_path)
+    write_parquet(
+        tmp_path / "set/train-00000-of-00002.parquet", IMAGES[:2], [0, 1], columns=("picture", "label")
+    )
+    with pytest.raises(DatasetDamaged, match="no column of images: one of img, image"):
+        check_available(name, tmp_path)
+
+
+def test_training_opens_no_test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = write_set(tmp_path)
+    opened: list[str] = []
+    original = pq.ParquetFile.read
+
+    def spy(self: pq.ParquetFile, *arguments: object, **keywords: object) -> object:
+        opened.append(self.metadata.num_rows)
+        return original(self, *arguments, **keywords)
+
+    monkeypatch.setattr(pq.ParquetFile, "read", spy)
+    (tmp_path / "set/test-00000-of-00001.parquet").write_bytes(b"")
+    with pytest.raises(DatasetDamaged):
+        check_available(name, tmp_path)
+    from data.datasets import parse_dataset
+
+    family, options = parse_dataset(name)
+    assert len(family.read(tmp_path, "train", options)) == 10
+    assert opened == [6, 4]
+
+
+def test_cifar10_as_it_comes_from_the_hub() -> None:
+    root = os.environ.get("CONTRASWEEP_DATA")
+    if not root or not (Path(root) / "cifar10-jpeg").is_dir():
+        pytest.skip(f"CONTRASWEEP_DATA is {root!r}: a folder with cifar10-jpeg/*.parquet is needed")
+    name = "hub-parquet:path=cifar10-jpeg"
+    spec = dataset_spec(name, Path(root))
+    assert (spec.train_size, spec.test_size, spec.classes, spec.image_size) == (50_000, 10_000, 10, 32)
+    assert spec.class_names[3] == "cat"
+    test = load_test(name, Path(root))
+    assert test.labels.bincount().tolist() == [1000] * 10
+    # The mean level of CIFAR-10 is about 121; JPEG changes little of it.
+    assert float(test.pixels.float().mean()) == pytest.approx(121, abs=1.5)

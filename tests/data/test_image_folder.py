@@ -1,0 +1,104 @@
+"""Trees of image files: a folder for each class, resized to one square size."""
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from encoded_files import encoded, pixels
+
+from data import (
+    DatasetDamaged,
+    DatasetMissing,
+    StreamedImages,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
+
+NAME = "image-folder:path=tree,size=8"
+
+
+def _tensor(seed: int) -> torch.Tensor:
+    return torch.from_numpy(pixels(seed)).permute(2, 0, 1)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Three training images in two classes, one of them a folder deeper, and one of validation."""
+    for seed, file in enumerate(
+        ["train/cat/b.png", "train/cat/aa/z.png", "train/ant/c.PNG", "val/cat/d.png"]
+    ):
+        place = tmp_path / "tree" / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(encoded(pixels(seed)))
+    (tmp_path / "tree/train/cat/readme.txt").write_text("no image")
+    return tmp_path
+
+
+def test_classes_are_numbered_by_name_and_files_sorted(tree: Path) -> None:
+    check_available(NAME, tree)
+    spec = dataset_spec(NAME, tree)
+    assert (spec.name, spec.class_names, spec.classes) == (NAME, ("ant", "cat"), 2)
+    assert (spec.train_size, spec.test_size, spec.channels, spec.image_size) == (3, 1, 3, 8)
+    train, test = load_training(NAME, tree).train, load_test(NAME, tree)
+    assert train.labels.tolist() == [0, 1, 1]
+    assert torch.equal(train.pixels, torch.stack([_tensor(2), _tensor(1), _tensor(0)]))
+    # Of a split that lacks a class, the others keep their numbers.
+    assert test.labels.tolist() == [1]
+    assert torch.equal(test.pixels, _tensor(3)[None])
+
+
+def test_images_of_any_shape_become_squares_of_the_size_asked_for(tree: Path) -> None:
+    (tree / "tree/val/cat/d.png").write_bytes(encoded(pixels(3, 20, 30)))
+    assert load_test("image-folder:path=tree,size=5", tree).images.shape == (1, 3, 5, 5)
+    assert load_training("image-folder:path=tree,size=16,colour=grey", tree).train.images.shape == (
+        3,
+        1,
+        16,
+        16,
+    )
+
+
+def test_a_stream_has_the_pixels_of_the_resident_set(tree: Path) -> None:
+    streamed = load_training(NAME, tree, placement="stream").train.images
+    resident = load_training(NAME, tree, placement="resident").train.images
+    assert isinstance(streamed, StreamedImages)
+    order = torch.tensor([2, 0, 1])
+    assert torch.equal(streamed[order], resident[order])
+
+
+def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broken = tree / "tree/train/cat/b.png"
+    broken.write_bytes(broken.read_bytes()[:70])
+    with pytest.raises(DatasetDamaged, match=r"corrupt image: .*train/cat/b\.png cannot be decoded"):
+        load_training(NAME, tree)
+    with caplog.at_level(logging.WARNING):
+        train = load_training(f"{NAME},corrupt=skip", tree).train
+    assert train.labels.tolist() == [0, 1]
+    assert torch.equal(train.pixels, torch.stack([_tensor(2), _tensor(1)]))
+    assert "1 corrupt images of 3 are left out" in caplog.text
+    assert "b.png" in caplog.text
+
+
+def test_what_is_missing_is_said(tree: Path) -> None:
+    with pytest.raises(DatasetMissing, match=r"nowhere has no folder train\. train must hold a folder"):
+        check_available("image-folder:path=nowhere,size=8", tree)
+    (tree / "tree/train/bee").mkdir()
+    with pytest.raises(DatasetMissing, match="train holds no image of bee"):
+        check_available(NAME, tree)
+    (tree / "tree/train/bee").rmdir()
+    (tree / "tree/val/cat/d.png").unlink()
+    with pytest.raises(DatasetMissing, match="val holds no image"):
+        check_available(NAME, tree)
+    with pytest.raises(ValueError, match="image-folder needs size"):
+        check_available("image-folder:path=tree", tree)
+
+
+def test_a_test_class_that_was_never_trained_is_refused(tree: Path) -> None:
+    (tree / "tree/val/cta").mkdir()
+    (tree / "tree/val/cta/e.png").write_bytes(encoded(pixels(9)))
+    for use in (check_available, load_test):
+        with pytest.raises(DatasetDamaged, match=r"in its test split 'cta'\. Did you mean 'cat'"):
+            use(NAME, tree)

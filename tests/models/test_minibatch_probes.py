@@ -1,0 +1,184 @@
+"""Minibatch probes against torch's own layers and schedules, and the one-vs-rest fit against scikit-learn."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from models import (
+    PROBE_RECIPES,
+    ProbeRecipe,
+    accuracy,
+    fit_logistic,
+    fit_minibatch,
+    fit_one_vs_rest,
+    probe_recipe,
+)
+
+CLASSES = 10
+
+
+def _digits(rows: int) -> tuple[Tensor, Tensor]:
+    stored = load_digits()
+    features = torch.from_numpy(stored.data[:rows]).float() / 16
+    return features, torch.from_numpy(stored.target[:rows]).long()
+
+
+def _generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _by_autograd(features: Tensor, labels: Tensor, recipe: ProbeRecipe) -> nn.Linear:
+    """The same training with a module, a loss and autograd."""
+    generator = _generator()
+    layer = nn.Linear(features.shape[1], CLASSES)
+    layer.weight.data = 0.01 * torch.randn(features.shape[1], CLASSES, generator=generator).T.contiguous()
+    layer.bias.data.zero_()
+    optimizer: torch.optim.Optimizer
+    if recipe.optimizer == "adam":
+        optimizer = torch.optim.Adam(
+            layer.parameters(), recipe.lr, recipe.betas, weight_decay=recipe.weight_decay
+        )
+    else:
+        optimizer = torch.optim.SGD(
+            layer.parameters(),
+            recipe.lr,
+            recipe.momentum,
+            weight_decay=recipe.weight_decay,
+            nesterov=recipe.nesterov,
+        )
+    for epoch in range(recipe.epochs):
+        optimizer.param_groups[0]["lr"] = recipe.learning_rate(epoch)
+        order = torch.randperm(len(features), generator=generator)
+        for start in range(0, len(order), recipe.batch_size):
+            rows = order[start : start + recipe.batch_size]
+            optimizer.zero_grad()
+            F.cross_entropy(layer(features[rows]), labels[rows]).backward()
+            optimizer.step()
+    return layer
+
+
+@pytest.mark.parametrize("name", list(PROBE_RECIPES))
+def test_training_is_that_of_a_linear_layer(name: str) -> None:
+    features, labels = _digits(50)
+    recipe = replace(probe_recipe(name), epochs=4, batch_size=16)
+    if recipe.lr > 1:  # at 30 rounding errors grow as fast as the weights
+        recipe = replace(recipe, lr=1.0)
+    probe = fit_minibatch(features, labels, CLASSES, recipe, _generator())
+    expected = _by_autograd(features, labels, recipe)(features).detach()
+    torch.testing.assert_close(probe(features), expected, atol=1e-4, rtol=1e-3)
+
+
+def test_the_learning_rates_are_the_published_ones() -> None:
+    moco, cacr, cosine = (PROBE_RECIPES[name] for name in ("moco", "cacr", "cl-infonce"))
+    assert [moco.learning_rate(e) for e in (0, 59, 60, 79, 80, 99)] == pytest.approx([30, 30, 3, 3, 0.3, 0.3])
+    assert [cacr.learning_rate(e) for e in (0, 59, 60, 80)] == pytest.approx([1e-3, 1e-3, 2e-4, 4e-5])
+    assert [cosine.learning_rate(e) for e in (0, 50, 100)] == pytest.approx([0.3, 0.15015, 3e-4])
+    assert (moco.batch_size, cacr.batch_size, cosine.batch_size) == (256, 128, 128)
+    assert {recipe.epochs for recipe in PROBE_RECIPES.values()} == {100}
+
+
+@pytest.mark.parametrize("name", list(PROBE_RECIPES))
+def test_a_recipe_learns_digits(name: str) -> None:
+    features, labels = _digits(300)
+    recipe = replace(probe_recipe(name), batch_size=32)
+    if name == "cacr":  # made for features of ReLUs after batch norm, thousands of them
+        recipe = replace(recipe, lr=1e-2)
+    probe = fit_minibatch(features, labels, CLASSES, recipe, _generator())
+    assert accuracy(probe, features, labels) > 0.95
+
+
+def test_only_the_generator_is_random() -> None:
+    features, labels = _digits(40)
+    recipe = replace(probe_recipe("cacr"), epochs=2)
+    state = torch.random.get_rng_state()
+    first, again, other = (
+        fit_minibatch(features, labels, CLASSES, recipe, _generator(seed)) for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.equal(first.weight, again.weight)
+    assert not torch.equal(first.weight, other.weight)
+    assert not first.weight.requires_grad
+
+
+def test_standardised_training_does_not_see_scale_and_shift() -> None:
+    features, labels = _digits(60)
+    recipe = replace(probe_recipe("cl-infonce"), epochs=3)
+    plain = fit_minibatch(features, labels, CLASSES, recipe, _generator(), standardise=True)
+    moved = 1e3 * features + 50
+    again = fit_minibatch(moved, labels, CLASSES, recipe, _generator(), standardise=True)
+    torch.testing.assert_close(again(moved), plain(features), atol=0.02, rtol=0.01)
+
+
+@pytest.mark.parametrize("features", [torch.zeros(30, 4), torch.full((30, 4), 2.0)])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_constant_features_give_the_majority(features: Tensor, standardise: bool) -> None:
+    labels = torch.tensor([7] * 20 + [2] * 10)
+    recipe = replace(probe_recipe("cl-infonce"), epochs=20)
+    probe = fit_minibatch(features, labels, CLASSES, recipe, _generator(), standardise=standardise)
+    assert accuracy(probe, features, labels) == pytest.approx(2 / 3)
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    features, labels = _digits(10)
+    recipe = probe_recipe("cacr")
+    with pytest.raises(ValueError, match=r"unknown probe recipe 'cacr2'.*did you mean 'cacr'"):
+        probe_recipe("cacr2")
+    with pytest.raises(ValueError, match=r"labels must lie in 0..4"):
+        fit_minibatch(features, labels, 5, recipe, _generator())
+    with pytest.raises(ValueError, match=r"integers \(N,\), got torch.float32"):
+        fit_minibatch(features, labels.float(), CLASSES, recipe, _generator())
+    with pytest.raises(ValueError, match="NaN or Inf"):
+        fit_minibatch(features * math.inf, labels, CLASSES, recipe, _generator())
+    with pytest.raises(ValueError, match=r"labels must lie in 0..4"):
+        fit_logistic(features, labels, 5)
+
+
+def _labels_of_digits(labels: Tensor) -> Tensor:
+    """Even, above 6, is 3: binary labels of a digit."""
+    return torch.stack([labels % 2 == 0, labels > 6, labels == 3], dim=1)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_one_vs_rest_is_scikit_learns_regression_of_each_label(standardise: bool) -> None:
+    features, labels = _digits(200)
+    features = features.double()
+    targets = _labels_of_digits(labels)
+    penalty = 1e-3
+    found = fit_one_vs_rest(features, targets, penalty=penalty, standardise=standardise)(features).sigmoid()
+    inputs = StandardScaler().fit_transform(features.numpy()) if standardise else features.numpy()
+    for label in range(targets.shape[1]):
+        rival = LogisticRegression(C=1 / (2 * 200 * penalty), tol=1e-9, max_iter=10_000)
+        expected = rival.fit(inputs, targets[:, label].numpy()).predict_proba(inputs)[:, 1]
+        np.testing.assert_allclose(found[:, label].numpy(), expected, atol=2e-3)
+
+
+def test_one_vs_rest_where_a_label_is_always_or_never_true() -> None:
+    features, labels = _digits(40)
+    targets = torch.stack([labels == 3, labels >= 0, labels < 0], dim=1).float()
+    probe = fit_one_vs_rest(features, targets)
+    assert bool(torch.isfinite(probe.weight).all())
+    assert bool(((probe(features) > 0) == targets.bool()).all())
+
+
+def test_one_vs_rest_on_constant_features_gives_the_shares() -> None:
+    targets = torch.tensor([[1, 0], [1, 1], [1, 0], [0, 0]])
+    shares = fit_one_vs_rest(torch.zeros(4, 3), targets)(torch.zeros(1, 3)).sigmoid()
+    torch.testing.assert_close(shares, torch.tensor([[0.75, 0.25]]), atol=1e-3, rtol=0)
+
+
+def test_one_vs_rest_refuses_other_targets() -> None:
+    features = torch.zeros(4, 2)
+    with pytest.raises(ValueError, match=r"targets must be \(N, L\) of 0 and 1"):
+        fit_one_vs_rest(features, torch.tensor([[0], [1], [2], [0]]))
+    with pytest.raises(ValueError, match=r"targets must be \(N, L\)"):
+        fit_one_vs_rest(features, torch.zeros(4))
+    with pytest.raises(ValueError, match="N >= 1"):
+        fit_one_vs_rest(features, torch.zeros(3, 2))

@@ -1,0 +1,124 @@
+"""Scores against scikit-learn and against loops."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, roc_auc_score
+from torch import Tensor
+
+from models import group_balanced_accuracy, macro_auc, multi_label_f1
+from models.scores import Average
+
+SHAPES = {"rows": st.integers(1, 30), "labels": st.integers(1, 5), "seed": st.integers(0, 2**20)}
+
+
+def _drawn(rows: int, labels: int, seed: int, levels: int) -> tuple[Tensor, Tensor]:
+    """Scores on few levels, so that many tie, and targets of which some labels are constant."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(levels, (rows, labels), generator=generator) / levels
+    chance = torch.rand(labels, generator=generator).round(decimals=1)
+    return scores, (torch.rand(rows, labels, generator=generator) < chance).long()
+
+
+@settings(deadline=None, max_examples=60)
+@given(**SHAPES, average=st.sampled_from(["weighted", "macro", "micro"]))
+def test_f1_is_scikit_learns(rows: int, labels: int, seed: int, average: Average) -> None:
+    scores, targets = _drawn(rows, labels, seed, levels=10)
+    # Two columns at least, or scikit-learn takes a single label for classes 0 and 1.
+    scores, targets = (torch.cat([x, x[:, :1]], dim=1) for x in (scores, targets))
+    expected = f1_score(targets.numpy(), (scores > 0.4).numpy(), average=average, zero_division=0)
+    assert multi_label_f1(scores, targets, 0.4, average) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_score_at_the_threshold_is_no_prediction() -> None:
+    scores, targets = torch.tensor([[0.5], [0.75]]), torch.tensor([[1], [1]])
+    assert multi_label_f1(scores, targets, 0.5, "macro") == pytest.approx(2 / 3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(**SHAPES, levels=st.sampled_from([1, 3, 10**6]))
+def test_auc_is_scikit_learns_over_the_labels_that_have_both_classes(
+    rows: int, labels: int, seed: int, levels: int
+) -> None:
+    scores, targets = _drawn(rows, labels, seed, levels)
+    usable = [i for i in range(labels) if 0 < int(targets[:, i].sum()) < rows]
+    found = macro_auc(scores, targets)
+    assert found.left_out == labels - len(usable)
+    if not usable:
+        assert math.isnan(found.value)
+        return
+    expected = np.mean([roc_auc_score(targets[:, i].numpy(), scores[:, i].numpy()) for i in usable])
+    assert found.value == pytest.approx(expected, abs=1e-12)
+
+
+def test_auc_by_hand() -> None:
+    # Positives at 2 and 1, negatives at 1 and 0: of four pairs three are right and one ties.
+    scores = torch.tensor([[2.0], [1.0], [1.0], [0.0]])
+    targets = torch.tensor([[1], [1], [0], [0]])
+    assert macro_auc(scores, targets) == (7 / 8, 0)
+    assert macro_auc(-scores, targets) == (1 / 8, 0)
+    assert macro_auc(torch.tensor([[math.inf], [0.0], [0.0], [-math.inf]]), targets) == (7 / 8, 0)
+
+
+def test_auc_of_one_hot_classes_is_scikit_learns_one_against_the_rest() -> None:
+    labels = torch.arange(40) % 4
+    scores = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)).softmax(dim=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = roc_auc_score(labels.numpy(), scores.double().numpy(), multi_class="ovr")
+    one_hot = torch.nn.functional.one_hot(labels, 4)
+    assert macro_auc(scores, one_hot).value == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("score", [macro_auc, lambda s, t: multi_label_f1(s, t, 0, "macro")])
+def test_what_cannot_be_scored_is_refused(score: object) -> None:
+    assert callable(score)
+    fine = torch.zeros(3, 2)
+    with pytest.raises(ValueError, match=r"must be \(N, L\), N >= 1; got \(3, 2\), \(3, 1\)"):
+        score(fine, fine[:, :1])
+    with pytest.raises(ValueError, match="N >= 1"):
+        score(fine[:0], fine[:0])
+    with pytest.raises(ValueError, match="scores hold NaN"):
+        score(torch.full((3, 2), math.nan), fine)
+    with pytest.raises(ValueError, match="0 or 1"):
+        score(fine, fine + 2)
+
+
+def test_an_unknown_average_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown average 'weigthed'.*did you mean 'weighted'"):
+        multi_label_f1(torch.zeros(1, 1), torch.zeros(1, 1), 0.5, "weigthed")  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=st.integers(1, 40), seed=st.integers(0, 2**20))
+def test_group_balanced_accuracy_is_the_loop_over_groups(rows: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    predictions, labels, bias = torch.randint(4, (3, rows), generator=generator)
+    accuracies = []
+    for label in range(4):
+        for value in range(4):
+            group = (labels == label) & (bias == value)
+            if group.any():
+                accuracies.append(float((predictions[group] == label).double().mean()))
+    expected = sum(accuracies) / len(accuracies)
+    assert group_balanced_accuracy(predictions, labels, bias) == pytest.approx(expected)
+
+
+def test_the_majority_hides_nothing() -> None:
+    # 98 aligned samples are right, the one of each conflicting group is wrong.
+    labels = torch.tensor([0] * 50 + [1] * 50)
+    bias = torch.tensor([0] * 49 + [1] + [1] * 49 + [0])
+    assert group_balanced_accuracy(bias, labels, bias) == 0.5
+
+
+def test_groups_of_other_lengths_are_refused() -> None:
+    labels = torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"must all be \(N,\), N >= 1; got \(3,\), \(3,\), \(2,\)"):
+        group_balanced_accuracy(labels, labels, labels[:2])
+    with pytest.raises(ValueError, match="N >= 1"):
+        group_balanced_accuracy(labels[:0], labels[:0], labels[:0])
