@@ -16,7 +16,7 @@ from search_spaces.space import Space
 class Preset(TypedDict):
     """A paper's settings for a method on a dataset: name to value, what to expect, and where it is said."""
 
-    settings: dict[str, Scalar]
+    settings: dict[str, Scalar | list[Scalar]]
     expect: str
     source: str
 

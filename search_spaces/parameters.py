@@ -12,7 +12,7 @@ Scalar = bool | int | float | str
 TypeName = Literal["float", "int", "string", "bool"]
 RangeForm = Literal["uniform", "log", "int", "log_int"]
 FORMS: tuple[str, ...] = ("choice", *get_args(RangeForm), "fixed")
-OPTIONS = ("default", "when", "source")
+OPTIONS = ("default", "of", "when", "source")
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*")
 
@@ -74,9 +74,13 @@ class _Entry(BaseModel):
 
 
 class Fixed(_Entry):
-    """A parameter that is set, not searched."""
+    """A parameter that is set, not searched.
+
+    `of`, where given, are the values that it may be set to instead: conditions may name any of them.
+    """
 
     default: Scalar
+    of: tuple[Scalar, ...] = ()
 
     @field_validator("default")
     @classmethod
@@ -84,6 +88,15 @@ class Fixed(_Entry):
         if isinstance(value, float) and not math.isfinite(value):
             raise SpaceError(f"given {value}; allowed: a finite number")
         return value
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "Fixed":
+        if self.of and not among(self.default, self.of):
+            hint = nearest(str(self.default), map(str, self.of))
+            raise SpaceError(f"fixed: given {self.default!r}; allowed: one of {list(self.of)}.{hint}")
+        if len({type_name(value) for value in self.of}) > 1 or len(set(self.of)) < len(self.of):
+            raise SpaceError(f"of: given {list(self.of)}; allowed: values of one type, each once")
+        return self
 
     @property
     def type(self) -> TypeName:
@@ -104,12 +117,12 @@ class Fixed(_Entry):
 
     def to_form(self) -> Any:
         """Return it as a space file spells it: the bare value if it has neither condition nor source."""
-        conditions = self._conditions()
-        return {"fixed": self.default, **conditions} if conditions else self.default
+        rest = {**({"of": list(self.of)} if self.of else {}), **self._conditions()}
+        return {"fixed": self.default, **rest} if rest else self.default
 
     def describe(self) -> str:
         """Return its values in words."""
-        return f"fixed at {self.default!r}"
+        return f"fixed at {self.default!r}" + (f" of {list(self.of)}" if self.of else "")
 
 
 class Choice(_Entry):
@@ -235,7 +248,7 @@ def parse_parameter(name: str, form: object) -> Parameter:
             return Fixed(name=name, default=_scalar(form))
         kind = _kind_of(form)
         if kind == "fixed":
-            return Fixed(name=name, default=_scalar(form["fixed"]), **_conditions(form))
+            return Fixed(name=name, default=_scalar(form["fixed"]), of=_of(form), **_conditions(form))
         return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
     except ValidationError as error:
         raise SpaceError(f"{name}: {_reason(error)}") from None
@@ -260,11 +273,20 @@ def _kind_of(form: Mapping[Any, Any]) -> str:
         raise SpaceError(f"given {given} of the forms {', '.join(FORMS)}; allowed: exactly one")
     if kinds == ["fixed"] and "default" in form:
         raise SpaceError("default: given beside fixed; allowed: fixed alone")
+    if kinds != ["fixed"] and "of" in form:
+        raise SpaceError(f"of: given beside {kinds[0]}; allowed: beside fixed")
     if kinds != ["fixed"] and "default" not in form:
         raise SpaceError("default: missing; every searched parameter needs one (the first trial runs it)")
     if not isinstance(form.get("source", ""), str):
         raise SpaceError(f"source: given {form['source']!r}; allowed: text")
     return str(kinds[0])
+
+
+def _of(form: Mapping[Any, Any]) -> tuple[Scalar, ...]:
+    given = form.get("of", ())
+    if not isinstance(given, list | tuple):
+        raise SpaceError(f"of: given {given!r}; allowed: a list of values")
+    return tuple(_scalar(value) for value in given)
 
 
 def _parse_choice(name: str, form: Mapping[Any, Any]) -> Choice:

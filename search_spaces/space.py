@@ -100,15 +100,18 @@ class Space(BaseModel):
             SpaceError: a searched parameter is active and has no value.
         """
         known = {**values, **self.fixed}
-        active = self.active(values)
+        active = self.active(known)
         missing = [name for name in active if name not in known]
         if missing:
             raise SpaceError(f"{self.origin}: no value for {', '.join(missing)}; given {dict(values)}")
         return {name: known[name] for name in active}
 
     def active(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-        """Return the names of the parameters, searched or fixed, whose conditions hold under `values`."""
-        known = {**values, **self.fixed}
+        """Return the names of the parameters, searched or fixed, whose conditions hold under `values`.
+
+        A fixed parameter that `values` names counts with its value there.
+        """
+        known = {**self.fixed, **values}
         active: dict[str, None] = {}
         for parameter in self.parameters:
             if all(p in active and among(known.get(p), allowed) for p, allowed in parameter.when.items()):
@@ -134,6 +137,17 @@ class Space(BaseModel):
             if all(p in kept and _can_hold(kept[p], allowed) for p, allowed in parameter.when.items()):
                 kept[parameter.name] = parameter
         return Space(parameters=tuple(kept.values()), origin=self.origin)
+
+    def settled(self) -> "Space":
+        """Return this space for a search: what is fixed can be nothing else any more.
+
+        Parameters whose condition can then never hold disappear.
+        """
+        space = self
+        for parameter in self.parameters:
+            if isinstance(parameter, Fixed) and parameter.of and parameter.name in space:
+                space = space.pin(parameter.name, parameter.default)
+        return space
 
     def types(self) -> dict[str, TypeName]:
         """Return the type of every parameter's values: "float", "int", "string" or "bool"."""
@@ -192,6 +206,8 @@ def _assignments(
 
 def _takes(parent: Parameter, value: Scalar) -> bool:
     """Whether a condition on `value` can hold: a continuous range never takes one exact value."""
+    if isinstance(parent, Fixed) and parent.of:
+        return among(value, parent.of)
     return parent.size() is not None and parent.contains(value)
 
 
@@ -205,13 +221,20 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
         if parent is None:
             hint = nearest(name, by_name)
             raise SpaceError(f"{parameter.name}: when: given the unknown parameter {name!r}.{hint}")
-        if isinstance(parent, Fixed):
+        if isinstance(parent, Fixed) and not parent.of:
             # A fixed parent may match only one of several values: the rest are what it could have been.
             never = () if _can_hold(parent, allowed) else allowed
         else:
             never = tuple(value for value in allowed if not _takes(parent, value))
         if never:
-            hint = nearest(str(never[0]), map(str, parent.values())) if isinstance(parent, Choice) else ""
+            known = (
+                parent.of
+                if isinstance(parent, Fixed)
+                else parent.choices
+                if isinstance(parent, Choice)
+                else ()
+            )
+            hint = nearest(str(never[0]), map(str, known))
             given = f"{name} = {', '.join(map(repr, never))}, which it never takes"
             raise SpaceError(f"{parameter.name}: when: given {given}; allowed: {parent.describe()}.{hint}")
 

@@ -44,11 +44,23 @@ class Settings(BaseModel):
 
 
 class ViewSettings(Settings):
-    """How the two random views of an image are made (shares of its area, aspect ratios 3/4 to 4/3)."""
+    """How the random views of an image are made; `data.RandomViews` says what each setting does.
 
+    `size` (pixels a side) null means the dataset's own.
+    """
+
+    size: Count | None = None
     min_crop: Annotated[float, Field(gt=0, le=1)] = 0.2
     max_crop: Annotated[float, Field(gt=0, le=1)] = 1.0
     flip: Share = 0.5
+    brightness: NotNegative = 0.0
+    contrast: NotNegative = 0.0
+    saturation: NotNegative = 0.0
+    hue: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    jitter_probability: Share = 0.8
+    grayscale: Share = 0.0
+    blur: Share = 0.0
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -64,29 +76,53 @@ class EncoderSettings(Settings):
 
 
 class HeadSettings(Settings):
-    """The projection head; `hidden` null means the encoder's own width."""
+    """The projection head; `hidden` null means the encoder's own width; `linear` and `none` have none."""
 
+    name: Literal["cclk", "linear", "mlp", "mlp3", "none"] = "cclk"
     hidden: Count | None = None
     width: Count = 128
 
 
 class OptimizerSettings(Settings):
-    """The optimizer; `trust` and `exclude_norm_and_bias` belong to LARS, `momentum` to LARS and SGD."""
+    """The optimizer; `trust` belongs to LARS and LARC, `momentum` to all but Adam.
 
-    name: Literal["lars", "sgd", "adam"] = "sgd"
+    `exclude_norm_and_bias` belongs to LARS, `nesterov` to SGD.
+    """
+
+    name: Literal["lars", "larc", "sgd", "adam"] = "sgd"
     lr: Positive = 0.1
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: NotNegative = 1e-4
     trust: Positive = 1e-3
     exclude_norm_and_bias: bool = True
+    nesterov: bool = False
+
+    @model_validator(mode="after")
+    def _nesterov_of_sgd(self) -> Self:
+        if self.nesterov and (self.name != "sgd" or self.momentum == 0):
+            raise ValueError("optimizer.nesterov goes with sgd and a momentum above 0")
+        return self
 
 
 class ScheduleSettings(Settings):
-    """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, or constant."""
+    """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, constant, or steps.
 
-    name: Literal["cosine", "constant"] = "cosine"
+    `step` multiplies the rate by `factor` at each of `milestones`, shares of the epochs.
+    """
+
+    name: Literal["cosine", "constant", "step"] = "cosine"
     warmup_epochs: NotNegative = 0.0
     final_fraction: Share = 0.0
+    milestones: tuple[Share, ...] = ()
+    factor: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+    @model_validator(mode="after")
+    def _milestones_in_order(self) -> Self:
+        if self.name == "step" and not self.milestones:
+            raise ValueError("schedule.name step needs schedule.milestones, shares of the epochs")
+        if list(self.milestones) != sorted(self.milestones):
+            raise ValueError(f"schedule.milestones {list(self.milestones)} must rise")
+        return self
 
 
 class ValidationSettings(Settings):
@@ -97,12 +133,16 @@ class ValidationSettings(Settings):
 
 
 class ProbeSettings(Settings):
-    """Linear probes: penalty (on standardised or raw features), most L-BFGS steps, rows of the fast probe."""
+    """Linear probes: penalty (on standardised or raw features), most L-BFGS steps, rows of the fast probe.
+
+    `threshold` is the probability from which on a label of a multi-label set is predicted.
+    """
 
     penalty: NotNegative = 1e-6
     standardise: bool = True
     max_steps: Count = 500
     epoch_rows: Count = 10_000
+    threshold: Share = 0.4
 
 
 class Experiment(Settings):

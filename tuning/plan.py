@@ -9,16 +9,17 @@ from typing import Any, Literal
 
 import joblib
 
-from data import DatasetSpec, check_available, dataset_spec
 from data import data_root as folder_of_data
 from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
 from tuning.errors import InputError, unknown_name
+from tuning.facts import Facts, check_files, facts_of
+from tuning.methods import METHODS, Method
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
 from tuning.search.sampler import checked_sampler
 from tuning.store import StudyRecord, StudySchema, check_study_name
-from tuning.training.metrics import FAST_METRIC, search_metrics
+from tuning.training.metrics import default_goal, goals, search_metrics
 
 Scheduler = Literal["asha", "none"]
 FINAL_SUFFIX = "-final"
@@ -64,7 +65,7 @@ class SweepPlan:
     @property
     def rung_metric(self) -> str:
         """The cheap form of the metric, known after every epoch."""
-        return FAST_METRIC[self.metric]
+        return goals(METHODS[self.method], facts_of(self.dataset, self.data_root))[self.metric]
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`."""
@@ -98,7 +99,7 @@ class SweepPlan:
             },
             columns=StudySchema(
                 hyperparameters=self.space.types(),
-                metrics=search_metrics(dataset_spec(self.dataset, self.data_root).condition_dim is not None),
+                metrics=search_metrics(METHODS[self.method], facts_of(self.dataset, self.data_root)),
             ),
             versions=package_versions(),
             git_revision=git_revision(),
@@ -117,7 +118,7 @@ def plan_sweep(
     use_preset: bool = False,
     sampler: str = "tpe",
     scheduler: str = "asha",
-    metric: str = "val.accuracy",
+    metric: str | None = None,
     seed: int = 0,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
@@ -138,7 +139,8 @@ def plan_sweep(
         use_preset: start from the papers' settings for this method and dataset.
         sampler: `tpe` or `random`.
         scheduler: `asha` stops weak trials early, `none` does not.
-        metric: what is maximised, read on the validation split.
+        metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
+            over the groups of (class, bias).
         seed: of the proposals.
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores, and threads, of a trial.
@@ -156,16 +158,14 @@ def plan_sweep(
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
-    if metric not in FAST_METRIC:
-        raise unknown_name("metric", metric, FAST_METRIC)
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
-    _check_metric(metric, dataset_spec(dataset, root))
+    goal = _goal(metric, METHODS[method], facts_of(dataset, root))
     remaining = space_of(method, dataset, space, given)
     experiment = _check_extremes(method, dataset, remaining, given, root)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
-    check_available(dataset, root)
+    check_files(dataset, root)
     created = datetime.now(UTC)
     return SweepPlan(
         name=check_study_name(name or default_name(method, dataset, created)),
@@ -177,7 +177,7 @@ def plan_sweep(
         trials=trials,
         sampler=checked_sampler(sampler),
         scheduler="asha" if scheduler == "asha" else "none",
-        metric=metric,
+        metric=goal,
         seed=seed,
         resources=_at_most(trials, resources_for(concurrency, cpus_per_trial)),
         results=str(results),
@@ -280,9 +280,13 @@ def _at_least_one(what: str, count: int) -> None:
         raise InputError(f"{what} must be at least 1, given {count}")
 
 
-def _check_metric(metric: str, spec: DatasetSpec) -> None:
-    if metric not in search_metrics(spec.condition_dim is not None):
-        raise InputError(f"{spec.name} has no colour to measure {metric} by; use val.accuracy")
+def _goal(metric: str | None, method: Method, spec: Facts) -> str:
+    if metric is None:
+        return default_goal(method, spec)
+    if metric not in goals(method, spec):
+        error = unknown_name("metric", metric, goals(method, spec))
+        raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
+    return metric
 
 
 def resources_for(concurrency: int | None, cpus: int) -> Resources:

@@ -7,13 +7,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import tuning
+from tuning.methods.registry import plugin_versions
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide a result; an absent one is left out."""
-    versions = {"python": platform.python_version(), "contrasweep": tuning.__version__}
+    """Return the versions of Python and of the packages that decide a result; an absent one is left out.
+
+    What brings methods of its own is among them.
+    """
+    versions = {"python": platform.python_version(), "contrasweep": tuning.__version__, **plugin_versions()}
     for name in PACKAGES:
         try:
             versions[name] = version(name)

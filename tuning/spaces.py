@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data import DATASETS
-from search_spaces import Parameter, Range, Scalar, Space, method_space
+from search_spaces import Parameter, Range, Scalar, Space
 from tuning.config import Experiment, setting_names
 from tuning.errors import InputError, unknown_name
 from tuning.methods import METHODS
@@ -30,7 +30,7 @@ def complete_space(method: str, given: Space, values: Mapping[str, Any] | None =
         except InputError as error:
             raise InputError(f"{given.origin}: {error}") from None
     forms = json.loads(given.to_json())
-    own = method_space(method)
+    own = METHODS[method].search_space()
     own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
     for parameter in own.parameters:
         if "." in parameter.name:

@@ -18,7 +18,7 @@ from tuning.store import Location, StoreError, StudyRecord, TrialInfo, TrialWrit
 from tuning.store.schema import FINAL_STATUSES, Phase, Status
 from tuning.store.tensorboard import TrialEvents
 from tuning.training.checkpoint import checkpoint_epoch
-from tuning.training.prepared import PreparedData, preparation_key, prepare_data
+from tuning.training.prepared import Prepared, preparation_key, prepare_data
 from tuning.training.pretrain import EpochRecord, pretrain
 
 log = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ class DataCache:
 
     def __init__(self) -> None:
         self._key = ""
-        self._data: PreparedData | None = None
+        self._data: Prepared | None = None
 
-    def get(self, experiment: Experiment, data_root: Path | None) -> PreparedData:
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
         key = f"{preparation_key(experiment)} {data_root}"
         if self._data is None or key != self._key:

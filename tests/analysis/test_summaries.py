@@ -44,16 +44,16 @@ def test_each_configuration_and_then_the_untrained_encoders() -> None:
     ]
     assert second.accuracy == Summary(0.6, None, 1)
     assert fourth.accuracy == Summary(pytest.approx(0.8), pytest.approx(0.02**0.5), 2)
-    assert fourth.colour_mse == Summary(200.0, pytest.approx(20000**0.5), 2)
+    assert fourth.scores["colour_mse"] == Summary(200.0, pytest.approx(20000**0.5), 2)
     # Seed 1 is one untrained encoder, though two configurations began with it.
     assert untrained.accuracy == Summary(pytest.approx(0.6), pytest.approx(0.02**0.5), 2)
-    assert untrained.colour_mse == Summary(50.0, pytest.approx(200**0.5), 2)
+    assert untrained.scores["colour_mse"] == Summary(50.0, pytest.approx(200**0.5), 2)
 
 
 def test_without_colour_there_is_no_colour_error() -> None:
     trained, untrained = summarise_runs([_row(0, 1, 0.9, 0.5), _row(0, 2, 0.8, 0.4)])
-    assert trained.colour_mse is None
-    assert untrained.colour_mse is None
+    assert "colour_mse" not in trained.scores
+    assert "colour_mse" not in untrained.scores
 
 
 def test_a_run_that_failed_counts_neither_for_nor_against() -> None:

@@ -48,7 +48,10 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--sampler", "tp"], ["unknown sampler 'tp'", "'tpe'"]),
         (["fair-cclk", "--scheduler", "ash"], ["unknown scheduler 'ash'", "'asha'"]),
         (["fair-cclk", "--metric", "accuracy"], ["unknown metric 'accuracy'", "'val.accuracy'"]),
-        (["infonce", "--data", "digits", "--metric", "val.colour_mse"], ["digits has no colour"]),
+        (
+            ["infonce", "--data", "digits", "--metric", "val.colour_mse"],
+            ["unknown metric 'val.colour_mse'", "on digits"],
+        ),
         (["fair-cclk", "--cpus-per-trial", "4000"], ["4000 cpus", "this machine has"]),
         (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
         (["infonce", "--preset"], ["unknown preset 'infonce@colour-digits'", "fair-cclk@colormnist"]),

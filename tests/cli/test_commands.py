@@ -125,7 +125,7 @@ def test_compact_is_said_and_done(run: Run, tmp_path: Path) -> None:
 def test_dry_run_starts_with_the_defaults_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     plan = json.loads(run("sweep", "fair-cclk", "--dry-run", "--json", "--set", "lam=1e-1").output)
     assert plan["first"][0]["configuration"]["lam"] == 0.1
-    assert plan["first"][0]["configuration"]["kernel"] == "cosine"
+    assert plan["first"][0]["configuration"]["kernel"] == "rbf"
     assert plan["epochs_at_most"] == 24 * 10
     assert not (tmp_path / "results").exists()
 
@@ -192,7 +192,7 @@ def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> No
     assert "untrained" in final.stdout
     told = _command(tmp_path, "run", "best.yaml", "--seeds", "2", "--json")
     summaries = json.loads(told.stdout)["rows"]
-    assert [row["accuracy"]["n"] for row in summaries] == [2, 2]
+    assert [row["scores"]["accuracy"]["n"] for row in summaries] == [2, 2]
     assert _command(tmp_path, "best", "here-final").returncode == 2
     rows = ResultsStore(tmp_path / "results").trials("here-final").to_pylist()
     assert [row["seed"] for row in rows] == [1, 2]

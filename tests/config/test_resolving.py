@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from data import DATASETS, dataset_spec
 from search_spaces import Space, method_space, preset
 from tuning.config import Experiment
 from tuning.errors import InputError
+from tuning.facts import known_datasets
 from tuning.methods import METHODS
-from tuning.resolve import DATASET_SETTINGS, check_experiment, resolve, space_of
+from tuning.resolve import DATASET_SETTINGS, check_experiment, lacking, resolve, space_of
 from tuning.spaces import complete_space, pin_values, with_defaults
 
 FITTING = [
-    (method, dataset)
+    (method, facts.name)
     for method in METHODS
-    for dataset, spec in ((name, dataset_spec(name)) for name in DATASETS)
-    if spec.condition_dim is not None or not METHODS[method].needs_condition
+    for facts in known_datasets()
+    if not lacking(METHODS[method], facts)
 ]
 
 
@@ -32,9 +32,11 @@ def test_the_defaults_of_every_method_on_every_dataset_fit(method: str, dataset:
     e = resolve(method, dataset)
     check_experiment(e)
     assert (e.method, e.dataset) == (method, dataset)
-    space = method_space(method).defaults()
-    suggested = DATASET_SETTINGS.get(dataset, {})
-    for name, value in {**space, **suggested}.items():
+    space, suggested = method_space(method), DATASET_SETTINGS.get(dataset, {})
+    # What a method fixes, a dataset's suggestion does not change.
+    loose = {name: value for name, value in suggested.items() if name not in space.fixed}
+    assert dataset in DATASET_SETTINGS
+    for name, value in {**space.defaults(), **loose}.items():
         assert e.value(name) == value
 
 
@@ -57,7 +59,7 @@ def test_a_preset_is_over_the_defaults_and_under_what_is_set() -> None:
     assert by_paper.probes.standardise is plain.probes.standardise is False
     changed = resolve("fair-cclk", "colormnist", {"optimizer.lr": 0.7, "kernel": "rbf"}, use_preset=True)
     assert (changed.optimizer.name, changed.optimizer.lr) == ("lars", 0.7)
-    assert (changed.hyperparameters["kernel"], changed.hyperparameters["sigma2"]) == ("rbf", 100.0)
+    assert (changed.hyperparameters["kernel"], changed.hyperparameters["sigma2"]) == ("rbf", 3000.0)
 
 
 def test_a_preset_that_is_not_there_is_refused_with_those_that_are() -> None:
@@ -68,14 +70,13 @@ def test_a_preset_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 
 def test_what_has_no_effect_is_left_out() -> None:
-    assert "sigma2" not in resolve("fair-cclk", "colour-digits").hyperparameters
     assert "sigma2" not in resolve("fair-cclk", "colour-digits", {"kernel": "cosine"}).hyperparameters
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "polynomial"])
 def test_a_kernel_with_a_scale_brings_its_default(kernel: str) -> None:
     e = resolve("fair-cclk", "colour-digits", {"kernel": kernel})
-    assert e.hyperparameters["sigma2"] == 100.0
+    assert e.hyperparameters["sigma2"] == 3000.0
     given = resolve("fair-cclk", "colour-digits", {"kernel": kernel, "sigma2": 7.0})
     assert given.hyperparameters["sigma2"] == 7.0
 
@@ -85,9 +86,9 @@ def test_what_has_no_effect_cannot_be_set() -> None:
     assert message == "sigma2 has no effect with kernel=cosine: leave it out"
 
 
-def test_nor_beside_the_default_kernel() -> None:
+def test_nor_beside_the_kernel_of_a_preset() -> None:
     assert "sigma2 has no effect with kernel=cosine" in _refused(
-        "fair-cclk", "colour-digits", {"sigma2": 3.0}
+        "fair-cclk", "colormnist", {"sigma2": 3.0}, use_preset=True
     )
 
 
@@ -141,7 +142,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     assert "unknown dataset 'colour-mnist'. Did you mean 'colormnist'?" in _refused("infonce", "colour-mnist")
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].needs_condition])
+@pytest.mark.parametrize("method", [name for name in METHODS if "condition" in METHODS[name].needs])
 @pytest.mark.parametrize("dataset", ["digits", "mnist"])
 def test_a_method_that_needs_a_condition_names_the_datasets_that_have_one(method: str, dataset: str) -> None:
     message = _refused(method, dataset)
@@ -168,7 +169,12 @@ class TestPartialSpaces:
 
     def test_what_is_left_out_is_fixed_at_its_default(self) -> None:
         space = complete_space("fair-cclk", Space.parse({"lam": {"log": [0.1, 1.0], "default": 0.2}}))
-        assert space.fixed == {"kernel": "cosine", "temperature": 0.1, "weights": "released"}
+        assert space.fixed == {
+            "kernel": "rbf",
+            "sigma2": 3000.0,
+            "temperature": 0.2,
+            "weights": "released",
+        }
         assert [parameter.name for parameter in space.searched] == ["lam"]
 
     def test_settings_outside_the_method_are_not_added(self) -> None:
@@ -190,20 +196,20 @@ class TestPartialSpaces:
     def test_a_searched_kernel_brings_its_scale(self) -> None:
         space = Space.parse({"kernel": {"choice": ["rbf", "laplacian"], "default": "rbf"}})
         e = resolve("fair-cclk", "colour-digits", space=space)
-        assert e.hyperparameters["sigma2"] == 100.0
-        assert complete_space("fair-cclk", space).defaults()["sigma2"] == 100.0
+        assert e.hyperparameters["sigma2"] == 3000.0
+        assert complete_space("fair-cclk", space).defaults()["sigma2"] == 3000.0
 
     def test_a_set_kernel_brings_its_scale(self) -> None:
         space = Space.parse({"lam": {"log": [0.1, 1.0], "default": 0.2}})
         e = resolve("fair-cclk", "colour-digits", {"kernel": "rbf"}, space=space)
-        assert e.hyperparameters["sigma2"] == 100.0
+        assert e.hyperparameters["sigma2"] == 3000.0
 
     def test_both_kinds_of_kernel_can_be_searched(self) -> None:
         space = complete_space(
             "fair-cclk", Space.parse({"kernel": {"choice": ["rbf", "cosine"], "default": "cosine"}})
         )
         assert "sigma2" not in space.complete({"kernel": "cosine"})
-        assert space.complete({"kernel": "rbf"})["sigma2"] == 100.0
+        assert space.complete({"kernel": "rbf"})["sigma2"] == 3000.0
 
     def test_an_unknown_name_in_it_is_refused_with_the_nearest(self) -> None:
         space = Space.parse({"temprature": {"log": [0.1, 1.0], "default": 0.2}}, "mine.yaml")
@@ -257,7 +263,7 @@ class TestPinning:
         assert "sigma2" not in pin_values(method_space("fair-cclk"), {"kernel": "cosine"})
         kept = pin_values(method_space("fair-cclk"), {"kernel": "rbf"})
         assert "sigma2" in [parameter.name for parameter in kept.searched]
-        assert kept.defaults()["sigma2"] == 100.0
+        assert kept.defaults()["sigma2"] == 3000.0
 
     def test_a_scale_alone_waits_for_the_kernels_that_have_one(self) -> None:
         space = pin_values(method_space("fair-cclk"), {"sigma2": 30.0})

@@ -9,10 +9,10 @@ from data import DatasetMissing, dataset_spec
 from search_spaces import Space
 from tuning.errors import InputError
 from tuning.methods import METHODS
-from tuning.plan import FAST_METRIC, Resources, available_cores, plan_of, plan_sweep, refuse_difference
-from tuning.resolve import space_of
+from tuning.plan import Resources, available_cores, plan_of, plan_sweep, refuse_difference
+from tuning.resolve import lacking, space_of
 from tuning.store import StudyRecord
-from tuning.training.metrics import search_metrics
+from tuning.training.metrics import goals, search_metrics
 
 
 def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -> str:
@@ -109,17 +109,19 @@ def test_the_defaults_of_a_plan() -> None:
     assert plan.name.startswith("fair-cclk-colour-digits-")
 
 
-@pytest.mark.parametrize("metric", list(FAST_METRIC))
+@pytest.mark.parametrize("metric", list(goals(METHODS["infonce"], dataset_spec("colour-digits"))))
 def test_what_is_maximised_and_its_fast_form_are_recorded_metrics(metric: str) -> None:
     plan = plan_sweep("infonce", "colour-digits", metric=metric)
-    assert {plan.metric, plan.rung_metric} <= set(search_metrics(has_colour=True))
+    assert {plan.metric, plan.rung_metric} <= set(
+        search_metrics(METHODS["fair-cclk"], dataset_spec("colour-digits"))
+    )
 
 
 FITTING = [
     (method, dataset)
     for method in METHODS
     for dataset in ("digits", "colour-digits")
-    if dataset_spec(dataset).condition_dim is not None or not METHODS[method].needs_condition
+    if not lacking(METHODS[method], dataset_spec(dataset))
 ]
 
 
@@ -148,9 +150,9 @@ def test_what_is_set_holds_in_every_trial_and_is_searched_no_more() -> None:
 def test_a_scale_that_is_set_holds_in_the_trials_whose_kernel_has_one() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", values={"sigma2": 30.0})
     defaults = plan.space.defaults()
-    assert "sigma2" not in plan.experiment_of(defaults).hyperparameters
-    rbf = plan.experiment_of(plan.space.complete({**defaults, "kernel": "rbf"}))
-    assert rbf.hyperparameters["sigma2"] == 30.0
+    assert plan.experiment_of(defaults).hyperparameters["sigma2"] == 30.0
+    cosine = plan.experiment_of(plan.space.complete({**defaults, "kernel": "cosine"}))
+    assert "sigma2" not in cosine.hyperparameters
 
 
 def test_every_trial_of_a_finite_space_is_an_experiment() -> None:
@@ -237,8 +239,10 @@ def test_the_record_declares_every_column() -> None:
     plan = _plan()
     record = plan.record()
     assert record.columns.hyperparameters == plan.space.types()
-    assert record.columns.metrics == search_metrics(has_colour=True)
-    assert plan_sweep("infonce", "digits").record().columns.metrics == search_metrics(has_colour=False)
+    assert record.columns.metrics == search_metrics(METHODS["fair-cclk"], dataset_spec("colour-digits"))
+    assert plan_sweep("infonce", "digits").record().columns.metrics == search_metrics(
+        METHODS["infonce"], dataset_spec("digits")
+    )
     assert record.versions["python"]
     assert record.host
     assert record.command == "contrasweep sweep ..."

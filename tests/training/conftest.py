@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from trial_steps import STUDY
+from trial_steps import STUDY, fitting_dataset
 
 from tuning.config import Experiment
+from tuning.facts import is_transductive
+from tuning.methods import METHODS
 from tuning.plan import SweepPlan, plan_sweep
 from tuning.resolve import resolve
 from tuning.store import Location, ResultsStore, open_location, save_study
-from tuning.training.prepared import PreparedData, prepare_data
+from tuning.training.prepared import Prepared, PreparedData, prepare_data
+from tuning.training.transductive import PreparedTransductive
 from tuning.trial import DataCache, TrialRequest
 
 # Written out, so that a better default elsewhere does not change what is tested here.
@@ -29,22 +32,27 @@ SMALL = {
 }
 TRAIN, VALIDATION, PROBE = 96, 64, 80
 
-_loaded: dict[str, PreparedData] = {}
+_loaded: dict[str, Prepared] = {}
 
 
-def _load(dataset: str) -> PreparedData:
-    whole = prepare_data(resolve("infonce", dataset), None, torch.device("cpu"))
+def _load(dataset: str) -> Prepared:
+    method = "herocon" if is_transductive(dataset) else "infonce"
+    whole = prepare_data(resolve(method, dataset), None, torch.device("cpu"))
+    if isinstance(whole, PreparedTransductive):
+        seen = replace(whole.data, unlabelled=whole.data.unlabelled.subset(range(TRAIN)))
+        return replace(whole, data=seen)
     assert whole.validation is not None
     train = whole.train.subset(range(TRAIN))
     validation = whole.validation.subset(range(VALIDATION))
-    return replace(whole, train=train, validation=validation, probe_rows=train.subset(range(PROBE)))
+    probe_rows = train.subset(range(PROBE))
+    return replace(whole, train=train, validation=validation, labelled=train, probe_rows=probe_rows)
 
 
 @pytest.fixture
-def small_data() -> Callable[[str], PreparedData]:
+def small_data() -> Callable[[str], Prepared]:
     """A dataset's first images, with nothing remembered of the runs of other tests."""
 
-    def prepared(dataset: str = "colour-digits") -> PreparedData:
+    def prepared(dataset: str = "colour-digits") -> Prepared:
         if dataset not in _loaded:
             _loaded[dataset] = _load(dataset)
         return replace(_loaded[dataset], untrained={})
@@ -53,8 +61,10 @@ def small_data() -> Callable[[str], PreparedData]:
 
 
 @pytest.fixture
-def data(small_data: Callable[[str], PreparedData]) -> PreparedData:
-    return small_data("colour-digits")
+def data(small_data: Callable[[str], Prepared]) -> PreparedData:
+    found = small_data("colour-digits")
+    assert isinstance(found, PreparedData)
+    return found
 
 
 @pytest.fixture
@@ -62,9 +72,15 @@ def experiment() -> Callable[..., Experiment]:
     """An experiment on the small data: two epochs of three steps."""
 
     def make(
-        method: str = "infonce", values: Mapping[str, Any] | None = None, dataset: str = "colour-digits"
+        method: str = "infonce", values: Mapping[str, Any] | None = None, dataset: str | None = None
     ) -> Experiment:
-        return resolve(method, dataset, {**SMALL, **(values or {})})
+        given, where = {**SMALL, **(values or {})}, dataset or fitting_dataset(method)
+        own = {name: value for name, value in given.items() if name in METHODS[method].hyperparameters}
+        others = {name: value for name, value in own.items() if name != "temperature"}
+        if "temperature" not in resolve(method, where, others).hyperparameters:
+            # A classifier has none.
+            del given["temperature"]
+        return resolve(method, where, given)
 
     return make
 

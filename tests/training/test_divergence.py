@@ -41,7 +41,7 @@ def _faulty(terms: Callable[[Tensor], LossTerms]) -> Method:
     """InfoNCE with another loss: `terms` of the embeddings `(V, B, D)`."""
     return replace(
         METHODS["infonce"],
-        build=lambda e, encoder: with_projection_head(e, encoder, lambda views, _: terms(views)),
+        build=lambda e, encoder, _: with_projection_head(e, encoder, lambda views, _: terms(views)),
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from data import load_test
+from data import dataset_spec, load_test
 from models import load_encoder
 from tuning.config import Experiment
+from tuning.methods import METHODS
 from tuning.training.evaluation import extract_features, probe_scores
 from tuning.training.final import FinalScores
-from tuning.training.metrics import TRAIN, final_metrics
+from tuning.training.metrics import ALWAYS, final_metrics
 from tuning.training.prepared import PreparedData
 from tuning.training.pretrain import build_objective, pretrain
 
@@ -37,7 +38,7 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
     assert reads == []
     scores = final(last)
     assert reads == [("colour-digits", None)]
-    assert (*TRAIN, *scores) == final_metrics(has_colour=True)
+    assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("colour-digits"))
     test = load_test("colour-digits")
     for prefix, objective in (("test.", last.objective), ("test.untrained_", build_objective(e, data))):
         expected = probe_scores(objective, data.train, test, data.spec, e.probes, "logistic")
@@ -54,5 +55,5 @@ def test_without_colour_there_is_no_colour_column(
 ) -> None:
     e, data = experiment("infonce", dataset="digits"), small_data("digits")
     scores = FinalScores(e, None, data, lambda _: None)(next(pretrain(e, data=data)))
-    assert (*TRAIN, *scores) == final_metrics(has_colour=False)
+    assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("digits"))
     assert scores["test.accuracy"] == scores["test.untrained_accuracy"]

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import torch
+from trial_steps import fitting_dataset
 
 from tuning.config import Experiment
 from tuning.methods import METHODS
 from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
+from tuning.training.prepared import Prepared
 from tuning.training.pretrain import pretrain
 
 # Every part of a run is written out, so that a new default does not look like a change of the computation.
@@ -41,17 +42,94 @@ OWN: dict[str, dict[str, Any]] = {
     "infonce": {"negatives": "all"},
     "fair-cclk": {"kernel": "rbf", "sigma2": 1e4, "lam": 0.01, "weights": "released"},
     "fair-infonce": {"negatives": "all", "clusters": 3},
+    "cl-infonce": {"clusters_from": "kmeans", "clusters": 7, "representation": "features"},
+    "cluster-ce": {"clusters_from": "kmeans", "clusters": 7},
+    "cmc-attributes": {},
+    "cacr": {
+        "positives": 2,
+        "attraction": "on",
+        "t_pos": 1.0,
+        "repulsion": "on",
+        "t_neg": 2.0,
+        "negatives": "cross",
+        "cost": "euclidean",
+        "detach_positive_weights": "off",
+    },
+    "cacr-moco": {
+        "positives": 2,
+        "attraction": "on",
+        "t_pos": 1.0,
+        "repulsion": "on",
+        "t_neg": 2.0,
+        "negatives": "same",
+        "cost": "euclidean",
+        "detach_positive_weights": "on",
+        "momentum_m": 0.9,
+        "queue": 64,
+    },
+    "weaklysup-cclk": {"kernel": "rbf", "sigma2": 1e4, "lam": 0.01, "weights": "released"},
+    "weaklysup-infonce": {"clusters": 3},
+    "hardneg-cclk": {"kernel": "rbf", "sigma2": 10.0, "lam": 1.0, "weights": "released"},
+    "hardneg-infonce": {"beta": 1.0, "tau_plus": 0.1},
+    "supcon": {"form": "out"},
+    "align-uniform": {"t": 2.0, "align_weight": 1.0, "uniform_weight": 1.0},
+    "cmc": {"positives": 3},
+    "eps-infonce": {"epsilon": 0.25},
+    "eps-supcon": {"epsilon": 0.25},
+    "eps-supinfonce": {"epsilon": 0.25, "variant": "c"},
+    "fairkl": {"base": "eps-supinfonce", "epsilon": 0.25, "alpha": 0.5, "lam": 1.0, "form": "moments"},
+    "cross-entropy": {},
+    "end": {"alpha": 0.1, "beta": 0.1},
+    "biascon": {"alpha": 0.01},
+    "biasbal": {},
+    "herocon": {
+        "between_views": "herocon",
+        "between_labels": "herocon",
+        "alpha": 0.7,
+        "beta": 0.1,
+        "negatives": "both",
+    },
+    "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
+    "pcl": {"clusters": 6, "clusterings": 2, "instance_epochs": 1, "momentum_m": 0.9, "queue": 64},
+    "swav": {"epsilon": 0.05, "prototypes": 12, "iterations": 3, "freeze_epochs": 1},
 }
 GOLDEN: dict[str, list[float]] = {
     "infonce": [2.905212, 2.976780, 2.934383, 2.770449, 2.867134, 2.914500],
     "fair-cclk": [1.740848, 1.957789, 1.794429, 1.669810, 1.930871, 1.952241],
     "fair-infonce": [3.053802, 2.560754, 2.953537, 2.772480, 2.762955, 3.302944, 2.877684, 2.497313],
+    "cl-infonce": [3.752518, 3.582063, 3.532289, 3.688095, 3.522203, 3.620586],
+    "cluster-ce": [1.967018, 1.996242, 1.993049, 2.006854, 1.925127, 1.931211],
+    "cmc-attributes": [3.515909, 3.527656, 3.540800, 3.397733, 3.452559, 3.424382],
+    "cacr": [-0.586180, -0.612962, -0.576591, -0.728016, -0.632457, -0.652512],
+    "cacr-moco": [-0.940300, -0.694089, -0.539611, -0.613428, -0.529242, -0.537569],
+    "weaklysup-cclk": [4.871065, 4.690798, 4.886986, 4.831663, 4.576859, 4.676028],
+    "weaklysup-infonce": [3.991866, 3.898917, 3.859516, 3.892421, 3.741780, 3.917001],
+    "hardneg-cclk": [3.195865, 3.268441, 3.250193, 3.021212, 3.230233, 3.226340],
+    "hardneg-infonce": [3.109550, 3.209600, 3.164471, 2.896458, 3.113555, 3.129550],
+    "supcon": [4.176672, 4.241604, 4.106297, 4.008696, 4.065337, 4.133340],
+    "align-uniform": [-2.712600, -2.599558, -2.663542, -2.898443, -2.765993, -2.681511],
+    "cmc": [2.268159, 2.295171, 2.292299, 2.243392, 2.256860, 2.265182],
+    "eps-infonce": [2.892440, 2.964559, 2.921582, 2.755602, 2.853593, 2.901257],
+    "eps-supcon": [4.143247, 4.214784, 4.068320, 3.972825, 4.033139, 4.100679],
+    "eps-supinfonce": [4.033547, 4.131092, 3.936352, 3.856719, 3.930970, 3.993562],
+    "fairkl": [1.850453, 2.087738, 1.964333, 1.981666, 1.807074, 1.849306],
+    "cross-entropy": [2.361646, 2.373326, 2.331002, 2.362937, 2.314139, 2.355020],
+    "end": [2.465474, 2.528217, 2.438276, 2.455170, 2.511547, 2.418290],
+    "biascon": [1.844319, 1.250986, 2.541977, 1.892778, 1.491051, 0.703418],
+    "biasbal": [0.388171, 0.278641, 0.385680, 0.462329, 0.375103, 0.205952],
+    "herocon": [5.144222, 5.143136, 5.155849, 5.120117, 5.150712, 5.129912],
+    "moco-v2": [2.784695, 2.971186, 3.009040, 2.894154, 2.983514, 3.001713],
+    "pcl": [2.784695, 2.971186, 3.009040, 4.988393, 5.090391, 5.089295],
+    "swav": [2.359687, 2.371339, 2.362275, 2.354628, 2.365829, 2.352467],
 }
 
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_the_golden_trace_holds(
-    method: str, experiment: Callable[..., Experiment], data: PreparedData, monkeypatch: pytest.MonkeyPatch
+    method: str,
+    experiment: Callable[..., Experiment],
+    small_data: Callable[[str], Prepared],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     losses: list[torch.Tensor] = []
     original = Objective.step
@@ -62,6 +140,7 @@ def test_the_golden_trace_holds(
         return loss, metrics
 
     monkeypatch.setattr(Objective, "step", spy)
+    data = small_data(fitting_dataset(method))
     records = list(pretrain(experiment(method, {**SETTINGS, **OWN[method]}), data=data))
     assert [float(loss) for loss in losses] == pytest.approx(GOLDEN[method], rel=1e-4)
     half = len(losses) // 2

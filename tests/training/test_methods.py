@@ -3,20 +3,23 @@
 import math
 
 import pytest
+import torch
 
-from data import DATASETS, dataset_spec
-from models import build_encoder
 from search_spaces import available_presets, available_spaces, method_space, preset
 from tuning.errors import InputError
+from tuning.facts import known_datasets
 from tuning.methods import METHODS, Hyperparameter
-from tuning.resolve import resolve
+from tuning.resolve import lacking, resolve
+from tuning.training.heterogeneous import HeterogeneousObjective
 from tuning.training.objective import Objective
+from tuning.training.prepared import build_backbone, prepare_data
+from tuning.training.supervised import ClassifierBeside, EndToEndClassifier
 
 ALL = pytest.mark.parametrize("name", list(METHODS))
 
 
 def _fitting(name: str) -> list[str]:
-    return [d for d in DATASETS if dataset_spec(d).condition_dim or not METHODS[name].needs_condition]
+    return [facts.name for facts in known_datasets() if facts.embedded and not lacking(METHODS[name], facts)]
 
 
 @ALL
@@ -40,7 +43,7 @@ def test_its_space_covers_its_hyperparameters_within_what_they_may_be(name: str)
     assert set(own) == set(method.hyperparameters)
     for parameter in own.values():
         ends = [parameter.low, parameter.high] if hasattr(parameter, "low") else list(parameter.values())
-        for value in [*ends, parameter.default]:
+        for value in [*ends, *getattr(parameter, "of", ()), parameter.default]:
             method.check({parameter.name: value})
         given = parameter.type
         assert {"float": float, "int": int, "string": str}[given] is method.hyperparameters[
@@ -53,9 +56,9 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
     assert _fitting(name)
     for dataset in _fitting(name):
         e = resolve(name, dataset)
-        spec = dataset_spec(dataset)
-        encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
-        objective = METHODS[name].build(e, encoder)
+        data = prepare_data(e, None, torch.device("cpu"))
+        encoder = build_backbone(e.encoder.name, data)
+        objective = METHODS[name].build(e, encoder, data)
         assert isinstance(objective, Objective)
         assert objective.encoder is encoder
         assert sum(p.numel() for p in objective.parameters()) > sum(p.numel() for p in encoder.parameters())
@@ -64,12 +67,16 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
 @ALL
 def test_the_head_follows_its_settings(name: str) -> None:
     dataset = _fitting(name)[0]
-    spec = dataset_spec(dataset)
     e = resolve(name, dataset, {"head.hidden": 24, "head.width": 16})
-    encoder = build_encoder(e.encoder.name, spec.channels, spec.view_size)
-    linear = [p.shape for p in METHODS[name].build(e, encoder).head.parameters() if p.ndim == 2]
+    data = prepare_data(e, None, torch.device("cpu"))
+    encoder = build_backbone(e.encoder.name, data)
+    objective = METHODS[name].build(e, encoder, data)
+    if isinstance(objective, ClassifierBeside | EndToEndClassifier | HeterogeneousObjective):
+        assert not hasattr(objective, "head")  # the classifier reads the features themselves
+        return
+    linear = [p.shape for p in objective.head.parameters() if p.ndim == 2]
     assert linear == [(24, encoder.width), (16, 24)]
-    by_default = METHODS[name].build(resolve(name, dataset), encoder)
+    by_default = METHODS[name].build(resolve(name, dataset), encoder, data)
     assert [p.shape for p in by_default.head.parameters() if p.ndim == 2] == [
         (encoder.width, encoder.width),
         (128, encoder.width),
@@ -81,7 +88,8 @@ def test_every_preset_is_a_valid_experiment(pair: tuple[str, str]) -> None:
     found = preset(*pair)
     assert found is not None
     e = resolve(*pair, use_preset=True)
-    assert {name: e.value(name) for name in found["settings"]} == found["settings"]
+    held = {name: e.value(name) for name in found["settings"]}
+    assert {n: list(v) if isinstance(v, tuple) else v for n, v in held.items()} == found["settings"]
 
 
 def test_an_unknown_hyperparameter_is_named() -> None:

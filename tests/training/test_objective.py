@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from losses.terms import LossTerms
 from models import build_encoder, projection_head
-from tuning.training.objective import Batch, Objective, identity_gather
+from tuning.training.objective import Batch, ContrastiveObjective, identity_gather
 
 VIEWS, IMAGES, WIDTH = 2, 6, 5
 
@@ -16,22 +16,22 @@ class _Spy:
         self.embeddings = torch.empty(0)
         self.condition: Tensor | None = None
 
-    def __call__(self, embeddings: Tensor, condition: Tensor | None) -> LossTerms:
-        self.embeddings, self.condition = embeddings, condition
+    def __call__(self, embeddings: Tensor, batch: Batch) -> LossTerms:
+        self.embeddings, self.condition = embeddings, batch.condition
         values = embeddings.square().sum(dim=2).flatten()
         valid = torch.ones(len(values), dtype=torch.bool)
         valid[1] = False
         return LossTerms(values, valid)
 
 
-def _objective(loss: _Spy) -> Objective:
+def _objective(loss: _Spy) -> ContrastiveObjective:
     torch.manual_seed(0)
-    return Objective(build_encoder("small-conv", 3, 8), projection_head(64, 32, WIDTH), loss)
+    return ContrastiveObjective(build_encoder("small-conv", 3, 8), projection_head(64, 32, WIDTH), loss)
 
 
 def _batch(condition: Tensor | None = None) -> Batch:
     views = torch.rand(VIEWS, IMAGES, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    return Batch(views, torch.arange(IMAGES), condition, torch.arange(IMAGES))
+    return Batch(views, torch.arange(IMAGES), torch.arange(IMAGES), condition)
 
 
 def test_the_loss_is_the_mean_over_the_valid_anchors() -> None:
@@ -44,6 +44,24 @@ def test_the_loss_is_the_mean_over_the_valid_anchors() -> None:
     assert set(metrics) == {"dropped_fraction"}
     assert metrics["dropped_fraction"].item() == pytest.approx(1 / (VIEWS * IMAGES))
     assert not metrics["dropped_fraction"].requires_grad
+
+
+def test_what_is_measured_joins_the_metrics_and_pulls_on_nothing() -> None:
+    spy, seen = _Spy(), []
+
+    def measure(embeddings: Tensor, batch: Batch) -> dict[str, Tensor]:
+        seen.append((embeddings, batch))
+        return {"largest": embeddings.max()}
+
+    torch.manual_seed(0)
+    encoder, head = build_encoder("small-conv", 3, 8), projection_head(64, 32, WIDTH)
+    objective, batch = ContrastiveObjective(encoder, head, spy, measure), _batch()
+    _, metrics = objective.step(batch, lambda tensor, dim: torch.cat([tensor, tensor], dim))
+    ((embeddings, whole),) = seen
+    assert set(metrics) == {"dropped_fraction", "largest"}
+    assert not embeddings.requires_grad
+    assert torch.equal(embeddings, spy.embeddings.detach())
+    assert whole.index.tolist() == [*range(IMAGES)] * 2
 
 
 def test_views_stay_in_order_through_the_network() -> None:
@@ -65,7 +83,8 @@ def test_embeddings_are_gathered_over_images_and_conditions_over_rows() -> None:
         return torch.cat([tensor, tensor + 1], dim)
 
     _objective(spy).step(_batch(condition), two_ranks)
-    assert calls == [((VIEWS, IMAGES, WIDTH), 1), ((IMAGES, 3), 0)]
+    # The embeddings by image; then labels, rows and condition.
+    assert calls == [((VIEWS, IMAGES, WIDTH), 1), ((IMAGES,), 0), ((IMAGES,), 0), ((IMAGES, 3), 0)]
     assert spy.embeddings.shape == (VIEWS, 2 * IMAGES, WIDTH)
     assert spy.condition is not None
     assert torch.equal(spy.condition, torch.cat([condition, condition + 1]))
@@ -74,7 +93,7 @@ def test_embeddings_are_gathered_over_images_and_conditions_over_rows() -> None:
 def test_without_a_condition_there_is_none_to_gather() -> None:
     spy, dims = _Spy(), []
     _objective(spy).step(_batch(), lambda tensor, dim: (dims.append(dim), tensor)[1])
-    assert dims == [1]
+    assert dims == [1, 0, 0]
     assert spy.condition is None
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -41,3 +42,22 @@ def test_constant_is_flat_after_its_ramp() -> None:
 def test_runs_of_one_step_train_at_the_base() -> None:
     assert _rates(1, 1) == [2.0]
     assert _rates(1, 1, warmup_epochs=1) == [2.0]
+
+
+def test_steps_multiply_at_their_shares_of_the_run() -> None:
+    schedule = ScheduleSettings(name="step", milestones=(0.5, 0.75), factor=0.1)
+    rates = [learning_rate(2.0, step, steps_per_epoch=2, epochs=4, schedule=schedule) for step in range(8)]
+    assert rates == pytest.approx([2.0] * 4 + [0.2] * 2 + [0.02] * 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "step"}, "needs schedule.milestones"),
+        ({"name": "step", "milestones": (0.7, 0.3)}, "must rise"),
+        ({"name": "step", "milestones": (1.5,)}, "less than or equal to 1"),
+    ],
+)
+def test_steps_need_milestones_in_order(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ScheduleSettings(**values)

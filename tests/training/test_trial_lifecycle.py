@@ -11,7 +11,9 @@ from pyarrow import fs
 from tensorboard.plugins.hparams.api_pb2 import STATUS_FAILURE, STATUS_SUCCESS
 from trial_steps import STUDY, finish, metrics_of, row_of, scalars_of, session_statuses
 
+from data import dataset_spec
 from tuning.config import Experiment
+from tuning.methods import METHODS
 from tuning.plan import SweepPlan
 from tuning.store import Heartbeat, Location, ResultsStore, StoreError, StudyRecord, save_study
 from tuning.training.metrics import final_metrics
@@ -160,7 +162,12 @@ def test_what_is_added_at_the_end_is_in_the_result_and_the_report(
 ) -> None:
     searched = plan.record()
     columns = searched.columns.model_copy(
-        update={"metrics": (*searched.columns.metrics, *final_metrics(has_colour=True)[3:])}
+        update={
+            "metrics": (
+                *searched.columns.metrics,
+                *final_metrics(METHODS["infonce"], dataset_spec("colour-digits"))[3:],
+            )
+        }
     )
     record: StudyRecord = searched.model_copy(update={"columns": columns})
     save_study(location, record)

@@ -8,6 +8,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_session_end_info_plugin_data
 
+from tuning.facts import facts_of
+from tuning.methods import METHODS
+from tuning.resolve import lacking
 from tuning.store import ResultsStore
 from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
 
@@ -77,3 +80,9 @@ def session_statuses(request: TrialRequest) -> list[int]:
                     content = value.metadata.plugin_data.content
                     statuses.append(parse_session_end_info_plugin_data(content).status)
     return statuses
+
+
+def fitting_dataset(method: str) -> str:
+    """Return an embedded dataset that has what the method needs."""
+    possible = ("colour-digits", "biased-digits", "two-view-digits")
+    return next(name for name in possible if not lacking(METHODS[method], facts_of(name)))

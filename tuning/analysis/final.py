@@ -6,14 +6,20 @@ from typing import Any
 
 from tuning.analysis.summary import Summary, summarise
 
+_UNTRAINED = "untrained_"
+
 
 @dataclass(frozen=True)
 class FinalSummary:
-    """Test scores over seeds: accuracy in 0..1, colour MSE in squared 8-bit levels (or None)."""
+    """Test scores over seeds by name: accuracies in 0..1, `colour_mse` in squared 8-bit levels."""
 
     encoder: str
-    accuracy: Summary
-    colour_mse: Summary | None
+    scores: Mapping[str, Summary]
+
+    @property
+    def accuracy(self) -> Summary:
+        """Accuracy of the linear probe; on biased data averaged over the groups of (class, bias)."""
+        return self.scores.get("balanced_accuracy", self.scores["accuracy"])
 
 
 def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
@@ -30,12 +36,16 @@ def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
         found.append(_summary(name, own, "metric.test."))
     scored = [row for row in rows if row["metric.test.untrained_accuracy"] is not None]
     by_seed = {row["seed"]: row for row in scored}
-    found.append(_summary("untrained", list(by_seed.values()), "metric.test.untrained_"))
+    found.append(_summary("untrained", list(by_seed.values()), f"metric.test.{_UNTRAINED}"))
     return [summary for summary in found if summary is not None]
 
 
 def _summary(name: str, rows: Sequence[Mapping[str, Any]], prefix: str) -> FinalSummary | None:
-    accuracy = summarise(row[prefix + "accuracy"] for row in rows)
-    if accuracy is None:
-        return None
-    return FinalSummary(name, accuracy, summarise(row.get(prefix + "colour_mse") for row in rows))
+    columns = [column for row in rows[:1] for column in row if column.startswith(prefix)]
+    found = {
+        column.removeprefix(prefix): summarise(row[column] for row in rows)
+        for column in columns
+        if not column.removeprefix(prefix).startswith(_UNTRAINED)
+    }
+    scores = {score: summary for score, summary in found.items() if summary is not None}
+    return FinalSummary(name, scores) if scores else None

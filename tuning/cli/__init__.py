@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tuning.cli import catalogue, run, studies, sweep, train
+from tuning.cli import catalogue, clusters, datasets, run, studies, sweep, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
 from tuning.packages import ShadowedPackage, refuse_shadowed_packages
 
@@ -27,10 +27,11 @@ for command in (
     run.run,
     catalogue.methods,
     catalogue.spaces,
-    catalogue.datasets,
+    clusters.clusters,
     catalogue.compact,
 ):
     app.command()(reporting_errors(command))
+app.add_typer(datasets.app, name="datasets")
 
 
 def main() -> None:

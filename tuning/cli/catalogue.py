@@ -1,81 +1,155 @@
-"""`contrasweep methods`, `spaces` and `datasets`: what there is to choose from. `compact` tidies a study."""
+"""`contrasweep methods` and `spaces`: what there is to choose from. `compact` tidies a study."""
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
-from tuning.cli.options import RESULTS, AsJson, DataRoot, Results
-from tuning.cli.rendering import print_json, print_rows, say
+from tuning.cli.options import RESULTS, AsJson, Results
+from tuning.cli.rendering import print_entries, print_json, say, source_line, text
+
+if TYPE_CHECKING:
+    from search_spaces import Parameter
+    from tuning.methods import Method
+
+
+_IMAGES_ALONE = "images alone"
 
 
 def methods(json: AsJson = False) -> None:
-    """List the methods: what each does, its source, its hyperparameters.
+    """List the methods: what each does, its paper and equation, what it needs, its hyperparameters.
 
     Example: contrasweep methods
     """
     from tuning.methods import METHODS
 
-    rows = [
-        {
-            "method": method.name,
-            "what it does": method.summary,
-            "source": f"{method.paper}, {method.equation}",
-            "needs": "a conditioning variable" if method.needs_condition else "images alone",
-            "hyperparameters": ", ".join(method.hyperparameters),
-        }
-        for method in METHODS.values()
-    ]
-    print_json(rows) if json else print_rows("Methods", rows)
+    if json:
+        print_json([_method_row(method) for method in METHODS.values()])
+        return
+    entries = {name: _method_lines(_method_row(method)) for name, method in METHODS.items()}
+    print_entries(f"{len(entries)} methods", entries)
+    say("A method's parameters, their ranges and sources: contrasweep spaces METHOD")
 
 
 def spaces(
     method: Annotated[str, typer.Argument(help="Method whose search space to print.")],
     json: AsJson = False,
 ) -> None:
-    """Print the search space of a method: ranges, defaults, conditions, sources.
+    """Print a method's source and needs, and its search space: ranges, defaults, conditions, sources.
 
     Example: contrasweep spaces fair-cclk
     """
-    from search_spaces import method_space
     from tuning.errors import unknown_name
     from tuning.methods import METHODS
 
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    rows = [
-        {
-            "parameter": parameter.name,
-            "range": parameter.describe(),
-            "default": parameter.default,
-            "when": "; ".join(f"{name} in {list(values)}" for name, values in parameter.when.items()) or None,
-            "source": parameter.source,
-        }
-        for parameter in method_space(method).parameters
+    chosen, space = METHODS[method], METHODS[method].search_space()
+    if json:
+        print_json([_parameter_row(chosen, parameter) for parameter in space.parameters])
+        return
+    print_entries(f"{chosen.name}: {chosen.summary}", _facts(_method_row(chosen)))
+    fixed = [parameter for parameter in space.parameters if parameter.name in space.fixed]
+    for title, parameters in (("Searched", list(space.searched)), ("Fixed, unless set", fixed)):
+        if parameters:
+            print_entries(title, {p.name: _parameter_lines(chosen, p) for p in parameters})
+
+
+def _method_row(method: "Method") -> dict[str, Any]:
+    from search_spaces import available_presets
+
+    return {
+        "method": method.name,
+        "what it does": method.summary,
+        "paper": method.paper,
+        "equation": method.equation,
+        "needs": _needs(method),
+        "hyperparameters": {name: one.summary for name, one in method.hyperparameters.items()},
+        "reports": list(method.train_metrics),
+        "classifies": method.classifies,
+        "presets": [dataset for name, dataset in available_presets() if name == method.name],
+    }
+
+
+def _method_lines(row: dict[str, Any]) -> list[str | Text]:
+    settings = f"with {', '.join(row['hyperparameters'])}" if row["hyperparameters"] else ""
+    needs = "" if row["needs"] == _IMAGES_ALONE else f"needs {row['needs']}"
+    return [
+        row["what it does"],
+        "; ".join(filter(None, [settings, needs])),
+        source_line(f"{row['paper']}, {row['equation']}"),
     ]
-    print_json(rows) if json else print_rows(f"Search space of {method}", rows)
 
 
-def datasets(data_root: DataRoot = None, json: AsJson = False) -> None:
-    """List the datasets, and whether their files are there.
+def _facts(row: dict[str, Any]) -> dict[str, list[str]]:
+    facts = {
+        "paper": row["paper"],
+        "equation": row["equation"],
+        "needs": row["needs"],
+        "reports": ", ".join(row["reports"]),
+        "scored by": "its own classifier, and a probe" if row["classifies"] else "",
+        "presets": ", ".join(row["presets"]),
+    }
+    return {name: [fact] for name, fact in facts.items() if fact}
 
-    Example: contrasweep datasets --data-root /data
-    """
-    from data import DATASETS, dataset_spec
 
-    rows = [
-        {
-            "dataset": spec.name,
-            "what it is": spec.summary,
-            "train": spec.train_size,
-            "test": spec.test_size,
-            "condition": spec.condition_name,
-            "licence": spec.licence,
-            "there": _state(spec.name, data_root),
-        }
-        for spec in map(dataset_spec, DATASETS)
+def _needs(method: "Method") -> str:
+    from tuning.resolve import NEED_IN_WORDS
+
+    always = " and ".join(NEED_IN_WORDS[need] for need in sorted(method.needs))
+    needs = [always] if always else []
+    for name, hyperparameter in method.hyperparameters.items():
+        asking: dict[str, list[str]] = {}
+        for choice, need in hyperparameter.needs.items():
+            asking.setdefault(NEED_IN_WORDS[need], []).append(choice)
+        needs += [f"{words} where {name} is {_either(choices)}" for words, choices in asking.items()]
+    return ", ".join(needs) or _IMAGES_ALONE
+
+
+def _parameter_row(method: "Method", parameter: "Parameter") -> dict[str, Any]:
+    return {
+        "parameter": parameter.name,
+        "what it is": _meaning(method, parameter),
+        "range": parameter.describe(),
+        "default": parameter.default,
+        "when": "; ".join(f"{name} in {list(values)}" for name, values in parameter.when.items()) or None,
+        "source": parameter.source,
+    }
+
+
+def _parameter_lines(method: "Method", parameter: "Parameter") -> list[str | Text]:
+    meaning = _meaning(method, parameter)
+    conditions = [f"{name} is {_either(values)}" for name, values in parameter.when.items()]
+    return [
+        _range(parameter),
+        *([meaning] if meaning else []),
+        *([f"only where {' and '.join(conditions)}"] if conditions else []),
+        source_line(parameter.source),
     ]
-    print_json(rows) if json else print_rows("Datasets", rows)
+
+
+def _range(parameter: "Parameter") -> str:
+    from search_spaces import Choice, Fixed
+
+    default = text(parameter.default)
+    if isinstance(parameter, Fixed):
+        others = [value for value in parameter.of if value != parameter.default]
+        return f"{default} (or {_either(others)})" if others else default
+    if isinstance(parameter, Choice):
+        return f"{_either(parameter.choices)}, default {default}"
+    scale = " on a log scale" if parameter.is_log else ""
+    return f"{text(parameter.low)} to {text(parameter.high)}{scale}, default {default}"
+
+
+def _meaning(method: "Method", parameter: "Parameter") -> str | None:
+    own = method.hyperparameters.get(parameter.name)
+    return None if own is None else own.summary
+
+
+def _either(values: Iterable[Any]) -> str:
+    *first, last = (text(value) for value in values)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def compact(
@@ -104,13 +178,3 @@ def compact(
             f"{study}: {done.trials} trials and {done.epochs} epochs in two files; "
             f"{done.removed} small files removed, {len(done.damaged)} damaged ones left"
         )
-
-
-def _state(name: str, data_root: Path | None) -> str:
-    from data import DatasetMissing, check_available
-
-    try:
-        check_available(name, data_root)
-    except DatasetMissing:
-        return "no"
-    return "yes"

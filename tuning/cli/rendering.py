@@ -7,6 +7,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -54,6 +55,23 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | N
         # As Text: a cell may hold brackets (a shape, a C++ error), which are no markup.
         table.add_row(*(Text(text(value)) for value in row.values()))
     Console(highlight=False).print(table)
+
+
+def print_entries(title: str, entries: Mapping[str, Sequence[str | Text]]) -> None:
+    """Print each entry as its name and, beside it, the lines about it."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, lines in entries.items():
+        grid.add_row(Text(name, style="bold"), Text("\n").join(Text.assemble(line) for line in lines))
+    console = Console(highlight=False)
+    console.print(Text(title))
+    console.print(Padding(grid, (1, 0, 1, 2), expand=False))
+
+
+def source_line(line: str) -> Text:
+    """Return the line that says where an entry comes from, set back."""
+    return Text(line, style="dim")
 
 
 def text(value: Any) -> str:

@@ -20,6 +20,7 @@ from tuning.cli.progress import duration, progress_line
 from tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
 
 if TYPE_CHECKING:
+    from tuning.analysis.summary import Summary
     from tuning.best import BestConfig
     from tuning.ray.final import FinalRuns
 
@@ -78,13 +79,9 @@ def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
     if as_json:
         print_json({"study": done.study, "failed": done.failed, "rows": [asdict(row) for row in summaries]})
         return
+    names = list(dict.fromkeys(name for row in summaries for name in row.scores))
     rows: list[dict[str, Any]] = [
-        {
-            "encoder": row.encoder,
-            "test accuracy, %": mean_and_std(row.accuracy.mean, row.accuracy.std, row.accuracy.n, scale=100),
-            "colour MSE": row.colour_mse
-            and mean_and_std(row.colour_mse.mean, row.colour_mse.std, row.colour_mse.n),
-        }
+        {"encoder": row.encoder, **{_column(name): _cell(row.scores.get(name), name) for name in names}}
         for row in summaries
     ]
     print_rows(
@@ -98,3 +95,15 @@ def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
     if max(row.accuracy.mean for row in trained) <= untrained.accuracy.mean:
         warn("training did not beat the untrained encoder.")
     say(f"Encoders: {results}/exports/{done.study}/*/encoder.safetensors")
+
+
+def _column(score: str) -> str:
+    words = score.replace("_", " ").replace("mse", "MSE")
+    return f"test {words}, %" if score.endswith("accuracy") else words
+
+
+def _cell(summary: "Summary | None", score: str) -> str | None:
+    if summary is None:
+        return None
+    scale = 100 if score.endswith("accuracy") else 1
+    return mean_and_std(summary.mean, summary.std, summary.n, scale=scale)

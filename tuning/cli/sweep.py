@@ -50,7 +50,8 @@ def sweep(
         str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="What is maximised on the validation split; default: val.accuracy.")
+        str | None,
+        typer.Option(help="What is maximised on the validation split; default: an accuracy."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
     concurrency: Concurrency = None,

@@ -33,7 +33,7 @@ def train(
     """
     import torch
 
-    from data import check_available
+    from tuning.facts import check_files
     from tuning.training.pretrain import pretrain
 
     if device not in DEVICES:
@@ -42,7 +42,7 @@ def train(
         raise InputError("--device cuda was asked for, and torch finds no GPU here")
     torch.set_num_threads(cpus)
     resolved = _experiment(experiment, parse_settings(set_), data_root)
-    check_available(resolved.dataset, data_root)
+    check_files(resolved.dataset, data_root)
     state = None
     if checkpoint is not None:
         if not checkpoint.absolute().parent.is_dir():

@@ -1,14 +1,12 @@
 """InfoNCE: two views of an image attract, the other images of the batch repel (SimCLR's NT-Xent)."""
 
-from torch import Tensor
-
 from losses import InfoNCE
 from losses.infonce import NEGATIVES
-from losses.terms import LossTerms
 from models import Encoder
 from tuning.config import Experiment
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
 from tuning.training.objective import Objective
+from tuning.training.prepared import PreparedData
 
 HYPERPARAMETERS = {
     "temperature": TEMPERATURE,
@@ -18,14 +16,10 @@ HYPERPARAMETERS = {
 }
 
 
-def build(experiment: Experiment, encoder: Encoder) -> Objective:
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return InfoNCE on the projection head's output."""
     loss = InfoNCE(**experiment.hyperparameters)  # type: ignore[arg-type]
-
-    def terms(views: Tensor, condition: Tensor | None) -> LossTerms:
-        return loss.terms(views)
-
-    return with_projection_head(experiment, encoder, terms)
+    return with_projection_head(experiment, encoder, lambda views, batch: loss.terms(views))
 
 
 METHOD = Method(

@@ -1,16 +1,24 @@
 """What a method is: a name and a source, what it needs of the data, its hyperparameters, how it is built."""
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from data import LabelledImages
 from losses.terms import LossTerms
-from models import Encoder, projection_head
+from models import Encoder, build_head
+from search_spaces import Space, method_space
 from tuning.config import Experiment, Value
 from tuning.errors import InputError, unknown_name
-from tuning.training.objective import Objective
+from tuning.training.feeds import Feed, image_feed
+from tuning.training.objective import Batch, ContrastiveObjective, Metrics, Objective
+
+Need = Literal["labels", "condition", "bias", "two views"]
+"""What a method can need of the training data beyond the images."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,11 @@ class Hyperparameter:
     kind: type[float] | type[int] | type[str]
     choices: tuple[str, ...] = ()
     above: float | None = None
+    below: float | None = None
     at_least: float | None = None
+    at_most: float | None = None
+    needs: Mapping[str, Need] = field(default_factory=lambda: MappingProxyType({}))
+    """By choice, what it needs of the training data; nothing where it is not among them."""
 
     def check(self, name: str, value: Value) -> None:
         """Raise InputError unless `value` is allowed for the hyperparameter `name`."""
@@ -36,8 +48,12 @@ class Hyperparameter:
         assert not isinstance(value, str)
         if self.above is not None and value <= self.above:
             raise InputError(f"{name} must be above {self.above:g}, given {value!r}")
+        if self.below is not None and value >= self.below:
+            raise InputError(f"{name} must be below {self.below:g}, given {value!r}")
         if self.at_least is not None and value < self.at_least:
             raise InputError(f"{name} must be at least {self.at_least:g}, given {value!r}")
+        if self.at_most is not None and value > self.at_most:
+            raise InputError(f"{name} must be at most {self.at_most:g}, given {value!r}")
 
 
 TEMPERATURE = Hyperparameter("the scale tau of the scores", float, above=0)
@@ -47,8 +63,20 @@ TEMPERATURE = Hyperparameter("the scale tau of the scores", float, above=0)
 class Method:
     """A way to pretrain, as the registry holds it.
 
-    `build` gives the objective for an experiment around an encoder; `clusters_of`, where a method draws every
-    batch from one cluster, gives the training images' cluster ids `(N,)`.
+    Attributes:
+        name: what users type.
+        summary: what it does, in a clause.
+        paper: where it comes from.
+        equation: where in the paper.
+        hyperparameters: what its own settings may be.
+        build: the objective of an experiment, around an `Encoder`, on `PreparedData`; of a method that needs
+            two views, around a `MultiViewEncoder`, on `PreparedTransductive`.
+        feed: the batches of an experiment; two views of images in uniform batches unless it says otherwise.
+        needs: what it needs of the training data beyond the images.
+        smallest_batch: images.
+        classifies: whether its objective predicts classes itself, and is scored by that too.
+        train_metrics: the names of what its objective reports beside the loss.
+        space: its search space; None for the file `search_spaces/NAME.yaml`, which contrasweep's own have.
     """
 
     name: str
@@ -56,10 +84,17 @@ class Method:
     paper: str
     equation: str
     hyperparameters: Mapping[str, Hyperparameter]
-    build: Callable[[Experiment, Encoder], Objective]
-    needs_condition: bool = False
+    build: Callable[[Experiment, Any, Any], Objective]
+    feed: Callable[[Experiment, Any], Feed] = image_feed
+    needs: frozenset[Need] = frozenset()
     smallest_batch: int = 2
-    clusters_of: Callable[[Experiment, LabelledImages], Tensor] | None = None
+    classifies: bool = False
+    train_metrics: tuple[str, ...] = ()
+    space: Space | None = None
+
+    def search_space(self) -> Space:
+        """Return what is searched of the method unless the user says otherwise."""
+        return method_space(self.name) if self.space is None else self.space
 
     def check(self, hyperparameters: Mapping[str, Value]) -> None:
         """Raise InputError unless every hyperparameter is known and its value allowed."""
@@ -68,11 +103,33 @@ class Method:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)
             self.hyperparameters[name].check(name, value)
 
+    def needs_with(self, hyperparameters: Mapping[str, Value]) -> frozenset[Need]:
+        """Return what the method needs of the training data with these hyperparameters."""
+        of_choices = (self.hyperparameters[name].needs.get(str(v)) for name, v in hyperparameters.items())
+        return self.needs | {need for need in of_choices if need is not None}
+
 
 def with_projection_head(
-    experiment: Experiment, encoder: Encoder, loss: Callable[[Tensor, Tensor | None], LossTerms]
-) -> Objective:
-    """Return the objective `loss(head(encoder(views)))` with the experiment's projection head."""
+    experiment: Experiment,
+    encoder: Encoder,
+    loss: Callable[[Tensor, Batch], LossTerms],
+    measure: Callable[[Tensor, Batch], Metrics] | None = None,
+) -> ContrastiveObjective:
+    """Return the objective `loss(head(encoder(views)), batch)` with the experiment's projection head.
+
+    `measure` gives metrics of the same embeddings and batch.
+    """
+    return ContrastiveObjective(encoder, experiment_head(experiment, encoder), loss, measure)
+
+
+def experiment_head(experiment: Experiment, encoder: Encoder) -> nn.Module:
+    """Return a new projection head for the encoder's features, as the experiment has it."""
     settings = experiment.head
-    head = projection_head(encoder.width, settings.hidden or encoder.width, settings.width)
-    return Objective(encoder, head, loss)
+    return build_head(settings.name, encoder.width, settings.hidden, settings.width)
+
+
+@torch.no_grad()
+def head_outputs(head: nn.Module, inputs: int) -> int:
+    """Return how wide a head's embeddings of `inputs` features are: tried on a copy, to leave no trace."""
+    embeddings: Tensor = copy.deepcopy(head).eval()(torch.zeros(1, inputs))
+    return embeddings.shape[1]

@@ -10,12 +10,13 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from data import check_available, dataset_spec
 from data import data_root as folder_of_data
 from search_spaces import Scalar
 from search_spaces.parameters import type_name
 from tuning.best import BestConfig
 from tuning.errors import InputError, SweepFailed
+from tuning.facts import check_files, facts_of
+from tuning.methods import METHODS
 from tuning.plan import FINAL_SUFFIX, resources_for
 from tuning.provenance import git_revision, host_name, package_versions
 from tuning.ray.session import local_ray
@@ -82,7 +83,7 @@ def final_runs(
         raise InputError(f"seeds must be at least 1, given {seeds}")
     if not configs or len({config.study for config in configs}) > 1:
         raise InputError("final runs take configurations of one study")
-    check_available(configs[0].experiment.dataset, data_root)
+    check_files(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, configs, data_root, command)
     requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run))
@@ -178,7 +179,7 @@ def _study(
     for config in configs:
         values |= config.values
     experiment = first.experiment
-    spec = dataset_spec(experiment.dataset, data_root)
+    spec = facts_of(experiment.dataset, data_root)
     record = StudyRecord(
         name=name,
         created=datetime.now(UTC),
@@ -190,7 +191,7 @@ def _study(
         search={"metric": "test.accuracy"},
         columns=StudySchema(
             hyperparameters=_column_types(location, first.study, values),
-            metrics=final_metrics(spec.condition_dim is not None),
+            metrics=final_metrics(METHODS[experiment.method], spec),
         ),
         versions=package_versions(),
         git_revision=git_revision(),

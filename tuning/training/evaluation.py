@@ -1,29 +1,83 @@
 """Scores of an encoder: probes fitted on training features, read on held-out ones.
 
 Two classifiers: exact ridge regression, cheap enough for every epoch (on part of the training rows), which is
-what a scheduler compares; and L-BFGS logistic regression on all of them, which is what is reported. Where the
-data has a continuous condition (a background colour), it is regressed from the features too: the larger the
-error, the less of the condition the features keep.
+what a scheduler compares; and L-BFGS logistic regression on all of them, which is what is reported. A method
+with a classifier of its own is scored by that as well. Where the data has a background colour, it is
+regressed from the features too: the larger the error, the less of the colour the features keep. Where it has
+a bias label, accuracy is also averaged over the groups of (class, bias): the majority hides nothing there.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from data import DatasetSpec, LabelledImages, whole_image
-from models import LinearProbe, accuracy, fit_logistic, fit_ridge, mean_squared_error, one_hot
-from tuning.config import ProbeSettings
+from data import DatasetSpec, Images, LabelledImages, image_chunks, whole_image
+from models import (
+    LinearProbe,
+    fit_logistic,
+    fit_ridge,
+    mean_squared_error,
+    one_hot,
+)
+from models.scores import group_balanced_accuracy
+from tuning.config import Experiment, ProbeSettings
+from tuning.methods import METHODS
 from tuning.training.objective import Objective
+from tuning.training.prepared import Prepared, PreparedData
+from tuning.training.transductive import PreparedTransductive, transductive_scores
 
 CHUNK = 1024
 """Images whose features are computed at once: bounds memory, does not change the result."""
 
+Classifier = Literal["ridge", "logistic"]
 
-def extract_features(objective: Objective, images: Tensor, size: int) -> Tensor:
+
+def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
     """Return the encoder's features `(N, D)` of whole `images` (uint8 `(N, C, H, W)`) at `size` pixels."""
-    chunks = torch.split(images, CHUNK)
-    return torch.cat([objective.features(whole_image(chunk, size)) for chunk in chunks])
+    return _by_chunks(objective.features, images, size)
+
+
+def embed_training_set(objective: Objective, data: Prepared) -> Tensor:
+    """Return what the objective gives for every training image, whole: `(N, D)`, see `embed_images`."""
+    assert isinstance(data, PreparedData), "clusters are of images"
+    return _by_chunks(objective.embed_images, data.train.images, data.spec.view_size)
+
+
+def validation_scores(
+    objective: Objective, data: Prepared, experiment: Experiment, *, full: bool
+) -> dict[str, float]:
+    """Return the scores on the validation split by metric name, none without one.
+
+    The cheap ones (`val.ridge_accuracy`; of the method's own classifier `val.classifier_accuracy`), and with
+    `full` the exact ones (`val.accuracy`).
+    """
+    if isinstance(data, PreparedTransductive):
+        return _transductive_validation(objective, data, experiment.probes)
+    if data.validation is None:
+        return {}
+    fast = probe_scores(objective, data.probe_rows, data.validation, data.spec, experiment.probes, "ridge")
+    scores = {f"val.ridge_{name}": score for name, score in fast.items()}
+    if METHODS[experiment.method].classifies:
+        own = classifier_scores(objective, data.validation, data.spec)
+        scores |= {f"val.classifier_{name}": score for name, score in own.items()}
+    if full:
+        exact = probe_scores(
+            objective, data.labelled, data.validation, data.spec, experiment.probes, "logistic"
+        )
+        scores |= {f"val.{name}": score for name, score in exact.items()}
+    return scores
+
+
+def _transductive_validation(
+    objective: Objective, data: PreparedTransductive, settings: ProbeSettings
+) -> dict[str, float]:
+    held_out = data.data.validation
+    if held_out is None:
+        return {}
+    scores = transductive_scores(objective, held_out, data.spec, settings)
+    return {f"val.{name}": score for name, score in scores.items()}
 
 
 def probe_scores(
@@ -32,14 +86,18 @@ def probe_scores(
     held_out: LabelledImages,
     spec: DatasetSpec,
     settings: ProbeSettings,
-    classifier: Literal["ridge", "logistic"],
+    classifier: Classifier,
 ) -> dict[str, float]:
-    """Return `accuracy` (0..1) and, with a condition, `colour_mse` (squared 8-bit levels) on `held_out`."""
+    """Return the scores of probes fitted on `train` and read on `held_out`.
+
+    `accuracy` (0..1), with a bias label `balanced_accuracy`, with a background colour `colour_mse` (squared
+    8-bit levels).
+    """
     features = extract_features(objective, train.images, spec.view_size)
     unseen = extract_features(objective, held_out.images, spec.view_size)
     probe = _fit_classifier(features, train.labels, spec.classes, settings, classifier)
-    scores = {"accuracy": accuracy(probe, unseen, held_out.labels)}
-    if train.condition is not None and held_out.condition is not None:
+    scores = _label_scores(probe(unseen), held_out)
+    if spec.has_colour and train.condition is not None and held_out.condition is not None:
         colour = fit_ridge(
             features, train.condition, penalty=settings.penalty, standardise=settings.standardise
         )
@@ -47,12 +105,25 @@ def probe_scores(
     return scores
 
 
+def classifier_scores(objective: Objective, held_out: LabelledImages, spec: DatasetSpec) -> dict[str, float]:
+    """Return `accuracy` and, with a bias label, `balanced_accuracy` of the method's own classifier."""
+    return _label_scores(_by_chunks(objective.predict, held_out.images, spec.view_size), held_out)
+
+
+def _by_chunks(compute: Callable[[Tensor], Tensor], images: Images, size: int) -> Tensor:
+    return torch.cat([compute(whole_image(chunk, size)) for chunk in image_chunks(images, CHUNK)])
+
+
+def _label_scores(outputs: Tensor, held_out: LabelledImages) -> dict[str, float]:
+    predicted = outputs.argmax(dim=1)
+    scores = {"accuracy": float((predicted == held_out.labels).double().mean())}
+    if held_out.bias is not None:
+        scores["balanced_accuracy"] = group_balanced_accuracy(predicted, held_out.labels, held_out.bias)
+    return scores
+
+
 def _fit_classifier(
-    features: Tensor,
-    labels: Tensor,
-    classes: int,
-    settings: ProbeSettings,
-    name: Literal["ridge", "logistic"],
+    features: Tensor, labels: Tensor, classes: int, settings: ProbeSettings, name: Classifier
 ) -> LinearProbe:
     if name == "ridge":
         return fit_ridge(

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from data import load_test
+from data import MultiView, load_test, load_transductive_test
 from models import encoder_bytes
+from models.export import multiview_encoder_bytes
 from tuning.config import Experiment
-from tuning.training.evaluation import probe_scores
-from tuning.training.prepared import PreparedData
+from tuning.methods import METHODS
+from tuning.training.evaluation import classifier_scores, probe_scores
+from tuning.training.prepared import Prepared, PreparedData
 from tuning.training.pretrain import EpochRecord, build_objective
+from tuning.training.transductive import PreparedTransductive, fold_of, transductive_scores
 
 
 @dataclass(frozen=True)
@@ -21,27 +24,55 @@ class FinalScores:
 
     experiment: Experiment
     data_root: Path | None
-    data: PreparedData
+    data: Prepared
     export: Callable[[bytes], None]
 
     def __call__(self, record: EpochRecord) -> dict[str, float]:
-        """Return `test.accuracy`, `test.untrained_accuracy` and, with a condition, the colour errors."""
-        data, settings = self.data, self.experiment.probes
+        """Return the test scores under `test.` and the untrained encoder's under `test.untrained_`."""
+        data = self.data
+        if isinstance(data, PreparedTransductive):
+            scores = self._transductive(data, record)
+        else:
+            scores = self._of_images(data, record)
+        self.export(_encoder_file(self.experiment, data, record))
+        return scores
+
+    def _of_images(self, data: PreparedData, record: EpochRecord) -> dict[str, float]:
         test = load_test(self.experiment.dataset, self.data_root).to(data.device)
         untrained = build_objective(self.experiment, data)
         scores: dict[str, float] = {}
         for prefix, objective in (("test.", record.objective), ("test.untrained_", untrained)):
-            found = probe_scores(objective, data.train, test, data.spec, settings, "logistic")
+            found = probe_scores(
+                objective, data.labelled, test, data.spec, self.experiment.probes, "logistic"
+            )
             scores |= {prefix + name: score for name, score in found.items()}
-        self.export(self._encoder_file(record))
+        if METHODS[self.experiment.method].classifies:
+            own = classifier_scores(record.objective, test, data.spec)
+            scores |= {f"test.classifier_{name}": score for name, score in own.items()}
         return scores
 
-    def _encoder_file(self, record: EpochRecord) -> bytes:
-        spec = self.data.spec
-        return encoder_bytes(
-            record.objective.encoder,
-            name=self.experiment.encoder.name,
-            channels=spec.channels,
-            image_size=spec.view_size,
-            experiment=self.experiment.model_dump_json(),
-        )
+    def _transductive(self, data: PreparedTransductive, record: EpochRecord) -> dict[str, float]:
+        fold = fold_of(self.experiment, data.spec)
+        labels = load_transductive_test(self.experiment.dataset, self.data_root, fold).to(data.device)
+        # The test objects come first among the unlabelled ones, in the order of their labels.
+        views = tuple(view[: len(labels)] for view in data.data.unlabelled.views)
+        test, untrained = MultiView(views, labels), build_objective(self.experiment, data)
+        scores: dict[str, float] = {}
+        for prefix, objective in (("test.", record.objective), ("test.untrained_", untrained)):
+            found = transductive_scores(objective, test, data.spec, self.experiment.probes)
+            scores |= {prefix + name: score for name, score in found.items()}
+        return scores
+
+
+def _encoder_file(experiment: Experiment, data: Prepared, record: EpochRecord) -> bytes:
+    name, content = experiment.encoder.name, experiment.model_dump_json()
+    encoder = record.objective.encoder
+    if isinstance(data, PreparedTransductive):
+        return multiview_encoder_bytes(encoder, name=name, views=data.spec.views, experiment=content)
+    return encoder_bytes(
+        encoder,
+        name=name,
+        channels=data.spec.channels,
+        image_size=data.spec.view_size,
+        experiment=content,
+    )

@@ -1,29 +1,72 @@
 """The names of the metrics that runs record, so that a study's columns are known before it starts."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from data import DatasetSpec, TransductiveSpec
+from tuning.facts import Facts
+from tuning.methods import Method
 
-FAST_METRIC: Mapping[str, str] = MappingProxyType(
-    {"val.accuracy": "val.ridge_accuracy", "val.colour_mse": "val.ridge_colour_mse"}
-)
-"""What a search can maximise, and the cheap form of it that is known after every epoch.
-
-A larger colour error means that less of the colour is kept, so all of them are maximised.
-"""
-
-TRAIN = ("train.loss", "train.dropped_fraction", "train.lr")
+ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
 
-def search_metrics(has_colour: bool) -> tuple[str, ...]:
+def search_metrics(method: Method, spec: Facts) -> tuple[str, ...]:
     """Return the metrics of a search trial: training, and scores on the validation split."""
-    return (*TRAIN, *_scores("val.ridge_", has_colour), *_scores("val.", has_colour))
+    return (
+        *_training(method),
+        *_probed("val.ridge_", spec),
+        *_classified("val.", method, spec),
+        *_probed("val.", spec),
+    )
 
 
-def final_metrics(has_colour: bool) -> tuple[str, ...]:
+def final_metrics(method: Method, spec: Facts) -> tuple[str, ...]:
     """Return the metrics of a final run: training, and test scores of the trained and untrained encoder."""
-    return (*TRAIN, *_scores("test.", has_colour), *_scores("test.untrained_", has_colour))
+    return (
+        *_training(method),
+        *_probed("test.", spec),
+        *_classified("test.", method, spec),
+        *_probed("test.untrained_", spec),
+        *(_classified("test.untrained_", method, spec) if isinstance(spec, TransductiveSpec) else ()),
+    )
 
 
-def _scores(prefix: str, has_colour: bool) -> tuple[str, ...]:
-    names = ("accuracy", "colour_mse") if has_colour else ("accuracy",)
-    return tuple(prefix + name for name in names)
+def goals(method: Method, spec: Facts) -> dict[str, str]:
+    """Return what a search can maximise, and the form of it that is known after every epoch.
+
+    A larger colour error means that less of the colour is kept, so all of them are maximised.
+    """
+    probed = zip(_probed("val.", spec), _probed("val.ridge_", spec), strict=True)
+    return {**dict(probed), **{name: name for name in _classified("val.", method, spec)}}
+
+
+def default_goal(method: Method, spec: Facts) -> str:
+    """Return what is maximised unless the user says otherwise: a linear probe's accuracy, for every method.
+
+    On biased data, accuracy would choose the biased model: there it is averaged over (class, bias). A
+    transductive dataset has no probe: there it is the classifier's first score.
+    """
+    if isinstance(spec, TransductiveSpec):
+        return _classified("val.", method, spec)[0]
+    return "val.accuracy" if spec.bias_classes is None else "val.balanced_accuracy"
+
+
+def _training(method: Method) -> tuple[str, ...]:
+    return (*ALWAYS, *(f"train.{name}" for name in method.train_metrics))
+
+
+def _probed(prefix: str, spec: Facts) -> tuple[str, ...]:
+    if isinstance(spec, TransductiveSpec):
+        return ()
+    colour = ("colour_mse",) if spec.has_colour else ()
+    return tuple(prefix + name for name in (*_measures(spec), *colour))
+
+
+def _classified(prefix: str, method: Method, spec: Facts) -> tuple[str, ...]:
+    if isinstance(spec, TransductiveSpec):
+        names = ("f1", "auc") if spec.multi_label else ("accuracy",)
+        return tuple(prefix + name for name in names)
+    if not method.classifies:
+        return ()
+    return tuple(f"{prefix}classifier_{name}" for name in _measures(spec))
+
+
+def _measures(spec: DatasetSpec) -> tuple[str, ...]:
+    return ("accuracy",) if spec.bias_classes is None else ("accuracy", "balanced_accuracy")

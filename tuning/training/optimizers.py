@@ -57,13 +57,66 @@ class LARS(Optimizer):
         parameter.sub_(buffer)
 
 
+class LARC(SGD):
+    """SGD whose rate each tensor may lower: layer-wise adaptive rate control in its clipping mode.
+
+    For a tensor p with gradient g, the rate is the smaller of `lr` and
+    `trust |p| / (|g| + weight_decay |p|)`; a tensor or gradient of zeros takes `lr`. Source: NVIDIA Apex,
+    which HeroCon's released code uses.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        *,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        trust: float = 0.02,
+    ) -> None:
+        super().__init__(parameters, lr=lr, momentum=momentum)
+        self._decay = weight_decay
+        self._trust = trust
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step on the gradients at hand; `closure` is not supported and must be None."""
+        if closure is not None:
+            raise ValueError("LARC takes no closure")
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._scale(parameter, parameter.grad, group["lr"])
+        super().step()
+
+    def _scale(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
+        norm, gradient_norm = parameter.norm(), gradient.norm()
+        adaptive = self._trust * norm / (gradient_norm + self._decay * norm)
+        share = torch.where((norm > 0) & (gradient_norm > 0), (adaptive / lr).clamp(max=1.0), 1.0)
+        gradient.add_(parameter, alpha=self._decay).mul_(share)
+
+
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """Return the optimizer that `settings` name over all parameters of `module`."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if settings.name == "adam":
         return Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
     if settings.name == "sgd":
-        return SGD(parameters, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
+        return SGD(
+            parameters,
+            lr=settings.lr,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            nesterov=settings.nesterov,
+        )
+    if settings.name == "larc":
+        return LARC(
+            parameters,
+            settings.lr,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            trust=settings.trust,
+        )
     return LARS(
         parameters,
         settings.lr,

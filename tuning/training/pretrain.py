@@ -13,19 +13,18 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from data import OneClusterBatches, RandomViews, UniformBatches, named_seed, torch_generator
-from models import NonFiniteFeatures, build_encoder
+from data import named_seed
+from models import NonFiniteFeatures
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
 from tuning.methods import METHODS
 from tuning.training.checkpoint import dump_checkpoint, load_checkpoint
-from tuning.training.evaluation import probe_scores
-from tuning.training.objective import Batch, Gather, Objective, identity_gather
+from tuning.training.evaluation import embed_training_set, validation_scores
+from tuning.training.feeds import Feed
+from tuning.training.objective import Gather, Objective, identity_gather
 from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import PreparedData, prepare_data
+from tuning.training.prepared import Prepared, build_backbone, prepare_data
 from tuning.training.schedules import learning_rate
-
-VIEWS = 2
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,10 @@ class _Run:
     """The parts of a run in progress."""
 
     experiment: Experiment
-    data: PreparedData
+    data: Prepared
     objective: Objective
     optimizer: Optimizer
-    batches: UniformBatches | OneClusterBatches
-    views: RandomViews
+    feed: Feed
     gather: Gather
 
 
@@ -72,7 +70,7 @@ def pretrain(
     experiment: Experiment,
     resume: bytes | Path | None = None,
     *,
-    data: PreparedData | None = None,
+    data: Prepared | None = None,
     data_root: Path | None = None,
     device: torch.device | str = "cpu",
     gather: Gather = identity_gather,
@@ -106,44 +104,33 @@ def pretrain(
         yield _epoch_record(run, epoch)
 
 
-def build_objective(experiment: Experiment, data: PreparedData) -> Objective:
+def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     """Return the experiment's objective, initialised from its seed alone, on the data's device.
 
     The encoder is drawn before and apart from the rest, so that the untrained encoder is the same for every
     method and hyperparameter.
     """
-    method, spec = METHODS[experiment.method], data.spec
+    method = METHODS[experiment.method]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(experiment.seed, "encoder"))
-        encoder = build_encoder(experiment.encoder.name, spec.channels, spec.view_size)
+        encoder = build_backbone(experiment.encoder.name, data)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
-        return method.build(experiment, encoder).to(data.device)
+        return method.build(experiment, encoder, data).to(data.device)
 
 
-def _start(experiment: Experiment, data: PreparedData, gather: Gather) -> _Run:
-    method = METHODS[experiment.method]
-    seed = named_seed(experiment.seed, "batches")
-    batches: UniformBatches | OneClusterBatches
-    if method.clusters_of is None:
-        batches = UniformBatches(len(data.train), experiment.batch_size, seed)
-    else:
-        clusters = method.clusters_of(experiment, data.train)
-        batches = OneClusterBatches(clusters, experiment.batch_size, seed)
-    settings = experiment.views
-    views = RandomViews(
-        size=data.spec.view_size,
-        min_crop=settings.min_crop,
-        max_crop=settings.max_crop,
-        flip=settings.flip,
-    )
+def _start(experiment: Experiment, data: Prepared, gather: Gather) -> _Run:
+    feed = METHODS[experiment.method].feed(experiment, data)
     objective = build_objective(experiment, data)
     optimizer = build_optimizer(objective, experiment.optimizer)
-    return _Run(experiment, data, objective, optimizer, batches, views, gather)
+    return _Run(experiment, data, objective, optimizer, feed, gather)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
     started = time.perf_counter()
-    key = f"{run.experiment.encoder.name} {run.experiment.seed} {run.experiment.probes.model_dump_json()}"
+    experiment = run.experiment
+    # A classifier of the method's own, and what it is drawn after, are the method's.
+    own = experiment.method if METHODS[experiment.method].classifies else ""
+    key = f"{experiment.encoder.name} {experiment.seed} {experiment.probes.model_dump_json()} {own}"
     if key not in run.data.untrained:
         run.data.untrained[key] = _validate(run, full=True)
     scores = run.data.untrained[key]
@@ -166,10 +153,11 @@ def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, eval
 
 
 def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
-    experiment, steps = run.experiment, run.batches.steps_per_epoch
-    losses, dropped = [], []
-    run.objective.train()
-    for step, index in enumerate(run.batches.epoch(epoch)):
+    experiment, objective, steps = run.experiment, run.objective, run.feed.steps_per_epoch
+    trace: dict[str, list[torch.Tensor]] = {"loss": []}
+    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
+    objective.train()
+    for step, batch in enumerate(run.feed.epoch(epoch)):
         rate = learning_rate(
             experiment.optimizer.lr,
             (epoch - 1) * steps + step,
@@ -179,33 +167,18 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
         )
         for group in run.optimizer.param_groups:
             group["lr"] = rate
-        batch = _draw_batch(run, index, epoch, step)
-        loss, metrics = run.objective.step(batch, run.gather)
+        loss, metrics = objective.step(batch, run.gather)
         run.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         run.optimizer.step()
-        losses.append(loss.detach())
-        dropped.append(metrics["dropped_fraction"])
+        objective.after_step()
+        for name, value in {"loss": loss.detach(), **metrics}.items():
+            trace.setdefault(name, []).append(value)
     # Read once an epoch: asking after every step would make an accelerator wait for the host.
-    loss_trace, dropped_trace = torch.stack(losses), torch.stack(dropped)
-    _refuse_divergence(run, epoch, loss_trace, dropped_trace)
-    return {
-        "train.loss": float(loss_trace.mean()),
-        "train.dropped_fraction": float(dropped_trace.mean()),
-        "train.lr": rate,
-    }
-
-
-def _draw_batch(run: _Run, index: torch.Tensor, epoch: int, step: int) -> Batch:
-    train = run.data.train
-    rows = index.to(train.images.device)
-    images = train.images[rows]
-    views = []
-    for view in range(VIEWS):
-        generator = torch_generator(run.experiment.seed, "views", epoch, step, view)
-        views.append(run.views.apply(images, run.views.draw(len(rows), images.shape[-1], generator)))
-    condition = None if train.condition is None else train.condition[rows]
-    return Batch(torch.stack(views), train.labels[rows], condition, rows)
+    stacked = {name: torch.stack(values) for name, values in trace.items()}
+    _refuse_divergence(run, epoch, stacked["loss"], stacked["dropped_fraction"])
+    of_steps = {f"train.{name}": float(values.float().mean()) for name, values in stacked.items()}
+    return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in of_epoch.items()}}
 
 
 def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: torch.Tensor) -> None:
@@ -232,12 +205,4 @@ def _settings(run: _Run) -> str:
 
 
 def _validate(run: _Run, *, full: bool) -> dict[str, float]:
-    data, settings = run.data, run.experiment.probes
-    if data.validation is None:
-        return {}
-    fast = probe_scores(run.objective, data.probe_rows, data.validation, data.spec, settings, "ridge")
-    scores = {f"val.ridge_{name}": score for name, score in fast.items()}
-    if full:
-        exact = probe_scores(run.objective, data.train, data.validation, data.spec, settings, "logistic")
-        scores |= {f"val.{name}": score for name, score in exact.items()}
-    return scores
+    return validation_scores(run.objective, run.data, run.experiment, full=full)

@@ -1,0 +1,95 @@
+"""`contrasweep datasets` and `datasets check`: what they print, and their exit codes."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from data import DATASETS, TRANSDUCTIVE
+from tuning.cli import app
+
+Run = Callable[..., Result]
+TREE = "image-folder:path=tree,size=4"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "nowhere"))
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    file = io.BytesIO()
+    Image.fromarray(np.full((6, 4, 3), 90, dtype=np.uint8)).save(file, "PNG")
+    for place in ("train/ant", "train/bee", "test/bee"):
+        folder = tmp_path / "tree" / place
+        folder.mkdir(parents=True)
+        (folder / "0.png").write_bytes(file.getvalue())
+    return tmp_path
+
+
+def test_every_family_is_listed_with_its_options(run: Run) -> None:
+    rows = {row["dataset"]: row for row in json.loads(run("datasets", "--json").output)}
+    assert len(rows) == len(DATASETS) + len(TRANSDUCTIVE)
+    assert rows["digits"]["there"] == "yes"
+    assert rows["cifar10"]["there"] == "no"
+    assert rows["stl10"]["train"] == 105_000
+    assert rows["hub-parquet:path=..."]["there"] is None
+    assert set(rows["image-folder:path=...,size=..."]["options"]) == {"path", "size", "colour", "corrupt"}
+    said = run("datasets")
+    assert said.exit_code == 0
+    assert "hub-parquet:path=..." in said.output
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_check_says_what_the_files_hold(run: Run, tree: Path, before: bool) -> None:
+    root = ("--data-root", tree, "--json")
+    arguments = (*root, "check", TREE) if before else ("check", TREE, *root)
+    done = run("datasets", *arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert (found["dataset"], found["classes"]) == (TREE, 2)
+    train = found["splits"]["train"]
+    assert (train["images"], train["shape"], train["decoded"]) == (2, [3, 4, 4], 1)
+    assert train["mean_level"] == 90
+    assert train["class_counts"] == {"ant": 1, "bee": 1}
+    assert found["splits"]["test"]["class_counts"] == {"ant": 0, "bee": 1}
+
+
+def test_check_prints_tables_for_people(run: Run, tree: Path) -> None:
+    output = run("datasets", "check", TREE, "--data-root", tree, "--all").output
+    for word in ("3 x 4 x 4", "Images of each class", "bee", "No checksums are published"):
+        assert word in output
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cifar10", "cifar-10-batches-py does not exist. Get it from https://"),
+        ("cifar11", "unknown dataset 'cifar11'. Did you mean 'cifar10'?"),
+        ("stl10:split=trian", "Did you mean 'train'?"),
+        ("hub-parquet", "dataset hub-parquet needs path: hub-parquet:path=..."),
+        ("hub-parquet:path=none", "cannot be listed"),
+    ],
+)
+def test_what_cannot_be_checked_exits_with_2(run: Run, name: str, message: str) -> None:
+    done = run("datasets", "check", name)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_damaged_image_exits_with_2_and_is_named(run: Run, tree: Path) -> None:
+    (tree / "tree/train/bee/0.png").write_bytes(b"no image")
+    assert run("datasets", "check", TREE, "--data-root", tree).exit_code == 0
+    done = run("datasets", "check", TREE, "--data-root", tree, "--all")
+    assert done.exit_code == 2
+    assert "corrupt image" in done.output
+    assert "bee/0.png" in done.output

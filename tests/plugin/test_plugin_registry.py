@@ -1,0 +1,119 @@
+"""Methods of other distributions: found by their entry points; a broken one is refused by name."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from installing import install_example, write_metadata
+
+from losses import InfoNCE
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.methods.registry import Registry, own_methods, plugin_versions
+from tuning.provenance import package_versions
+
+HEAD = """
+from search_spaces import Space
+from tuning.methods import Hyperparameter, Method
+
+def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}):
+    return Method(
+        name, "", "", "", {"tau": Hyperparameter("", float, above=0)}, build=lambda *_: None,
+        space=None if space is None else Space.parse(space, "its space"),
+    )
+
+"""
+
+Bring = Callable[..., Registry]
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bring:
+    """A registry where a distribution brings a module with some `code`, by some entry points."""
+    assert "mine" not in METHODS  # which is complete before any of these is there
+
+    def brought(code: str, points: dict[str, str] | None = None, distribution: str = "my-plugin") -> Registry:
+        folder, module = tmp_path / distribution, distribution.replace("-", "_")
+        write_metadata(folder, distribution, points or {"mine": f"{module}:METHOD"})
+        (folder / f"{module}.py").write_text(HEAD + code)
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        return Registry()
+
+    return brought
+
+
+def _refused(registry: Registry) -> str:
+    with pytest.raises(InputError) as refused:
+        list(registry)
+    return str(refused.value)
+
+
+def test_a_method_stands_among_our_own(bring: Bring) -> None:
+    registry = bring("METHOD = method()")
+    assert set(registry) == {*own_methods(), "mine"}
+    assert list(registry) == sorted(registry)
+    assert len(registry) == len(own_methods()) + 1
+    assert registry["mine"].search_space().names == ("tau", "optimizer.lr")
+
+
+def test_our_own_methods_have_the_space_that_ships() -> None:
+    assert METHODS["infonce"].space is None
+    assert METHODS["infonce"].search_space().origin == "search_spaces/infonce.yaml"
+
+
+def test_its_version_is_part_of_where_a_result_comes_from(bring: Bring) -> None:
+    assert "my-plugin" not in package_versions()
+    bring("METHOD = method()")
+    assert plugin_versions()["my-plugin"] == "0.1.0"
+    assert package_versions()["my-plugin"] == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise OSError('no disk')", "my_plugin:METHOD fails with OSError: no disk"),
+        ("import absent_package", "fails with ModuleNotFoundError: No module named 'absent_package'"),
+        ("OTHER = method()", "fails with AttributeError"),
+        ("METHOD = method", "must be a Method, is a function"),
+        ("METHOD = method('yours')", "called 'yours'"),
+        ("METHOD = method(space=None)", "no search space"),
+        ("METHOD = method(space={'tua': 0.5})", "its space has tua, its hyperparameters are tau"),
+        ("METHOD = method(space={'optimizer.lr': 0.5})", "its space has none, its hyperparameters are tau"),
+        ("METHOD = method(space={'tau': {'log': [1]}})", "fails with SpaceError: its space: tau"),
+    ],
+)
+def test_a_broken_one_is_named_with_its_distribution(bring: Bring, code: str, reason: str) -> None:
+    message = _refused(bring(code))
+    assert message.startswith("method 'mine' of the distribution my-plugin cannot be used: ")
+    assert reason in message
+    assert "pip uninstall my-plugin" in message
+
+
+def test_a_name_of_ours_is_taken(bring: Bring) -> None:
+    message = _refused(bring("METHOD = method('infonce')", {"infonce": "my_plugin:METHOD"}))
+    assert "method 'infonce' of the distribution my-plugin" in message
+    assert "taken by contrasweep itself" in message
+
+
+def test_a_name_of_another_plugin_is_taken(bring: Bring) -> None:
+    bring("METHOD = method()")
+    message = _refused(bring("METHOD = method()", distribution="your-plugin"))
+    assert "method 'mine' of the distribution your-plugin" in message
+    assert "taken by my-plugin" in message
+
+
+def test_the_loss_of_the_example_is_infonce_without_its_positive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in install_example(tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    views = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values, valid = import_module("contrasweep_dcl").dcl_terms(views, 0.5)
+    with_positive = InfoNCE(0.5, negatives="all").terms(views).values
+    # InfoNCE is log(1 + e^DCL): the positive is 1 of its denominator.
+    torch.testing.assert_close(values.exp().log1p(), with_positive)
+    assert valid.all()

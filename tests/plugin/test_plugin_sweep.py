@@ -1,0 +1,72 @@
+"""A method that another distribution brings, through the command line and the real sweep."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from installing import PROJECT, install_example
+
+from tuning.store import ResultsStore
+
+ROOT = Path(__file__).parents[2]
+CONTRASWEEP = "from tuning.cli import main; main()"
+PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+
+
+def _python(folder: Path, code: str, *arguments: str) -> str:
+    """Run Python in a folder of its own, with the plug-in installed, for Ray's workers too."""
+    path = os.pathsep.join([str(ROOT), *install_example(folder / "site")])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_its_space_is_printed(tmp_path: Path) -> None:
+    rows = json.loads(_python(tmp_path, CONTRASWEEP, "spaces", "dcl", "--json"))
+    assert [row["parameter"] for row in rows] == [
+        "temperature",
+        "optimizer.lr",
+        "views.min_crop",
+        "views.flip",
+    ]
+
+
+def test_it_is_found_when_it_is_imported_first(tmp_path: Path) -> None:
+    # It imports our registry while it is itself incomplete: to look for plug-ins there would be too early.
+    _python(tmp_path, "import contrasweep_dcl as c, tuning.methods as t; assert t.METHODS['dcl'] is c.METHOD")
+
+
+def test_it_runs_in_a_sweep(tmp_path: Path) -> None:
+    small = ["--set", "probes.max_steps=5", "--concurrency", "1", "--name", "outside"]
+    _python(
+        tmp_path, CONTRASWEEP, "sweep", "dcl", "--data", "digits", "--trials", "2", "--epochs", "1", *small
+    )
+    store = ResultsStore(tmp_path / "results")
+    rows = store.trials("outside").to_pylist()
+    assert [row["status"] for row in rows] == ["completed", "completed"]
+    assert rows[0]["hp.temperature"] == 0.1
+    assert rows[1]["hp.temperature"] != 0.1
+    assert store.study("outside").method == "dcl"
+    assert store.study("outside").versions["contrasweep-dcl"] == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    "file", sorted(p for p in PROJECT.rglob("*.*") if p.suffix in (".py", ".yaml", ".toml"))
+)
+def test_the_documentation_shows_these_very_files(file: Path) -> None:
+    name = file.relative_to(PROJECT.parent).as_posix()
+    shown = re.search(rf"`{re.escape(name)}`:\n\n```\w+\n(.*?)```\n", PAGE, flags=re.DOTALL)
+    assert shown, f"{name} is not in docs/add-a-method.md"
+    assert shown.group(1) == file.read_text(encoding="utf-8")

@@ -1,0 +1,66 @@
+"""A fixed parameter that could be set to other values: conditions on them, and what a search keeps."""
+
+import pytest
+
+from search_spaces import Fixed, Space, SpaceError
+
+CONTENT = {
+    "temperature": 0.1,
+    "source_of": {"fixed": "kmeans", "of": ["kmeans", "attributes", "labels"], "source": "Section 3"},
+    "clusters": {"log_int": [5, 100], "default": 50, "when": {"source_of": ["kmeans"]}},
+    "top_k": {"int": [1, 9], "default": 3, "when": {"source_of": ["attributes"]}},
+    "weights": {"choice": ["even", "rare"], "default": "even", "when": {"source_of": ["attributes"]}},
+    "power": {"uniform": [0.0, 1.0], "default": 0.5, "when": {"weights": ["rare"]}},
+}
+
+
+def space() -> Space:
+    return Space.parse(CONTENT, "clusters.yaml")
+
+
+def test_conditions_may_name_any_of_its_values() -> None:
+    assert space().defaults() == {"temperature": 0.1, "source_of": "kmeans", "clusters": 50}
+    assert space().active({"source_of": "attributes"}) == ("temperature", "source_of", "top_k", "weights")
+    with pytest.raises(SpaceError, match=r"top_k: when: given source_of = 'atributes'.*'attributes'\?"):
+        Space.parse({**CONTENT, "top_k": {"fixed": 3, "when": {"source_of": ["atributes"]}}})
+
+
+def test_pinning_another_of_its_values_brings_that_one_s_parameters() -> None:
+    # Whatever is pinned before it drops none of them.
+    pinned = space().pin("temperature", 0.2).pin("source_of", "attributes")
+    assert pinned.names == ("temperature", "source_of", "top_k", "weights", "power")
+
+
+def test_a_search_keeps_what_can_still_act() -> None:
+    assert space().settled().names == ("temperature", "source_of", "clusters")
+    assert space().settled().settled() == space().settled()
+    assert space().pin("source_of", "labels").settled().names == ("temperature", "source_of")
+
+
+def test_it_is_described_and_written_as_it_is_read() -> None:
+    parameter = space()["source_of"]
+    assert isinstance(parameter, Fixed)
+    assert parameter.describe() == "fixed at 'kmeans' of ['kmeans', 'attributes', 'labels']"
+    again = Space.from_json(space().to_json(), "clusters.yaml")
+    assert again == space()
+    assert again.difference(space()) == []
+    assert space().settled().difference(space())
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"fixed": "kmean", "of": ["kmeans", "labels"]}, r"given 'kmean'.*Did you mean 'kmeans'"),
+        ({"fixed": 1, "of": [True, False]}, r"given 1; allowed: one of \[True, False\]"),
+        ({"fixed": "a", "of": "ab"}, r"of: given 'ab'; allowed: a list of values"),
+        ({"fixed": "a", "of": ["a", "a"]}, r"allowed: values of one type, each once"),
+        ({"fixed": "a", "of": ["a", 2]}, r"allowed: values of one type, each once"),
+        (
+            {"choice": ["a", "b"], "default": "a", "of": ["a"]},
+            r"of: given beside choice; allowed: beside fixed",
+        ),
+    ],
+)
+def test_a_wrong_list_is_refused(form: object, message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        Space.parse({"a": form})

@@ -1,0 +1,150 @@
+"""The methods of CCL-K: which condition each takes, and what it makes of it."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from data import kmeans_clusters, named_seed
+from losses import ClInfoNCE, FairCCLK, HardNegCCLK, WeaklySupCCLK
+from losses.kernels import KERNELS
+from tuning.config import Experiment
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.methods.hardneg_cclk import FeatureConditioned
+from tuning.resolve import resolve
+from tuning.training.objective import Batch, ContrastiveObjective, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import build_objective
+
+DATA = "colour-digits"
+SETTINGS = {"kernel": "laplacian", "sigma2": 70.0, "lam": 0.3, "temperature": 0.2}
+CONDITIONED = ["fair-cclk", "weaklysup-cclk", "weaklysup-infonce", "fair-infonce"]
+
+
+def _experiment(method: str, **values: Any) -> Experiment:
+    return resolve(method, DATA, {"epochs": 1, "batch_size": 24, **values})
+
+
+def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
+    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
+
+
+def _features(objective: Objective, batch: Batch) -> Tensor:
+    return objective.encoder(batch.views.flatten(0, 1)).view(*batch.views.shape[:2], -1)
+
+
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [
+        ("weaklysup-cclk", WeaklySupCCLK(**SETTINGS)),
+        ("fair-cclk", FairCCLK(**SETTINGS)),
+    ],
+)
+def test_the_condition_is_that_of_the_data(
+    method: str, loss: WeaklySupCCLK | FairCCLK, data: PreparedData
+) -> None:
+    objective, batch = _started(_experiment(method, **SETTINGS), data)
+    assert isinstance(objective, ContrastiveObjective)
+    found, metrics = objective.step(batch)
+    colours = data.train.condition[batch.index]
+    torch.testing.assert_close(found, loss(objective.embed(batch.views), colours), atol=1e-5, rtol=1e-5)
+    assert metrics["dropped_fraction"].item() == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_has_a_scale_or_none(kernel: str, data: PreparedData) -> None:
+    for method in ("weaklysup-cclk", "hardneg-cclk"):
+        e = _experiment(method, kernel=kernel)
+        assert ("sigma2" in e.hyperparameters) is (kernel != "cosine")
+        objective, batch = _started(e, data)
+        assert objective.step(batch)[0].isfinite()
+
+
+def test_weakly_supervised_clusters_are_those_of_the_condition(data: PreparedData) -> None:
+    e = _experiment("weaklysup-infonce", clusters=5, temperature=0.2, seed=3)
+    objective, batch = _started(e, data)
+    assert isinstance(objective, ContrastiveObjective)
+    clusters = kmeans_clusters(data.train.condition, 5, named_seed(3, "clusters"))[batch.index]
+    assert torch.equal(batch.clusters, clusters)
+    loss, _ = objective.step(batch)
+    expected = ClInfoNCE(0.2)(objective.embed(batch.views), clusters)
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_hard_negatives_are_found_among_the_features_before_the_head(data: PreparedData) -> None:
+    values = {"kernel": "rbf", "sigma2": 2.0, "lam": 0.5, "temperature": 0.2}
+    objective, batch = _started(_experiment("hardneg-cclk", **values), data)
+    assert isinstance(objective, FeatureConditioned)
+    features = _features(objective, batch)
+    embeddings = objective.head(features.flatten(0, 1)).view(*features.shape[:2], -1)
+    loss, metrics = objective.step(batch)
+    expected = HardNegCCLK(**values)(embeddings, features.detach())
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    assert metrics["dropped_fraction"].item() == 0
+    # Not the embeddings, not unit features: each would give other weights.
+    for other in (None, torch.nn.functional.normalize(features.detach(), dim=2), embeddings.detach()):
+        assert abs(HardNegCCLK(**values)(embeddings, other).item() - loss.item()) > 1e-3
+
+
+def test_no_gradient_flows_through_the_features_as_a_condition(data: PreparedData) -> None:
+    objective, batch = _started(_experiment("hardneg-cclk"), data)
+    conditions = []
+    original = objective.loss.terms
+
+    def spy(views: Tensor, condition: Tensor) -> Any:
+        conditions.append(condition)
+        return original(views, condition)
+
+    objective.loss.terms = spy
+    objective.step(batch)[0].backward()
+    assert [condition.requires_grad for condition in conditions] == [False]
+    assert all(p.grad is not None and bool(p.grad.any()) for p in objective.encoder.parameters())
+
+
+def test_embeddings_and_features_are_gathered_by_image(data: PreparedData) -> None:
+    objective, batch = _started(_experiment("hardneg-cclk"), data)
+    calls: list[tuple[tuple[int, ...], int]] = []
+
+    def two_ranks(tensor: Tensor, dim: int) -> Tensor:
+        calls.append((tuple(tensor.shape), dim))
+        return torch.cat([tensor, tensor + 0.1], dim)
+
+    loss, _ = objective.step(batch, two_ranks)
+    width = objective.encoder.width
+    assert calls == [((2, 24, 128), 1), ((2, 24, width), 1)]
+    assert abs(loss.item() - objective.step(batch)[0].item()) > 1e-3
+
+
+def test_hard_negatives_need_nothing_but_images() -> None:
+    assert resolve("hardneg-cclk", "digits").method == "hardneg-cclk"
+
+
+@pytest.mark.parametrize("method", CONDITIONED)
+def test_without_a_condition_there_is_nothing_to_learn_from(method: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"{method} needs a conditioning variable.*datasets that do: .*{DATA}"
+    ):
+        resolve(method, "digits")
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "message"),
+    [
+        ("weaklysup-cclk", {"sigma2": 0.0}, "sigma2 must be above 0"),
+        ("weaklysup-cclk", {"lam": 0.0}, "lam must be above 0"),
+        ("hardneg-cclk", {"kernel": "cosine", "sigma2": 2.0}, "sigma2 has no effect with kernel=cosine"),
+        ("hardneg-cclk", {"weights": "papr"}, "Did you mean 'paper'"),
+        ("weaklysup-infonce", {"clusters": 0}, "clusters must be at least 1"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(method: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        resolve(method, DATA, values)
+
+
+def test_more_clusters_than_conditions_are_refused_by_the_method_s_name(data: PreparedData) -> None:
+    e = _experiment("weaklysup-infonce", clusters=97)
+    with pytest.raises(InputError, match=rf"^weaklysup-infonce on {DATA}: clusters must be at most"):
+        METHODS["weaklysup-infonce"].feed(e, data)

@@ -1,0 +1,344 @@
+"""Cl-InfoNCE and its baselines: where clusters come from, when they change, what is learned from them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from data import LabelledImages, cluster_information, whole_image
+from losses import ClInfoNCE, InfoNCE, SupCon
+from tuning.config import Experiment
+from tuning.errors import InputError, TrainingDiverged
+from tuning.methods import METHODS
+from tuning.methods.cl_infonce import ClusterContrast
+from tuning.methods.cluster_ce import ClusterClassifier
+from tuning.methods.clustering import METRICS, ImageClusters, renumbered
+from tuning.methods.cmc_attributes import AttributeContrast
+from tuning.resolve import resolve, space_of
+from tuning.training.objective import Batch, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import build_objective, pretrain
+
+DATA = "colour-digits"
+K = 7
+
+
+@pytest.fixture
+def attributes(data: PreparedData) -> PreparedData:
+    """The small data with six binary attributes for a condition; the first two have the highest entropy."""
+    rows = torch.arange(len(data.train))
+    columns = [rows % 2, rows // 2 % 2, *(rows % (5 + n) == 0 for n in range(4))]
+    return _with_condition(data, torch.stack([column.float() for column in columns], dim=1))
+
+
+def _with_condition(data: PreparedData, condition: Tensor) -> PreparedData:
+    train = data.train
+    return replace(data, train=LabelledImages(train.images, train.labels, condition, train.bias))
+
+
+def _experiment(method: str = "cl-infonce", **values: Any) -> Experiment:
+    return resolve(method, DATA, {"epochs": 1, "batch_size": 32, **values})
+
+
+def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch, dict[str, float]]:
+    """An objective at the start of its first epoch, the epoch's first batch and its metrics."""
+    objective = build_objective(e, data)
+    images = whole_image(data.train.pixels, data.spec.view_size)
+    metrics = objective.on_epoch_start(1, lambda: objective.embed_images(images))
+    return objective.train(), next(METHODS[e.method].feed(e, data).epoch(1)), metrics
+
+
+def _groups(clusters: Tensor) -> set[frozenset[int]]:
+    """The clusters as sets of rows: their numbers mean nothing."""
+    return {frozenset((clusters == number).nonzero().flatten().tolist()) for number in clusters.unique()}
+
+
+def _assigned(objective: Objective) -> Tensor:
+    assert isinstance(objective, ClusterContrast | ClusterClassifier)
+    return objective.clusters.assigned
+
+
+def test_labels_for_clusters_are_supcon(data: PreparedData) -> None:
+    e = _experiment(clusters_from="labels", temperature=0.2)
+    objective, batch, _ = _started(e, data)
+    loss, metrics = objective.step(batch)
+    assert isinstance(objective, ClusterContrast)
+    expected = SupCon(temperature=0.2)(objective.embed(batch.views), batch.labels)
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    assert metrics["dropped_fraction"].item() == 0
+
+
+def test_instances_for_clusters_are_simclr(data: PreparedData) -> None:
+    objective, batch, _ = _started(_experiment(clusters_from="instances", temperature=0.2), data)
+    assert isinstance(objective, ClusterContrast)
+    expected = InfoNCE(0.2, negatives="all")(objective.embed(batch.views))
+    torch.testing.assert_close(objective.step(batch)[0], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_loss_looks_clusters_up_by_the_rows_of_the_global_batch(data: PreparedData) -> None:
+    """Two ranks that hold the same rows: the second copy of every image is a positive of the first."""
+    objective, batch, _ = _started(_experiment(clusters=K, temperature=0.2), data)
+    assert isinstance(objective, ClusterContrast)
+
+    def twice(tensor: Tensor, dim: int) -> Tensor:
+        return torch.cat([tensor, tensor], dim)
+
+    loss, _ = objective.step(batch, twice)
+    clusters = _assigned(objective)[batch.index]
+    expected = ClInfoNCE(0.2)(twice(objective.embed(batch.views), 1), twice(clusters, 0))
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("representation", ["features", "embedding"])
+def test_k_means_groups_the_chosen_representation(representation: str, data: PreparedData) -> None:
+    e = _experiment(clusters=K, representation=representation)
+    objective, _, _ = _started(e, data)
+    assert isinstance(objective, ClusterContrast)
+    images = data.train.images.float() / 255
+    objective.eval()
+    with torch.no_grad():
+        features = objective.encoder(images)
+        expected = features
+        if representation == "embedding":
+            expected = functional.normalize(objective.head(features), dim=1)
+    objective.train()
+    torch.testing.assert_close(objective.embed_images(images), expected, atol=1e-5, rtol=1e-4)
+    assert objective.training
+    assert len(_assigned(objective).unique()) == K
+
+
+def test_k_means_is_made_anew_from_the_untrained_net_on(data: PreparedData) -> None:
+    e = _experiment(clusters=K, epochs=2)
+    before: list[Tensor] = []
+    for record in pretrain(e, data=data):
+        before.append(_assigned(record.objective).clone())
+    untrained = _started(e, data)[0]
+    assert torch.equal(before[1], _assigned(untrained))
+    assert _groups(before[1]) != _groups(before[2])
+
+
+def test_the_epoch_is_part_of_k_means_seed(data: PreparedData) -> None:
+    objective = build_objective(_experiment(clusters=K), data)
+    embeddings = torch.rand(len(data.train), 3, generator=torch.Generator().manual_seed(0))
+    found = []
+    for epoch in (1, 2, 1):
+        objective.on_epoch_start(epoch, lambda: embeddings)
+        found.append(_groups(_assigned(objective)))
+    assert found[0] == found[2] != found[1]
+
+
+def test_static_clusters_ask_for_no_embeddings(data: PreparedData) -> None:
+    objective = build_objective(_experiment(clusters_from="labels"), data)
+
+    def unwanted() -> Tensor:
+        raise AssertionError("nothing is to be embedded")
+
+    assert set(objective.on_epoch_start(1, unwanted)) == set(METRICS)
+
+
+def test_top_attributes_make_a_cluster_of_every_pattern(attributes: PreparedData) -> None:
+    objective, _, _ = _started(_experiment(clusters_from="attributes", top_k=2), attributes)
+    assert _groups(_assigned(objective)) == _groups(torch.arange(len(attributes.train)) % 4)
+
+
+def test_clusters_of_a_condition_are_its_own(data: PreparedData) -> None:
+    base = 100.0 * (torch.arange(len(data.train)) % 3)[:, None]
+    noisy = base + torch.rand(len(base), 2, generator=torch.Generator().manual_seed(0))
+    objective, _, _ = _started(
+        _experiment(clusters_from="condition", clusters=3), _with_condition(data, noisy)
+    )
+    assert _groups(_assigned(objective)) == _groups(torch.arange(len(base)) % 3)
+
+
+@pytest.mark.parametrize("method", ["cl-infonce", "cluster-ce"])
+@pytest.mark.parametrize("values", [{"clusters": K}, {"clusters_from": "condition", "clusters": K}])
+def test_what_clusters_tell_of_the_labels_is_reported(
+    method: str, values: dict[str, Any], data: PreparedData
+) -> None:
+    e = _experiment(method, **values)
+    last = list(pretrain(e, data=data))[-1]
+    expected = cluster_information(_assigned(last.objective), data.train.labels)
+    assert [last.metrics[f"train.{name}"] for name in METRICS] == list(expected)
+    assert METHODS[method].train_metrics == METRICS
+
+
+def test_labels_are_read_for_the_metrics_alone(data: PreparedData) -> None:
+    """Whatever the labels say, k-means clusters and losses are the same."""
+    e, train = _experiment(clusters=K), data.train
+    other = replace(data, train=LabelledImages(train.images, 9 - train.labels, train.condition))
+    here, there = (_started(e, one) for one in (data, other))
+    assert torch.equal(_assigned(here[0]), _assigned(there[0]))
+    assert torch.equal(here[0].step(here[1])[0], there[0].step(there[1])[0])
+
+
+def test_images_without_a_label_are_clustered_but_tell_nothing(data: PreparedData) -> None:
+    labels = data.train.labels.clone()
+    labels[::2] = -1
+    partly = replace(data, train=LabelledImages(data.train.images, labels, data.train.condition))
+    objective, _, metrics = _started(_experiment(clusters=K), partly)
+    assert len(_assigned(objective).unique()) == K
+    expected = cluster_information(_assigned(objective)[1::2], labels[1::2])
+    assert list(metrics.values()) == list(expected)
+    with pytest.raises(InputError, match=r"labels on colour-digits: 48 of 96 training images have no label"):
+        build_objective(_experiment(clusters_from="labels"), partly)
+
+
+def test_a_sampled_partner_comes_from_the_cluster(data: PreparedData) -> None:
+    e = _experiment(clusters_from="labels", pairing="sampled", temperature=0.3, **{"views.min_crop": 1.0})
+    plain = replace(data, train=_labelled_by_grey(data.train))
+    objective, batch, _ = _started(e, plain)
+    shown = (batch.views * 255).round().mean(dim=(2, 3, 4)).long()
+    assert torch.equal(shown[0], 20 * batch.labels)
+    assert torch.equal(shown[1], shown[0])
+    assert isinstance(objective, ClusterContrast)
+    loss, _ = objective.step(batch)
+    expected = ClInfoNCE(0.3, "sampled")(objective.embed(batch.views), batch.labels)
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+
+
+def _labelled_by_grey(train: LabelledImages) -> LabelledImages:
+    """Images of one grey level each, which says their label."""
+    grey = (20 * train.labels).to(torch.uint8)[:, None, None, None].expand_as(train.pixels).clone()
+    return LabelledImages(grey, train.labels, train.condition)
+
+
+def test_the_classifier_learns_the_clusters_of_one_view(data: PreparedData) -> None:
+    objective, batch, _ = _started(_experiment("cluster-ce", clusters=K), data)
+    assert isinstance(objective, ClusterClassifier)
+    assert len(batch.views) == 1
+    loss, metrics = objective.step(batch)
+    logits = objective.classifier(objective.encoder(batch.views[0]))
+    assert logits.shape == (32, K)
+    torch.testing.assert_close(loss, functional.cross_entropy(logits, _assigned(objective)[batch.index]))
+    assert metrics["dropped_fraction"].item() == 0
+
+
+def test_clusters_are_renumbered_to_agree_with_those_before() -> None:
+    before = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    permuted = torch.tensor([2, 2, 2, 0, 0, 0, 1, 1, 1])
+    assert torch.equal(renumbered(permuted, before, 3), before)
+    # Cluster 0 overlaps most with number 1, but number 1 saves more elsewhere: the total decides.
+    clusters = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
+    earlier = torch.tensor([1, 1, 1, 0, 0, 1, 1, 1])
+    assert renumbered(clusters, earlier, 2).tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert renumbered(torch.tensor([0, 1]), torch.tensor([2, 2]), 3).unique().numel() == 2
+
+
+def test_the_classifier_s_clusters_keep_their_numbers_over_epochs_and_a_resume(data: PreparedData) -> None:
+    embeddings = torch.rand(len(data.train), 3, generator=torch.Generator().manual_seed(0))
+
+    def clusters_of(keep: bool, epochs: range, state: dict[str, Tensor] | None = None) -> ImageClusters:
+        clusters = ImageClusters(_experiment("cluster-ce", clusters=K), data, keep_numbers=keep)
+        clusters.load_state_dict(state or clusters.state_dict())
+        for epoch in epochs:
+            clusters.start_epoch(epoch, lambda: embeddings)
+        return clusters
+
+    first, kept, loose = (
+        clusters_of(*a) for a in ((True, range(1, 2)), (True, range(1, 3)), (False, range(1, 3)))
+    )
+    assert _groups(kept.assigned) == _groups(loose.assigned)
+    agree = (kept.assigned == first.assigned).sum()
+    assert agree > (loose.assigned == first.assigned).sum()
+    resumed = clusters_of(True, range(2, 3), first.state_dict())
+    assert torch.equal(resumed.assigned, kept.assigned)
+    assert not loose.state_dict()
+
+
+def test_cmc_contrasts_images_with_their_own_condition(data: PreparedData) -> None:
+    e = _experiment("cmc-attributes", temperature=0.2)
+    objective, batch, _ = _started(e, data)
+    assert isinstance(objective, AttributeContrast)
+    assert len(batch.views) == 1
+    loss, metrics = objective.step(batch)
+    assert batch.condition is not None
+    images = objective.head(objective.encoder(batch.views[0]))
+    conditions = objective.attributes(batch.condition)
+    scores = functional.normalize(images, dim=1) @ functional.normalize(conditions, dim=1).T / 0.2
+    own = torch.arange(32)
+    expected = (functional.cross_entropy(scores, own) + functional.cross_entropy(scores.T, own)) / 2
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    assert metrics["dropped_fraction"].item() == 0
+    loss.backward()
+    assert all(p.grad is not None and bool(p.grad.any()) for p in objective.encoder.parameters())
+    assert all(p.grad is not None for p in objective.attributes.parameters())
+
+
+def test_cmc_standardises_the_condition_of_the_training_images(data: PreparedData) -> None:
+    condition = torch.rand(len(data.train), 3, generator=torch.Generator().manual_seed(0)) * 40 + 100
+    condition[:, 1] = 5.0
+    objective = build_objective(_experiment("cmc-attributes"), _with_condition(data, condition))
+    assert isinstance(objective, AttributeContrast)
+    seen: list[Tensor] = []
+    objective.attributes.projection.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    objective.attributes(condition)
+    expected = torch.tensor([1.0, 0.0, 1.0])
+    torch.testing.assert_close(seen[0].std(dim=0, correction=0), expected)
+    torch.testing.assert_close(seen[0].mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "dataset", "message"),
+    [
+        (
+            {"clusters_from": "condition", "clusters": K},
+            "digits",
+            r"clusters_from=condition needs a conditioning variable, which digits has not; .*colour-digits",
+        ),
+        ({"clusters_from": "attributes", "top_k": 2}, "digits", r"clusters_from=attributes needs a condit"),
+        ({"top_k": 2}, DATA, r"top_k has no effect with clusters_from=kmeans: leave it out"),
+        ({"pairing": "sampled"}, DATA, r"pairing has no effect with clusters_from=kmeans"),
+        ({"clusters_from": "labels", "clusters": 5}, DATA, r"clusters has no effect with clusters_from=lab"),
+        ({"clusters_from": "atributes"}, DATA, r"value of clusters_from: 'atributes'.*'attributes'"),
+        ({"clusters": 1}, DATA, r"clusters must be at least 2, given 1"),
+        ({"clusters_from": "attributes", "top_k": 0}, DATA, r"top_k must be at least 1, given 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(values: dict[str, Any], dataset: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        resolve("cl-infonce", dataset, values)
+
+
+def test_what_only_the_data_can_tell_is_refused_before_training(
+    data: PreparedData, attributes: PreparedData
+) -> None:
+    with pytest.raises(InputError, match=r"attributes on colour-digits: binary attributes must be 0 or 1"):
+        build_objective(_experiment(clusters_from="attributes"), data)
+    with pytest.raises(InputError, match=r"attributes on colour-digits: k must be 1..6.*got 7"):
+        build_objective(_experiment(clusters_from="attributes", top_k=7), attributes)
+    with pytest.raises(InputError, match=r"condition on colour-digits: clusters must be at most .*got 200"):
+        build_objective(_experiment(clusters_from="condition", clusters=200), attributes)
+    with pytest.raises(InputError, match=r"clusters must be at most the 96 training images, given 97"):
+        build_objective(_experiment(clusters=97), data)
+
+
+def test_partners_from_clusters_that_change_are_refused(data: PreparedData) -> None:
+    e = _experiment(clusters=K)
+    by_hand = e.model_copy(update={"hyperparameters": {**e.hyperparameters, "pairing": "sampled"}})
+    with pytest.raises(InputError, match=r"pairing=sampled draws partners before the epoch's k-means"):
+        METHODS["cl-infonce"].feed(by_hand, data)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "message"),
+    [(torch.zeros(96, 4), "1 distinct rows, got 7"), (torch.full((96, 4), torch.nan), "must be finite")],
+)
+def test_a_collapsed_representation_ends_the_run(
+    embeddings: Tensor, message: str, data: PreparedData
+) -> None:
+    objective = build_objective(_experiment(clusters=K), data)
+    with pytest.raises(TrainingDiverged, match=rf"cl-infonce: k-means before epoch 3: .*{message}"):
+        objective.on_epoch_start(3, lambda: embeddings)
+
+
+def test_the_default_space_searches_k_means_alone() -> None:
+    """Neither needs what the data may lack, nor reads labels, unless asked."""
+    space = space_of("cl-infonce", "digits", None)
+    assert {"clusters", "representation"} < {p.name for p in space.searched}
+    assert not {"top_k", "pairing"} & set(space.names)
+    by_attributes = space_of("cl-infonce", DATA, None, {"clusters_from": "attributes"})
+    assert "top_k" in {p.name for p in by_attributes.searched}
+    assert not {"clusters", "representation"} & set(by_attributes.names)

@@ -1,0 +1,150 @@
+"""The methods of the debiasing papers: what their losses are made of, and what learns from what."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from losses import BiasBal, BiasCon, EnD, EpsSupInfoNCE, FairKL
+from losses.debiasing import log_class_prior
+from tuning.config import Experiment
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.resolve import resolve
+from tuning.training.feeds import ImageFeed
+from tuning.training.objective import Batch, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import build_objective, pretrain
+from tuning.training.supervised import ClassifierBeside, repeated_cross_entropy
+
+DATA = "biased-digits"
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture
+def biased(small_data: Callable[[str], PreparedData]) -> PreparedData:
+    return small_data(DATA)
+
+
+def _first_batch(e: Experiment, data: PreparedData) -> Batch:
+    return next(METHODS[e.method].feed(e, data).epoch(1))
+
+
+def _step(e: Experiment, data: PreparedData) -> tuple[Objective, Batch, Tensor, dict[str, Tensor]]:
+    objective, batch = build_objective(e, data).train(), _first_batch(e, data)
+    loss, metrics = objective.step(batch)
+    return objective, batch, loss, metrics
+
+
+def _features(objective: Objective, batch: Batch) -> Tensor:
+    views, images = batch.views.shape[:2]
+    return objective.encoder(batch.views.flatten(0, 1)).view(views, images, -1)
+
+
+def _experiment(method: str, **values: Any) -> Experiment:
+    return resolve(method, DATA, {"epochs": 1, "batch_size": 48, **values})
+
+
+def test_fairkl_is_alpha_times_the_contrast_plus_lam_times_the_regulariser(biased: PreparedData) -> None:
+    e = _experiment("fairkl", alpha=0.3, lam=0.7, epsilon=0.2, temperature=0.2, form="moments")
+    objective, batch, loss, metrics = _step(e, biased)
+    features = _features(objective, batch)
+    regulariser = FairKL("moments")(features, batch.labels, batch.bias)
+    contrast = EpsSupInfoNCE(0.2, 0.2)(features, batch.labels)
+    torch.testing.assert_close(loss, 0.3 * contrast + 0.7 * regulariser, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(metrics["regulariser"], regulariser.detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_fairkl_on_cross_entropy_trains_the_classifier_with_the_encoder(biased: PreparedData) -> None:
+    e = _experiment("fairkl", base="cross-entropy", alpha=1.0, lam=0.5, form="kl")
+    objective, batch, loss, _ = _step(e, biased)
+    features = _features(objective, batch)
+    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    regulariser = FairKL("kl")(features, batch.labels, batch.bias)
+    torch.testing.assert_close(loss, cross_entropy + 0.5 * regulariser, atol=1e-5, rtol=1e-5)
+
+
+def test_the_classifier_beside_the_loss_pulls_on_itself_alone(biased: PreparedData) -> None:
+    objective, batch, _, metrics = _step(_experiment("fairkl", alpha=0.0, lam=0.0), biased)
+    assert isinstance(objective, ClassifierBeside)
+    objective.step(batch)[0].backward()
+    assert all(p.grad is None or not p.grad.any() for p in objective.encoder.parameters())
+    weight = objective.classifier.weight
+    expected = functional.cross_entropy(
+        objective.classifier(functional.normalize(_features(objective, batch)[0].detach(), dim=1)),
+        batch.labels,
+    )
+    torch.testing.assert_close(metrics["classifier_loss"], expected.detach(), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(weight.grad, torch.autograd.grad(expected, weight)[0], atol=1e-5, rtol=1e-4)
+
+
+def test_the_classifier_beside_it_is_no_part_of_the_reported_loss(biased: PreparedData) -> None:
+    _, _, loss, metrics = _step(_experiment("fairkl", alpha=0.0, lam=0.0), biased)
+    assert loss.item() == pytest.approx(0.0, abs=1e-6)
+    assert metrics["classifier_loss"].item() > 1
+
+
+def test_end_adds_its_regulariser_to_cross_entropy(biased: PreparedData) -> None:
+    objective, batch, loss, metrics = _step(_experiment("end", alpha=0.3, beta=2.0), biased)
+    features = _features(objective, batch)
+    regulariser = EnD(0.3, 2.0)(features, batch.labels, batch.bias)
+    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    torch.testing.assert_close(loss, cross_entropy + regulariser, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(metrics["regulariser"], regulariser.detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_biascon_contrasts_two_views_beside_a_little_cross_entropy(biased: PreparedData) -> None:
+    objective, batch, loss, _ = _step(_experiment("biascon", temperature=0.2, alpha=0.5), biased)
+    assert len(batch.views) == 2
+    features = _features(objective, batch)
+    contrast = BiasCon(0.2)(features, batch.labels, batch.bias)
+    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    torch.testing.assert_close(loss, contrast + 0.5 * cross_entropy, atol=1e-5, rtol=1e-5)
+
+
+def test_biasbal_counts_its_prior_on_the_training_images(biased: PreparedData) -> None:
+    objective, batch, loss, _ = _step(_experiment("biasbal"), biased)
+    train, spec = biased.train, biased.spec
+    assert train.bias is not None
+    assert spec.bias_classes is not None
+    prior = log_class_prior(train.labels, train.bias, spec.classes, spec.bias_classes)
+    logits = objective.classifier(_features(objective, batch)[0])
+    torch.testing.assert_close(loss, BiasBal(prior)(logits, batch.labels, batch.bias), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["fairkl", "end", "biasbal", "cross-entropy"])
+def test_one_view_is_the_image_itself(method: str, biased: PreparedData) -> None:
+    feed = METHODS[method].feed(_experiment(method), biased)
+    assert isinstance(feed, ImageFeed)
+    batch = next(feed.epoch(1))
+    assert len(batch.views) == 1
+    whole = biased.train.images[batch.index].float() / 255
+    torch.testing.assert_close(batch.views[0], whole, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("method", ["fairkl", "end", "biascon", "biasbal"])
+def test_without_a_bias_label_there_is_nothing_to_debias(method: str) -> None:
+    with pytest.raises(InputError, match=rf"{method} needs .*a bias label.*datasets that do: .*{DATA}"):
+        resolve(method, "digits")
+
+
+@pytest.mark.parametrize("method", ["fairkl", "cross-entropy", "biascon"])
+def test_their_own_classifier_is_scored(method: str, biased: PreparedData) -> None:
+    e = _experiment(method, **{"probes.max_steps": 5})
+    last = list(pretrain(e, data=biased))[-1]
+    assert biased.validation is not None
+    predicted = last.objective.predict(biased.validation.images.float() / 255).argmax(dim=1)
+    right = (predicted == biased.validation.labels).double()
+    assert last.metrics["val.classifier_accuracy"] == pytest.approx(float(right.mean()))
+    pairs = biased.validation.labels * 100 + biased.validation.bias
+    groups = [float(right[pairs == pair].mean()) for pair in pairs.unique()]
+    assert last.metrics["val.classifier_balanced_accuracy"] == pytest.approx(sum(groups) / len(groups))
+
+
+def test_an_objective_without_a_classifier_says_so(data: PreparedData) -> None:
+    objective = build_objective(resolve("infonce", "colour-digits"), data)
+    with pytest.raises(NotImplementedError, match="no classifier of its own"):
+        objective.predict(torch.zeros(1, 3, 8, 8))

@@ -1,0 +1,152 @@
+"""HeroCon: what its loss is made of, what it may see, and how it is scored."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from data import MultiView, transductive_spec
+from losses import InfoNCE, SupCon
+from losses.herocon import herocon_supervised_terms
+from models.encoders.multiview import build_multiview_encoder
+from tuning.config import ProbeSettings
+from tuning.errors import InputError
+from tuning.resolve import resolve
+from tuning.training.heterogeneous import HeterogeneousObjective
+from tuning.training.prepared import Prepared, prepare_data
+from tuning.training.pretrain import build_objective, pretrain
+from tuning.training.transductive import (
+    PreparedTransductive,
+    TransductiveBatch,
+    fold_of,
+    transductive_feed,
+    transductive_scores,
+)
+
+DATA = "two-view-digits"
+
+
+@pytest.fixture
+def digits(small_data: Callable[[str], Prepared]) -> PreparedTransductive:
+    found = small_data(DATA)
+    assert isinstance(found, PreparedTransductive)
+    return found
+
+
+def _parts(
+    data: PreparedTransductive, **values: Any
+) -> tuple[Tensor, dict[str, Tensor], HeterogeneousObjective, TransductiveBatch]:
+    e = resolve("herocon", DATA, {"batch_size": 64, **values})
+    objective = build_objective(e, data).train()
+    assert isinstance(objective, HeterogeneousObjective)
+    batch = next(transductive_feed(e, data).epoch(1))
+    loss, metrics = objective.step(batch)
+    return loss, metrics, objective, batch
+
+
+def _features(objective: HeterogeneousObjective, batch: TransductiveBatch) -> list[Tensor]:
+    both = zip(batch.labelled.views, batch.unlabelled.views, strict=True)
+    return objective.encoder.by_view([torch.cat(parts).float() / 255 for parts in both])
+
+
+def _labels(batch: TransductiveBatch) -> Tensor:
+    assert batch.labelled.labels is not None
+    return batch.labelled.labels
+
+
+def test_the_loss_is_classification_and_two_weighted_contrasts(digits: PreparedTransductive) -> None:
+    loss, parts, objective, batch = _parts(digits, alpha=0.3, beta=0.6)
+    expected = parts["classification"] + 0.3 * parts["between_views"] + 0.6 * parts["between_labels"]
+    torch.testing.assert_close(loss.detach(), expected, atol=1e-5, rtol=1e-5)
+    features, labels = _features(objective, batch), _labels(batch)
+    joined = torch.cat(features, dim=1)[: len(labels)]
+    supervised = herocon_supervised_terms(joined, labels).mean()
+    torch.testing.assert_close(parts["between_labels"], supervised.detach(), atol=1e-4, rtol=1e-4)
+    targets = functional.one_hot(labels, 10).float()
+    classification = functional.binary_cross_entropy_with_logits(objective.classifier(joined), targets)
+    torch.testing.assert_close(parts["classification"], classification.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_infonce_in_the_place_of_the_contrast_of_views(digits: PreparedTransductive) -> None:
+    _, parts, objective, batch = _parts(digits, between_views="infonce", temperature=0.5, alpha=1.0)
+    embedded = [
+        own(part) for own, part in zip(objective.embeddings, _features(objective, batch), strict=True)
+    ]
+    expected = InfoNCE(0.5, "all")(torch.stack(embedded))
+    torch.testing.assert_close(parts["between_views"], expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_supcon_in_the_place_of_the_contrast_of_labels(digits: PreparedTransductive) -> None:
+    _, parts, objective, batch = _parts(digits, between_labels="supcon", label_temperature=0.5)
+    labels = _labels(batch)
+    joined = torch.cat(_features(objective, batch), dim=1)[: len(labels)]
+    expected = SupCon(0.5)(joined[None], labels)
+    torch.testing.assert_close(parts["between_labels"], expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_without_either_it_is_a_classifier(digits: PreparedTransductive) -> None:
+    loss, parts, _, _ = _parts(digits, between_views="none", between_labels="none")
+    assert parts["between_views"] == parts["between_labels"] == 0
+    torch.testing.assert_close(loss.detach(), parts["classification"])
+
+
+def test_every_part_learns(digits: PreparedTransductive) -> None:
+    loss, _, objective, _ = _parts(digits, alpha=1.0, beta=1.0)
+    loss.backward()
+    assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in objective.parameters())
+    weight_nets = [name for name, _ in objective.named_parameters() if "weight_net" in name]
+    assert weight_nets, "the learned weights of L_u are the objective's"
+
+
+def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
+    spec = transductive_spec(DATA)
+    first, second = (
+        prepare_data(resolve("herocon", DATA, {"seed": seed}), None, torch.device("cpu")) for seed in (0, 1)
+    )
+    assert isinstance(first, PreparedTransductive)
+    assert isinstance(second, PreparedTransductive)
+    assert not torch.equal(first.data.labelled.views[0], second.data.labelled.views[0])
+    assert first.data.unlabelled.labels is None
+    assert fold_of(resolve("herocon", DATA, {"seed": spec.folds + 2}), spec) == 2
+
+
+def test_multi_label_scores_are_f1_at_the_threshold_and_auc() -> None:
+    class Fixed(HeterogeneousObjective):
+        def predict(self, views: Any) -> Tensor:
+            return views[0]
+
+    probabilities = torch.tensor([[0.9, 0.1], [0.45, 0.8], [0.2, 0.3]])
+    labels = torch.tensor([[1, 0], [1, 1], [0, 0]])
+    encoder = build_multiview_encoder("herocon-mlp", [(2,), (2,)])
+    objective = Fixed(encoder, 2, multi_label=True, view_contrast=None, label_contrast=None)
+    objects = MultiView((probabilities, probabilities), labels)
+    spec = replace(transductive_spec(DATA), multi_label=True)
+    at_04 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.4))
+    assert at_04 == {"f1": pytest.approx(1.0), "auc": pytest.approx(1.0)}
+    at_05 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.5))
+    assert at_05["f1"] < 1
+
+
+def test_it_learns_what_few_labels_say() -> None:
+    e = resolve("herocon", DATA, {"epochs": 6, "between_views": "none", "between_labels": "none"})
+    data = prepare_data(e, None, torch.device("cpu"))
+    records = list(pretrain(e, data=data))
+    assert records[-1].metrics["train.classification"] < 0.5 * records[1].metrics["train.classification"]
+
+
+def test_images_are_no_two_views() -> None:
+    with pytest.raises(InputError, match=rf"herocon needs two views of every object.*{DATA}"):
+        resolve("herocon", "digits")
+    with pytest.raises(InputError, match="infonce needs images, which scene has not"):
+        resolve("infonce", "scene")
+
+
+def test_an_encoder_of_images_takes_no_vectors() -> None:
+    with pytest.raises(
+        InputError, match=r"encoder 'herocon-cnn' does not take the vectors of scene.*herocon-mlp"
+    ):
+        resolve("herocon", "scene", {"encoder.name": "herocon-cnn"})

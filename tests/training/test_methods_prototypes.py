@@ -1,0 +1,202 @@
+"""PCL and SwAV: where prototypes come from, when they learn, which loss they make."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from data import cluster_information, whole_image
+from losses import PrototypeNCE, QueueInfoNCE, SwAV, cluster_concentrations, cluster_prototypes
+from tuning.config import Experiment
+from tuning.errors import InputError, TrainingDiverged
+from tuning.methods import METHODS
+from tuning.methods.pcl import PrototypicalContrast
+from tuning.methods.swav import SwappedPrediction
+from tuning.resolve import resolve
+from tuning.training.objective import Batch, Objective
+from tuning.training.optimizers import build_optimizer
+from tuning.training.prepared import PreparedData
+from tuning.training.pretrain import build_objective
+
+DATA = "colour-digits"
+
+
+def _experiment(method: str, **values: Any) -> Experiment:
+    return resolve(method, DATA, {"epochs": 2, "batch_size": 24, **values})
+
+
+def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
+    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
+
+
+def _pcl(data: PreparedData, **values: Any) -> tuple[PrototypicalContrast, Batch]:
+    objective, batch = _started(_experiment("pcl", **values), data)
+    assert isinstance(objective, PrototypicalContrast)
+    return objective, batch
+
+
+def _swav(data: PreparedData, **values: Any) -> tuple[SwappedPrediction, Batch]:
+    objective, batch = _started(_experiment("swav", **values), data)
+    assert isinstance(objective, SwappedPrediction)
+    return objective, batch
+
+
+def _embed(objective: Objective, data: PreparedData) -> Callable[[], Tensor]:
+    return lambda: objective.embed_images(whole_image(data.train.images, data.spec.view_size))
+
+
+def test_pcl_clusters_the_keys_of_all_images_several_times(data: PreparedData) -> None:
+    objective, _ = _pcl(data, clusters=5, clusterings=3, instance_epochs=0, temperature=0.3)
+    embeddings = _embed(objective, data)()
+    metrics = objective.on_epoch_start(1, lambda: embeddings)
+    assert [len(one.prototypes) for one in objective.clusterings] == [5, 10, 20]
+    for one in objective.clusterings:
+        assert one.clusters.shape == (len(data.train),)
+        prototypes = cluster_prototypes(embeddings, one.clusters)
+        torch.testing.assert_close(one.prototypes, prototypes)
+        phi = cluster_concentrations(embeddings, one.clusters, prototypes, 0.3)
+        torch.testing.assert_close(one.concentrations, phi)
+    information = cluster_information(objective.clusterings[0].clusters, data.train.labels)
+    assert (metrics["mutual_information"], metrics["conditional_entropy"]) == information
+    assert information[0] > 0
+
+
+def test_pcl_clusters_directions(data: PreparedData) -> None:
+    """Lengths say nothing: two directions at lengths that would group them otherwise."""
+    objective, _ = _pcl(data, clusters=2, clusterings=1, instance_epochs=0)
+    directions = torch.eye(128)[torch.arange(len(data.train)) % 2]
+    noise = 0.01 * torch.randn(len(data.train), 128, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([1.0, 100.0])[torch.arange(len(data.train)) // 2 % 2]
+    objective.on_epoch_start(1, lambda: (directions + noise) * lengths[:, None])
+    clusters = objective.clusterings[0].clusters
+    assert clusters[::2].unique().numel() == clusters[1::2].unique().numel() == 1
+
+
+def test_pcl_adds_the_mean_over_clusterings_to_moco(data: PreparedData) -> None:
+    objective, batch = _pcl(data, clusters=5, clusterings=2, instance_epochs=0, temperature=0.3)
+    objective.on_epoch_start(1, _embed(objective, data))
+    with torch.no_grad():  # keys that are no longer the queries
+        for parameter in objective.key_encoder.parameters():
+            parameter.add_(0.05)
+    queue = objective.queue.keys.clone()
+    loss, metrics = objective.step(batch)
+    query = objective.head(objective.encoder(batch.views[0]))
+    key = objective.key_head(objective.key_encoder(batch.views[1]))
+    moco = QueueInfoNCE(0.3)(query, key, queue)
+    pulls = [
+        PrototypeNCE()(query, one.prototypes, one.concentrations, one.clusters[batch.index])
+        for one in objective.clusterings
+    ]
+    pulled = torch.stack(pulls).mean()
+    torch.testing.assert_close(loss, moco + pulled, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(metrics["prototype_loss"], pulled.detach(), atol=1e-4, rtol=1e-4)
+    assert not metrics["prototype_loss"].requires_grad
+
+
+def test_pcl_begins_as_moco(data: PreparedData) -> None:
+    objective, batch = _pcl(data, clusters=5, instance_epochs=1)
+
+    def never() -> Tensor:
+        raise AssertionError("nothing is clustered yet")
+
+    metrics = objective.on_epoch_start(1, never)
+    assert metrics["mutual_information"] == 0
+    assert objective.clusterings == []
+    assert set(metrics) | {"prototype_loss"} == set(METHODS["pcl"].train_metrics)
+    assert objective.step(batch)[1]["prototype_loss"].item() == 0
+    objective.on_epoch_start(2, _embed(objective, data))
+    assert len(objective.clusterings) == 3
+
+
+def test_pcl_s_clusterings_follow_seed_and_epoch_alone(data: PreparedData) -> None:
+    objective, _ = _pcl(data, clusters=5, clusterings=1, instance_epochs=0)
+    embeddings = torch.randn(len(data.train), 128, generator=torch.Generator().manual_seed(0))
+
+    def clusters(epoch: int, **values: Any) -> Tensor:
+        one = _pcl(data, clusters=5, clusterings=1, instance_epochs=0, **values)[0] if values else objective
+        one.on_epoch_start(epoch, lambda: embeddings)
+        return one.clusterings[0].clusters
+
+    assert torch.equal(clusters(1), clusters(1))
+    assert not torch.equal(clusters(1), clusters(2))
+    assert not torch.equal(clusters(1), clusters(1, seed=1))
+
+
+def test_pcl_needs_as_many_images_as_clusters(data: PreparedData) -> None:
+    with pytest.raises(InputError, match=r"finest.*100 clusters, more than the 96 training images"):
+        _pcl(data, clusters=25, clusterings=3)
+
+
+def test_a_collapse_of_pcl_is_named(data: PreparedData) -> None:
+    objective, _ = _pcl(data, clusters=5, instance_epochs=0)
+    with pytest.raises(TrainingDiverged, match=r"pcl: k-means before epoch 4.*distinct rows"):
+        objective.on_epoch_start(4, lambda: torch.ones(len(data.train), 128))
+
+
+def test_images_without_a_label_are_clustered_and_not_scored(data: PreparedData) -> None:
+    labels = data.train.labels.clone()
+    labels[::2] = -1
+    partly = replace(data, train=replace(data.train, labels=labels))
+    objective, _ = _pcl(partly, clusters=5, clusterings=1, instance_epochs=0)
+    embeddings = _embed(objective, partly)()
+    metrics = objective.on_epoch_start(1, lambda: embeddings)
+    clusters = objective.clusterings[0].clusters
+    assert metrics["mutual_information"] == cluster_information(clusters[1::2], labels[1::2])[0]
+
+
+def test_swav_is_its_loss_on_the_head_s_output(data: PreparedData) -> None:
+    objective, batch = _swav(data, prototypes=9, temperature=0.2, epsilon=0.1, iterations=2)
+    loss, _ = objective.step(batch)
+    expected = SwAV(128, 9, 0.2, 0.1, 2)
+    expected.load_state_dict(objective.prototypes.state_dict())
+    torch.testing.assert_close(loss, expected(objective.embed(batch.views)), atol=1e-5, rtol=1e-5)
+    assert 0 < loss.item() < 2 * math.log(9)
+
+
+def test_swav_s_prototypes_stay_at_first_and_then_learn_at_length_one(data: PreparedData) -> None:
+    objective, batch = _swav(data, freeze_epochs=1)
+    optimizer = build_optimizer(objective, _experiment("swav").optimizer)
+    weights = objective.prototypes.prototypes
+    start = weights.detach().clone()
+
+    def step(epoch: int) -> None:
+        assert objective.on_epoch_start(epoch, lambda: torch.empty(0)) == {}
+        optimizer.zero_grad(set_to_none=True)
+        objective.step(batch)[0].backward()
+        optimizer.step()
+        objective.after_step()
+
+    encoder = objective.encoder.body[0].weight
+    before = encoder.detach().clone()
+    step(1)
+    torch.testing.assert_close(weights.detach(), start, atol=1e-6, rtol=0)
+    assert not torch.equal(encoder, before)
+    step(2)
+    assert (weights.detach() - start).norm() > 1e-3
+    torch.testing.assert_close(functional.normalize(weights.detach(), dim=1), weights.detach())
+
+
+def test_swav_s_prototypes_are_as_wide_as_the_head_s_output(data: PreparedData) -> None:
+    for name, width in (("cclk", 24), ("none", 64)):
+        values = {"head.name": name, "head.width": 24}
+        assert _swav(data, prototypes=7, **values)[0].prototypes.prototypes.shape == (7, width)
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "message"),
+    [
+        ("swav", {"prototypes": 1}, "prototypes must be at least 2, given 1"),
+        ("swav", {"epsilon": 0.0}, "epsilon must be above 0, given 0"),
+        ("swav", {"iterations": 0}, "iterations must be at least 1, given 0"),
+        ("pcl", {"clusters": 1}, "clusters must be at least 2, given 1"),
+        ("pcl", {"clusterings": 0}, "clusterings must be at least 1, given 0"),
+    ],
+)
+def test_a_bad_value_is_refused(method: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        _experiment(method, **values)

@@ -1,0 +1,140 @@
+"""`contrasweep clusters`: how many attributes to build clusters from, found without training."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tuning.cli.options import AsJson, DataRoot
+from tuning.cli.rendering import print_json, print_rows, say
+from tuning.errors import InputError
+
+if TYPE_CHECKING:
+    from data import Clusterings, InformationCurve
+
+
+def clusters(
+    dataset: Annotated[
+        str, typer.Argument(help="ut-zappos50k, or a .csv file: a row an image, columns of attributes.")
+    ],
+    top_k: Annotated[
+        str | None,
+        typer.Option(metavar="LOW..HIGH", help="Numbers of attributes to compare; default: all there are."),
+    ] = None,
+    image_column: Annotated[str, typer.Option(help="Column of the file that names the image.")] = "path",
+    label_column: Annotated[str, typer.Option(help="Column of the file that holds the label.")] = "class",
+    categorical: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Columns of the file that hold categories.")
+    ] = "",
+    ignore: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Columns of the file that are no attributes.")
+    ] = "",
+    data_root: DataRoot = None,
+    json: AsJson = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also draw the curves: .png, .pdf or .svg.")
+    ] = None,
+) -> None:
+    """Compare clusters by the k attributes of highest entropy, and suggest k, without training.
+
+    Example: contrasweep clusters ut-zappos50k --top-k 3..150 -o clusters.png
+    """
+    low, high = _range(top_k)
+    if output is not None:
+        # Imported only where something is drawn: it brings the whole engine.
+        from tuning.analysis.figures import check_figure
+
+        check_figure(output)
+    columns = {
+        "image_column": image_column,
+        "label_column": label_column,
+        "categorical": _names(categorical),
+        "ignore": _names(ignore),
+    }
+    try:
+        found = _load(dataset, data_root, columns)
+        curve = found.curve(low, high)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    title = f"{dataset}: {len(found.labels):,} images, {found.classes} classes"
+    if output is not None:
+        from tuning.analysis.cluster_curve import draw_cluster_curve
+
+        draw_cluster_curve(curve, title, output)
+    if json:
+        print_json(_content(dataset, found, curve))
+    else:
+        print_rows(title, [_row(curve, index) for index in range(len(curve.ks))])
+        say(_verdict(curve, found.ranked))
+
+
+def _range(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    ends = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip(), re.ASCII)
+    if ends is None:
+        raise InputError(f"--top-k takes LOW..HIGH, for example 3..150, given {text!r}")
+    low, high = int(ends[1]), int(ends[2])
+    if not 1 <= low <= high:
+        raise InputError(f"--top-k takes LOW..HIGH with 1 <= LOW <= HIGH, given {text!r}")
+    return low, high
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _load(dataset: str, data_root: Path | None, columns: dict[str, Any]) -> "Clusterings":
+    from data import CLUSTERINGS, DATASETS, load_clusterings, read_clusterings
+
+    if dataset.endswith(".csv"):
+        return read_clusterings(Path(dataset), **columns)
+    if dataset.partition(":")[0] in DATASETS:
+        raise InputError(
+            f"dataset {dataset!r} comes without attributes; give a .csv file of them, "
+            f"or one of {', '.join(CLUSTERINGS)}"
+        )
+    return load_clusterings(dataset, data_root)
+
+
+def _row(curve: "InformationCurve", index: int) -> dict[str, Any]:
+    rising, falling = curve.rescaled_information, curve.rescaled_negative_entropy
+    return {
+        "k": curve.ks[index],
+        "clusters": curve.clusters[index],
+        "I(Z;T), bits": curve.information[index],
+        "H(Z|T), bits": curve.conditional_entropy[index],
+        "rescaled I": rising and rising[index],
+        "rescaled -H": falling and falling[index],
+    }
+
+
+def _verdict(curve: "InformationCurve", ranked: tuple[str, ...]) -> str:
+    if curve.crossing is None:
+        return "No crossing: over these k, I(Z;T) or H(Z|T) does not change, or the curves do not meet."
+    at, k = curve.crossing.at, curve.crossing.k
+    named = f"\nThese attributes: {', '.join(ranked[:k])}" if ranked else ""
+    return f"Rescaled I and -H cross at k = {at:.1f}: take k = {k} of the {len(curve.ks)} compared.{named}"
+
+
+def _content(dataset: str, found: "Clusterings", curve: "InformationCurve") -> dict[str, Any]:
+    rising, falling, crossing = curve.rescaled_information, curve.rescaled_negative_entropy, curve.crossing
+    return {
+        "dataset": dataset,
+        "images": len(found.labels),
+        "classes": found.classes,
+        "curve": [
+            {
+                "k": k,
+                "clusters": curve.clusters[index],
+                "information_bits": curve.information[index],
+                "conditional_entropy_bits": curve.conditional_entropy[index],
+                "rescaled_information": rising and rising[index],
+                "rescaled_negative_entropy": falling and falling[index],
+            }
+            for index, k in enumerate(curve.ks)
+        ],
+        "crossing": crossing and {"at": crossing.at, "k": crossing.k},
+        "attributes": list(found.ranked),
+    }

@@ -1,0 +1,171 @@
+"""`contrasweep datasets`: what there is. `contrasweep datasets check NAME`: whether its files are sound."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tuning.cli.errors import reporting_errors
+from tuning.cli.options import AsJson, DataRoot
+from tuning.cli.rendering import print_json, print_rows, say
+
+if TYPE_CHECKING:
+    from data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
+
+Name = Annotated[str, typer.Argument(help="Dataset, with its options: NAME or NAME:OPTION=VALUE,...")]
+EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one of each split.")]
+
+_MOST_CLASSES = 20
+
+
+def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = False) -> None:
+    """List the datasets, their options, and whether their files are there; `check` looks into one.
+
+    Example: contrasweep datasets --data-root /data
+    """
+    from data import DATASETS, TRANSDUCTIVE
+
+    # What is said before `check` holds for it as well.
+    context.obj = {"data_root": data_root, "json": json}
+    if context.invoked_subcommand is not None:
+        return
+    rows = [_row(family, data_root) for family in DATASETS.values()]
+    rows += [_transductive_row(family, data_root) for family in TRANSDUCTIVE.values()]
+    if json:
+        print_json(rows)
+        return
+    print_rows("Datasets", [{**row, "options": ", ".join(row["options"]) or None} for row in rows])
+
+
+def check(
+    context: typer.Context,
+    name: Name,
+    data_root: DataRoot = None,
+    every_image: EveryImage = False,
+    json: AsJson = False,
+) -> None:
+    """Look into a dataset's files: counts, shapes, a decoded image, published checksums.
+
+    Example: contrasweep datasets check cifar10 --data-root /data
+    """
+    from data import inspect_dataset
+    from data import parse_dataset as parse
+    from tuning.errors import InputError
+
+    try:
+        parse(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    before = context.obj
+    report = inspect_dataset(name, data_root or before["data_root"], every_image=every_image)
+    if json or before["json"]:
+        print_json(_content(report))
+    else:
+        _print(report)
+
+
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app.callback()(reporting_errors(datasets))
+app.command()(reporting_errors(check))
+
+
+def _row(family: "DatasetFamily", data_root: Path | None) -> dict[str, Any]:
+    from data import check_available, dataset_spec
+
+    options = {name: option.summary for name, option in family.options.items()}
+    row: dict[str, Any] = {"dataset": family.name, "what it is": family.summary}
+    if family.needs_options:
+        needed = [f"{name}=..." for name, option in family.options.items() if option.default is None]
+        row["dataset"] = f"{family.name}:{','.join(needed)}"
+        facts = dict.fromkeys(("train", "test", "condition", "licence", "there"))
+        return {**row, **facts, "options": options}
+    spec = dataset_spec(family.name, data_root)
+    return {
+        **row,
+        "train": spec.train_size,
+        "test": spec.test_size,
+        "condition": spec.condition_name,
+        "licence": spec.licence,
+        "there": _there(lambda: check_available(family.name, data_root)),
+        "options": options,
+    }
+
+
+def _transductive_row(family: "TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
+    from data import check_transductive, transductive_spec
+
+    spec = transductive_spec(family.name)
+    return {
+        "dataset": family.name,
+        "what it is": f"{family.summary}; its unlabelled objects are the test set",
+        "train": spec.labelled[0],
+        "test": spec.unlabelled[0],
+        "condition": None,
+        "licence": spec.licence,
+        "there": _there(lambda: check_transductive(family.name, data_root)),
+        "options": {name: option.summary for name, option in family.options.items()},
+    }
+
+
+def _there(check: Callable[[], None]) -> str:
+    from data import DatasetDamaged, DatasetMissing
+
+    try:
+        check()
+    except DatasetDamaged:
+        return "damaged"
+    except DatasetMissing:
+        return "no"
+    return "yes"
+
+
+def _content(report: "DatasetReport") -> dict[str, Any]:
+    spec = report.spec
+    return {
+        "dataset": spec.name,
+        "classes": spec.classes,
+        "licence": spec.licence,
+        "checksums": list(report.checksums),
+        "splits": {
+            split.split: {
+                "images": split.images,
+                "shape": list(split.shape),
+                "decoded": split.decoded,
+                "mean_level": split.mean_level,
+                "unlabelled": split.unlabelled,
+                "class_counts": dict(zip(_names(report), split.class_counts, strict=True)),
+            }
+            for split in report.splits
+        },
+    }
+
+
+def _names(report: "DatasetReport") -> list[str]:
+    """The classes' names; their numbers where they have none."""
+    spec = report.spec
+    return list(spec.class_names) or [str(label) for label in range(spec.classes)]
+
+
+def _print(report: "DatasetReport") -> None:
+    print_rows(report.spec.name, [_split_row(split) for split in report.splits])
+    if report.spec.classes <= _MOST_CLASSES:
+        counts = zip(_names(report), *(split.class_counts for split in report.splits), strict=True)
+        names = [split.split for split in report.splits]
+        rows = [{"class": name, **dict(zip(names, of, strict=True))} for name, *of in counts]
+        print_rows("Images of each class", rows)
+    agree = len(report.checksums)
+    say(f"{agree} files agree with their published MD5." if agree else "No checksums are published for it.")
+
+
+def _split_row(split: "SplitReport") -> dict[str, Any]:
+    counts = split.class_counts
+    return {
+        "split": split.split,
+        "images": split.images,
+        "shape": " x ".join(map(str, split.shape)),
+        "images of a class": f"{min(counts)} to {max(counts)}",
+        "without a label": split.unlabelled,
+        "decoded": split.decoded,
+        "their mean level": split.mean_level,
+    }

@@ -1,0 +1,39 @@
+"""BiasCon: SupCon whose positives share the class but not the bias, with a little cross-entropy."""
+
+from torch import Tensor
+
+from losses import BiasCon
+from models import Encoder
+from tuning.config import Experiment
+from tuning.methods.debiasing import bias_of
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from tuning.training.objective import Batch, Metrics, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return BiasCon of two views' features plus `alpha` times the cross-entropy."""
+    contrast = BiasCon(float(experiment.hyperparameters["temperature"]))
+    alpha = float(experiment.hyperparameters["alpha"])
+
+    def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+        classified = repeated_cross_entropy(logits, batch.labels)
+        return without_drops(contrast(features, batch.labels, bias_of(batch)) + alpha * classified)
+
+    return EndToEndClassifier(encoder, data.spec.classes, loss)
+
+
+METHOD = Method(
+    name="biascon",
+    summary="SupCon whose positives share the class and differ in the bias",
+    paper="Hong and Yang 2021",
+    equation="bias-contrastive loss",
+    hyperparameters={
+        "temperature": TEMPERATURE,
+        "alpha": Hyperparameter("the weight of the cross-entropy", float, above=0),
+    },
+    build=build,
+    needs=frozenset({"labels", "bias"}),
+    classifies=True,
+)

@@ -1,0 +1,65 @@
+"""CACR: far views of an image attract most, near views of other images repel most."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from losses import CACR
+from losses.cacr import COSTS, NEGATIVES
+from models import Encoder
+from tuning.config import Experiment, Value
+from tuning.methods.method import Hyperparameter, Method, with_projection_head
+from tuning.training.feeds import Feed, image_feed
+from tuning.training.objective import Batch, Metrics, Objective
+from tuning.training.prepared import PreparedData
+
+SWITCH = ("off", "on")
+HYPERPARAMETERS = {
+    "positives": Hyperparameter("K, the other views of each: K + 1 views an image", int, at_least=1),
+    "attraction": Hyperparameter("whether far positives weigh more than near ones", str, SWITCH),
+    "t_pos": Hyperparameter("how much more far positives weigh", float, above=0),
+    "repulsion": Hyperparameter("whether near negatives weigh more than far ones", str, SWITCH),
+    "t_neg": Hyperparameter("how much more near negatives weigh", float, above=0),
+    "negatives": Hyperparameter("negatives of another view, or of the query's own", str, NEGATIVES),
+    "cost": Hyperparameter("what a negative costs: its distance, or an rbf kernel of it", str, COSTS),
+    "precision": Hyperparameter("the scale t of the rbf cost", float, above=0),
+    "detach_positive_weights": Hyperparameter("positives' weights without gradient", str, SWITCH),
+}
+
+
+def loss_of(hyperparameters: Mapping[str, Value]) -> CACR:
+    """Return the loss with those of the `hyperparameters` that are its own.
+
+    What is not there has no effect: `t_neg` without repulsion, say.
+    """
+    given = {name: value for name, value in hyperparameters.items() if name in HYPERPARAMETERS}
+    given.pop("positives")
+    switched = {name: value == "on" if value in SWITCH else value for name, value in given.items()}
+    return CACR(**switched)  # type: ignore[arg-type]
+
+
+def feed(experiment: Experiment, data: PreparedData) -> Feed:
+    """Return uniform batches with K + 1 views of each image."""
+    return image_feed(experiment, data, views=int(experiment.hyperparameters["positives"]) + 1)
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return CACR on the projection head's output, with H(X-|X) of every batch (nats) as a metric."""
+    loss = loss_of(experiment.hyperparameters)
+
+    def measure(views: Tensor, batch: Batch) -> Metrics:
+        return {"conditional_entropy": loss.conditional_entropy(views)}
+
+    return with_projection_head(experiment, encoder, lambda views, batch: loss.terms(views), measure)
+
+
+METHOD = Method(
+    name="cacr",
+    summary="far positives attract more, near negatives repel more",
+    paper="CACR (Zheng et al. 2021)",
+    equation="Eq. 5-8; rbf cost Eq. 14; variants Table 8",
+    hyperparameters=HYPERPARAMETERS,
+    build=build,
+    feed=feed,
+    train_metrics=("conditional_entropy",),
+)

@@ -1,0 +1,114 @@
+"""Cl-InfoNCE: images of one cluster attract, all others repel."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from data import PairedBatches
+from losses import ClInfoNCE
+from losses.clinfonce import PAIRINGS
+from losses.terms import LossTerms
+from models import Encoder
+from tuning.config import Experiment
+from tuning.errors import InputError
+from tuning.methods import clustering
+from tuning.methods.clustering import ImageClusters, static_clusters
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head
+from tuning.training.feeds import Feed, batches_seed, image_feed
+from tuning.training.objective import Batch, ContrastiveObjective, Objective, channels_last
+from tuning.training.prepared import PreparedData
+
+IN_BATCH, SAMPLED = PAIRINGS
+FEATURES, EMBEDDING = "features", "embedding"
+
+
+class ClusterContrast(ContrastiveObjective):
+    """Cl-InfoNCE of the head's embeddings, with the clusters that the images have in the epoch.
+
+    k-means groups the encoder's features (as the paper's Algorithm 1 has it) or, where `embedding` is true,
+    the head's output on the unit sphere (as the released code does).
+    """
+
+    def __init__(
+        self, encoder: Encoder, head: nn.Module, loss: ClInfoNCE, clusters: ImageClusters, *, embedding: bool
+    ) -> None:
+        def terms(views: Tensor, batch: Batch) -> LossTerms:
+            return loss.terms(views, clusters.of(batch.index))
+
+        super().__init__(encoder, head, terms)
+        self.clusters = clusters
+        self.embedding = embedding
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Make the clusters of the epoch, and return what they tell of the labels."""
+        return self.clusters.start_epoch(epoch, embed)
+
+    @torch.no_grad()
+    def embed_images(self, images: Tensor) -> Tensor:
+        """Return what clusters of `images` `(N, C, S, S)` are made of, `(N, D)`."""
+        if not self.embedding:
+            return self.features(images)
+
+        def embed() -> Tensor:
+            return functional.normalize(self.head(self.encoder(channels_last(images))), dim=1)
+
+        return self._evaluated(embed)
+
+
+def feed(experiment: Experiment, data: PreparedData) -> Feed:
+    """Return two views of each image, or one of the image and one of a partner from its cluster.
+
+    Raises:
+        InputError: partners are asked for from clusters that change with every epoch.
+    """
+    if _pairing(experiment) == IN_BATCH:
+        return image_feed(experiment, data)
+    clusters = static_clusters(experiment, data.train)
+    if clusters is None:
+        raise InputError(
+            "cl-infonce: pairing=sampled draws partners before the epoch's k-means; set clusters_from to "
+            "condition, attributes, labels or instances, or leave pairing out"
+        )
+    batches = PairedBatches(clusters, experiment.batch_size, batches_seed(experiment))
+    return image_feed(experiment, data, sampler=batches)
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return Cl-InfoNCE on the projection head's output."""
+    settings = experiment.hyperparameters
+    return ClusterContrast(
+        encoder,
+        experiment_head(experiment, encoder),
+        ClInfoNCE(float(settings["temperature"]), _pairing(experiment)),
+        ImageClusters(experiment, data),
+        embedding=settings.get("representation") == EMBEDDING,
+    )
+
+
+def _pairing(experiment: Experiment) -> str:
+    return str(experiment.hyperparameters.get("pairing", IN_BATCH))
+
+
+METHOD = Method(
+    name="cl-infonce",
+    summary="images of one cluster attract, all others repel",
+    paper="Cl-InfoNCE (Tsai et al. 2022)",
+    equation="Eq. 1; Algorithms 1, 2",
+    hyperparameters={
+        "temperature": TEMPERATURE,
+        **clustering.HYPERPARAMETERS,
+        "representation": Hyperparameter(
+            "what k-means groups: the encoder's features, or the head's embedding", str, (FEATURES, EMBEDDING)
+        ),
+        "pairing": Hyperparameter(
+            "all of a cluster in the batch attract (released code), or one partner drawn from it (Eq. 1)",
+            str,
+            PAIRINGS,
+        ),
+    },
+    build=build,
+    feed=feed,
+    train_metrics=clustering.METRICS,
+)

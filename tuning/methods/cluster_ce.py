@@ -1,0 +1,57 @@
+"""The clusters of Cl-InfoNCE as classes: a linear classifier learns them together with the encoder."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from models import Encoder
+from tuning.config import Experiment
+from tuning.methods import clustering
+from tuning.methods.clustering import ImageClusters
+from tuning.methods.method import Method
+from tuning.training.feeds import Feed, image_feed
+from tuning.training.objective import Batch, Metrics, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
+
+
+class ClusterClassifier(EndToEndClassifier):
+    """Cross-entropy of a linear classifier on the encoder's features, with clusters for classes.
+
+    k-means numbers its clusters as it likes. DeepCluster draws the classifier anew in every epoch for that
+    reason (Caron et al. 2018, Section 3.2), which epochs of a few steps never recover from; here the clusters
+    are renumbered to agree with the epoch before, and the classifier and its momentum stay.
+    """
+
+    def __init__(self, encoder: Encoder, clusters: ImageClusters) -> None:
+        def loss(_: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+            return without_drops(repeated_cross_entropy(logits, clusters.of(batch.index)))
+
+        super().__init__(encoder, clusters.count, loss)
+        self.clusters = clusters
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Make the clusters of the epoch, and return what they tell of the labels."""
+        return self.clusters.start_epoch(epoch, embed)
+
+
+def feed(experiment: Experiment, data: PreparedData) -> Feed:
+    """Return uniform batches with one random view of each image."""
+    return image_feed(experiment, data, views=1)
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return the classification of clusters; there is no projection head."""
+    return ClusterClassifier(encoder, ImageClusters(experiment, data, keep_numbers=True))
+
+
+METHOD = Method(
+    name="cluster-ce",
+    summary="a linear classifier learns clusters together with the encoder",
+    paper="Cl-InfoNCE (Tsai et al. 2022), a baseline; with k-means, after DeepCluster (Caron et al. 2018)",
+    equation="cross-entropy of Table 2",
+    hyperparameters=clustering.HYPERPARAMETERS,
+    build=build,
+    feed=feed,
+    train_metrics=clustering.METRICS,
+)

@@ -1,0 +1,166 @@
+"""The clusters of the training images, for the methods that learn from them.
+
+N training images, K clusters.
+
+Source: Tsai et al., "Learning weakly-supervised contrastive representations" (ICLR 2022), Sections 3.1 and 4,
+Algorithms 1 and 2.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from data import (
+    UNLABELLED,
+    LabelledImages,
+    cluster_information,
+    instance_clusters,
+    kmeans_clusters,
+    label_clusters,
+    named_seed,
+    top_k_clusters,
+)
+from tuning.config import Experiment
+from tuning.errors import InputError, TrainingDiverged
+from tuning.methods.method import Hyperparameter
+from tuning.training.prepared import PreparedData
+
+KMEANS, CONDITION, ATTRIBUTES, LABELS, INSTANCES = "kmeans", "condition", "attributes", "labels", "instances"
+
+HYPERPARAMETERS = {
+    "clusters_from": Hyperparameter(
+        "k-means of the method's own representation, anew in every epoch; k-means of the condition; the "
+        "highest-entropy attributes of the condition; the labels; or every image by itself",
+        str,
+        (KMEANS, CONDITION, ATTRIBUTES, LABELS, INSTANCES),
+        needs={CONDITION: "condition", ATTRIBUTES: "condition", LABELS: "labels"},
+    ),
+    "clusters": Hyperparameter("K of k-means", int, at_least=2),
+    "top_k": Hyperparameter("attributes, those of the highest entropy", int, at_least=1),
+}
+"""Of every method with clusters of the training images."""
+
+METRICS = ("mutual_information", "conditional_entropy")
+"""I(Z; T) and H(Z | T) in bits between clusters Z and labels T: reported, never trained on."""
+
+# Of k-means in every epoch: the clusters change with the next one anyway.
+_STARTS, _ITERATIONS = 1, 20
+
+
+def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | None:
+    """Return the clusters `(N,)` that hold for the whole run, None where every epoch makes its own.
+
+    Raises:
+        InputError: the training images have too few distinct conditions, no binary attributes, fewer of them
+            than `top_k`, or no label.
+    """
+    settings = experiment.hyperparameters
+    source = settings["clusters_from"]
+    if source == KMEANS:
+        return None
+    if source == INSTANCES:
+        return instance_clusters(len(train))
+    try:
+        if source == LABELS:
+            return _clusters_of_labels(train.labels)
+        assert train.condition is not None, "checked when the experiment was resolved"
+        if source == ATTRIBUTES:
+            return top_k_clusters(train.condition, int(settings["top_k"]))
+        return kmeans_clusters(
+            train.condition, int(settings["clusters"]), named_seed(experiment.seed, "clusters")
+        )
+    except ValueError as error:
+        where = f"{experiment.method} with clusters_from={source} on {experiment.dataset}"
+        raise InputError(f"{where}: {error}") from error
+
+
+class ImageClusters(nn.Module):
+    """The cluster of every training image: for the whole run, or by k-means before every epoch.
+
+    Args:
+        experiment: whose method has the hyperparameters above.
+        data: its data.
+        keep_numbers: whether k-means clusters are numbered so that as many images as possible keep the number
+            they had in the epoch before. The clusters are then part of the state: a resumed run needs those
+            of the epoch before.
+
+    Attributes:
+        count: K.
+
+    Raises:
+        InputError: see `static_clusters`; or there are fewer training images than clusters.
+    """
+
+    assigned: Tensor
+
+    def __init__(self, experiment: Experiment, data: PreparedData, *, keep_numbers: bool = False) -> None:
+        super().__init__()
+        images = len(data.train)
+        static = static_clusters(experiment, data.train)
+        self.refreshed = static is None
+        if static is None:
+            static = torch.zeros(images, dtype=torch.int64)
+            self.count = _at_most(images, experiment)
+        else:
+            self.count = int(static.max()) + 1
+        self.keep_numbers = keep_numbers and self.refreshed
+        self.register_buffer("assigned", static, persistent=self.keep_numbers)
+        self._labels = data.train.labels.cpu()
+        self._seed = experiment.seed
+        self._method = experiment.method
+
+    def of(self, index: Tensor) -> Tensor:
+        """Return the clusters `(B,)` of the training images at the rows `index` `(B,)`."""
+        return self.assigned[index]
+
+    def start_epoch(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Make the clusters of the epoch (from 1) from `embed()` `(N, D)`, and return `METRICS` of them.
+
+        Raises:
+            TrainingDiverged: the representation is not finite, or has fewer distinct rows than clusters.
+        """
+        if self.refreshed:
+            self.assigned.copy_(self._from_kmeans(epoch, embed()))
+        known = self._labels != UNLABELLED
+        information = cluster_information(self.assigned.cpu()[known], self._labels[known])
+        return dict(zip(METRICS, information, strict=True))
+
+    def _from_kmeans(self, epoch: int, embeddings: Tensor) -> Tensor:
+        seed = named_seed(self._seed, "k-means", epoch)
+        try:
+            found = kmeans_clusters(embeddings, self.count, seed, starts=_STARTS, iterations=_ITERATIONS)
+        except ValueError as error:
+            raise TrainingDiverged(f"{self._method}: k-means before epoch {epoch}: {error}") from error
+        if self.keep_numbers and epoch > 1:
+            found = renumbered(found, self.assigned.cpu(), self.count)
+        return found
+
+
+def renumbered(clusters: Tensor, before: Tensor, count: int) -> Tensor:
+    """Number `clusters` `(N,)` so that as many images as possible have the number of `before` `(N,)`.
+
+    Both hold numbers 0..count-1. An assignment problem: Kuhn, "The Hungarian method" (1955).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    shared = (clusters * count + before).bincount(minlength=count * count).view(count, count)
+    _, number = linear_sum_assignment(shared.numpy(), maximize=True)
+    return torch.from_numpy(number)[clusters]
+
+
+def _clusters_of_labels(labels: Tensor) -> Tensor:
+    without = int((labels == UNLABELLED).sum())
+    if without:
+        raise ValueError(f"{without:,} of {len(labels):,} training images have no label")
+    return label_clusters(labels)
+
+
+def _at_most(images: int, experiment: Experiment) -> int:
+    count = int(experiment.hyperparameters["clusters"])
+    if count > images:
+        raise InputError(
+            f"{experiment.method} on {experiment.dataset}: clusters must be at most the {images} training "
+            f"images, given {count}"
+        )
+    return count

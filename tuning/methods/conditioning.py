@@ -1,0 +1,48 @@
+"""What the methods of CCL-K share: the batch's condition, a kernel on it, or k-means clusters of it.
+
+Source: Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458.
+"""
+
+from torch import Tensor
+
+from data import kmeans_clusters, named_seed
+from losses.cclk import WEIGHTS
+from losses.kernels import KERNELS
+from tuning.config import Experiment
+from tuning.errors import InputError
+from tuning.methods.method import TEMPERATURE, Hyperparameter
+from tuning.training.objective import Batch
+from tuning.training.prepared import PreparedData
+
+KERNEL = {
+    "kernel": Hyperparameter("the kernel on the condition", str, KERNELS),
+    "sigma2": Hyperparameter("the kernel's scale (not of the cosine kernel)", float, above=0),
+    "lam": Hyperparameter("the ridge lambda of the kernel regression", float, above=0),
+    "temperature": TEMPERATURE,
+    "weights": Hyperparameter("as the released code, or literally as printed", str, WEIGHTS),
+}
+"""The hyperparameters of a kernel-conditioned loss."""
+
+CLUSTERS = {"clusters": Hyperparameter("k-means clusters of the condition", int, at_least=1)}
+"""The hyperparameter of a method that groups the condition."""
+
+
+def condition_of(batch: Batch) -> Tensor:
+    """Return the condition `(B, Z)` of a batch whose method needs it."""
+    assert batch.condition is not None, "checked when the experiment was resolved"
+    return batch.condition
+
+
+def condition_clusters(experiment: Experiment, data: PreparedData) -> Tensor:
+    """Return k-means clusters `(N,)` of the training images' condition; their seed is the experiment's.
+
+    Raises:
+        InputError: the training images have fewer distinct conditions than clusters are asked for.
+    """
+    condition = data.train.condition
+    assert condition is not None, "checked when the experiment was resolved"
+    clusters = int(experiment.hyperparameters["clusters"])
+    try:
+        return kmeans_clusters(condition, clusters, named_seed(experiment.seed, "clusters"))
+    except ValueError as error:
+        raise InputError(f"{experiment.method} on {experiment.dataset}: {error}") from error

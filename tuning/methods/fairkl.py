@@ -1,0 +1,74 @@
+"""FairKL beside a supervised loss: distances within and across bias groups come from one distribution.
+
+The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, with
+a linear classifier learning beside them, or the cross-entropy of a classifier trained with the encoder.
+"""
+
+from torch import Tensor
+
+from losses import EpsSupCon, EpsSupInfoNCE, FairKL
+from losses.fairkl import FORMS
+from models import Encoder
+from tuning.config import Experiment
+from tuning.methods.debiasing import bias_of, single_view
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from tuning.training.objective import Batch, Metrics, Objective
+from tuning.training.prepared import PreparedData
+from tuning.training.supervised import (
+    ClassifierBeside,
+    EndToEndClassifier,
+    repeated_cross_entropy,
+    without_drops,
+)
+
+BASES = {"eps-supinfonce": EpsSupInfoNCE, "eps-supcon": EpsSupCon}
+CROSS_ENTROPY = "cross-entropy"
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return `alpha L + lam R` on the encoder's features, which have no projection head."""
+    settings = experiment.hyperparameters
+    alpha, lam, base = float(settings["alpha"]), float(settings["lam"]), str(settings["base"])
+    fair = FairKL(str(settings["form"]))
+
+    def regulariser(features: Tensor, batch: Batch) -> Tensor:
+        return fair.terms(features, batch.labels, bias_of(batch)).sum()
+
+    if base == CROSS_ENTROPY:
+
+        def classified(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+            fairness = regulariser(features, batch)
+            cross_entropy = repeated_cross_entropy(logits, batch.labels)
+            loss = alpha * cross_entropy + lam * fairness
+            return without_drops(loss, regulariser=fairness, classifier_loss=cross_entropy)
+
+        return EndToEndClassifier(encoder, data.spec.classes, classified)
+    contrast = BASES[base](float(settings["temperature"]), float(settings["epsilon"]))
+
+    def contrasted(features: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+        terms, fairness = contrast.terms(features, batch.labels), regulariser(features, batch)
+        metrics = {"dropped_fraction": terms.dropped_fraction(), "regulariser": fairness.detach()}
+        return alpha * terms.mean() + lam * fairness, metrics
+
+    return ClassifierBeside(encoder, data.spec.classes, contrasted)
+
+
+METHOD = Method(
+    name="fairkl",
+    summary="a supervised loss, and equal distances within and across bias groups",
+    paper="eps-SupInfoNCE + FairKL (Barbano et al. 2023)",
+    equation="Eq. 10 with Eq. 4 or 5",
+    hyperparameters={
+        "base": Hyperparameter("the supervised loss L", str, (*BASES, CROSS_ENTROPY)),
+        "temperature": TEMPERATURE,
+        "epsilon": Hyperparameter("the margin between positives and negatives", float, at_least=0),
+        "alpha": Hyperparameter("the weight of L", float, at_least=0),
+        "lam": Hyperparameter("the weight of the regulariser", float, at_least=0),
+        "form": Hyperparameter("how two distributions of distances are compared", str, FORMS),
+    },
+    build=build,
+    feed=single_view,
+    needs=frozenset({"labels", "bias"}),
+    classifies=True,
+    train_metrics=("regulariser", "classifier_loss"),
+)

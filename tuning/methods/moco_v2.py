@@ -1,0 +1,41 @@
+"""MoCo-v2: a view attracts the momentum encoder's other view and is repelled by keys of earlier batches."""
+
+from losses import QueueInfoNCE
+from losses.terms import LossTerms
+from models import Encoder
+from tuning.config import Experiment
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from tuning.methods.momentum import MOMENTUM, with_momentum
+from tuning.training.momentum import Contrast
+from tuning.training.objective import Metrics, Objective
+from tuning.training.prepared import PreparedData
+
+SYMMETRIC = Hyperparameter("whether each view is query and key in turn", str, ("off", "on"))
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return the loss of the first view's queries and the second's keys; symmetric, both ways.
+
+    The keys that are compared join the queue afterwards: of one view, or of both.
+    """
+    settings = experiment.hyperparameters
+    loss = QueueInfoNCE(float(settings["temperature"]))
+
+    def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
+        # Of two views of keys, each query meets the other one; of one, there is nothing to turn round.
+        keys = contrast.keys.flip(0).flatten(0, 1)
+        return loss.terms(contrast.queries.flatten(0, 1), keys, contrast.queue), {}
+
+    if settings["symmetric"] == "on":
+        return with_momentum(experiment, encoder, terms)
+    return with_momentum(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
+
+
+METHOD = Method(
+    name="moco-v2",
+    summary="a view attracts its momentum-encoded partner, a queue of older keys repels",
+    paper="MoCo (He et al. 2020), MoCo-v2 (Chen et al. 2020)",
+    equation="MoCo, Eq. 1 and 2",
+    hyperparameters={"temperature": TEMPERATURE, "symmetric": SYMMETRIC, **MOMENTUM},
+    build=build,
+)

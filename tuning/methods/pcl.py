@@ -1,0 +1,138 @@
+"""PCL: MoCo's loss, and the prototype of an image's cluster attracts it, in several clusterings at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from data import UNLABELLED, cluster_information, kmeans_clusters, named_seed
+from losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
+from losses.terms import LossTerms
+from models import Encoder
+from tuning.config import Experiment
+from tuning.errors import InputError, TrainingDiverged
+from tuning.methods.clustering import METRICS
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head, head_outputs
+from tuning.methods.momentum import MOMENTUM, momentum_queue
+from tuning.training.momentum import Contrast, MomentumObjective
+from tuning.training.objective import Metrics, Objective
+from tuning.training.prepared import PreparedData
+
+# The prototypes change with the next epoch anyway; the released code stops after 20 iterations too.
+_STARTS, _ITERATIONS = 1, 20
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A clustering of the N training images: `clusters` (N,), `prototypes` (K, D), `concentrations` (K,)."""
+
+    clusters: Tensor
+    prototypes: Tensor
+    concentrations: Tensor
+
+
+class PrototypicalContrast(MomentumObjective):
+    """ProtoNCE: InfoNCE against the queue, plus the mean over clusterings of the prototypes' cross-entropy.
+
+    The momentum encoder's embeddings of the whole training images are clustered before every epoch, with the
+    smallest number of clusters and its doubles, but not in the first `instance_epochs`, which are InfoNCE
+    alone. Clusterings are no part of the state: an epoch begins by making them from it.
+    """
+
+    def __init__(self, experiment: Experiment, encoder: Encoder, head: nn.Module, labels: Tensor) -> None:
+        settings = experiment.hyperparameters
+        super().__init__(
+            encoder,
+            head,
+            self._terms,
+            momentum_queue(experiment, head_outputs(head, encoder.width)),
+            float(settings["momentum_m"]),
+            queried=slice(0, 1),
+            keyed=slice(1, 2),
+        )
+        self.labels = labels
+        self.temperature = float(settings["temperature"])
+        self.instances = QueueInfoNCE(self.temperature)
+        self.prototypes = PrototypeNCE()
+        self.cluster_counts = cluster_counts(experiment)
+        self.instance_epochs = int(settings["instance_epochs"])
+        self.seed = experiment.seed
+        self.clusterings: list[Clustering] = []
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Cluster the training images anew; return what the coarsest clusters tell of the labels (bits).
+
+        Raises:
+            TrainingDiverged: the embeddings are not finite, or fewer of them differ than there are clusters.
+        """
+        self.clusterings = []
+        coarsest = torch.zeros_like(self.labels)
+        if epoch > self.instance_epochs:
+            embeddings = F.normalize(embed(), dim=1)
+            self.clusterings = [self._cluster(embeddings, count, epoch) for count in self.cluster_counts]
+            coarsest = self.clusterings[0].clusters
+        known = self.labels != UNLABELLED
+        information = cluster_information(coarsest[known].cpu(), self.labels[known].cpu())
+        return dict(zip(METRICS, information, strict=True))
+
+    def _cluster(self, embeddings: Tensor, count: int, epoch: int) -> Clustering:
+        seed = named_seed(self.seed, "prototypes", epoch, count)
+        try:
+            numbers = kmeans_clusters(embeddings, count, seed, starts=_STARTS, iterations=_ITERATIONS)
+        except ValueError as error:
+            raise TrainingDiverged(f"pcl: k-means before epoch {epoch}: {error}") from error
+        clusters = torch.unique(numbers, return_inverse=True)[1].to(embeddings.device)
+        prototypes = cluster_prototypes(embeddings, clusters)
+        concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.temperature)
+        return Clustering(clusters, prototypes, concentrations)
+
+    def _terms(self, contrast: Contrast) -> tuple[LossTerms, Metrics]:
+        queries = contrast.queries[0]
+        values, valid = self.instances.terms(queries, contrast.keys[0], contrast.queue)
+        pulled = torch.zeros_like(values)
+        for one in self.clusterings:
+            clusters = one.clusters[contrast.batch.index]
+            terms = self.prototypes.terms(queries, one.prototypes, one.concentrations, clusters)
+            pulled = pulled + terms.values / len(self.clusterings)
+        return LossTerms(values + pulled, valid), {"prototype_loss": pulled.detach().mean()}
+
+
+def cluster_counts(experiment: Experiment) -> list[int]:
+    """Return how many clusters each clustering has, the smallest number first, each twice the one before."""
+    settings = experiment.hyperparameters
+    return [int(settings["clusters"]) * 2**level for level in range(int(settings["clusterings"]))]
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return ProtoNCE of the first view's queries.
+
+    Raises:
+        InputError: there are fewer training images than clusters.
+    """
+    largest, images = cluster_counts(experiment)[-1], len(data.train)
+    if largest > images:
+        raise InputError(
+            f"pcl on {experiment.dataset}: the finest of the clusterings has {largest} clusters, "
+            f"more than the {images} training images; lower clusters or clusterings"
+        )
+    head = experiment_head(experiment, encoder)
+    return PrototypicalContrast(experiment, encoder, head, data.train.labels)
+
+
+METHOD = Method(
+    name="pcl",
+    summary="MoCo's loss, and the prototype of an image's cluster attracts it",
+    paper="PCL (Li et al. 2021)",
+    equation="Eq. 11, 12",
+    hyperparameters={
+        "temperature": TEMPERATURE,
+        "clusters": Hyperparameter("k-means clusters of the coarsest clustering", int, at_least=2),
+        "clusterings": Hyperparameter("how many, each with twice the clusters before", int, at_least=1),
+        "instance_epochs": Hyperparameter("first epochs without prototypes", int, at_least=0),
+        **MOMENTUM,
+    },
+    build=build,
+    train_metrics=("prototype_loss", *METRICS),
+)

@@ -1,0 +1,29 @@
+"""SupCon: images of one class attract, all others repel."""
+
+from losses import SupCon
+from losses.supcon import FORMS
+from models import Encoder
+from tuning.config import Experiment
+from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
+from tuning.training.objective import Objective
+from tuning.training.prepared import PreparedData
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return SupCon on the projection head's output."""
+    loss = SupCon(**experiment.hyperparameters)  # type: ignore[arg-type]
+    return with_projection_head(experiment, encoder, lambda views, batch: loss.terms(views, batch.labels))
+
+
+METHOD = Method(
+    name="supcon",
+    summary="images of one class attract, all others repel",
+    paper="Khosla et al. 2020",
+    equation="Eq. 2 (out), Eq. 3 (in)",
+    hyperparameters={
+        "temperature": TEMPERATURE,
+        "form": Hyperparameter("the mean over positives outside the logarithm, or inside", str, FORMS),
+    },
+    build=build,
+    needs=frozenset({"labels"}),
+)

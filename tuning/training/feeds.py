@@ -1,0 +1,115 @@
+"""From a dataset to the batches of an epoch: a sampler names images, views are made of them on the device.
+
+Every draw is keyed by what it is for and by (seed, epoch, step), for the global batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from data import (
+    LabelledImages,
+    RandomViews,
+    UniformBatches,
+    image_batches,
+    named_seed,
+    torch_generator,
+)
+from tuning.config import Experiment, ViewSettings
+from tuning.training.objective import Batch
+from tuning.training.prepared import PreparedData
+
+
+class Sampler(Protocol):
+    """Which images form the batches of an epoch: rows `(B,)`, or `(V, B)` where views show other images."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        """Return the rows of every batch of the epoch."""
+
+
+class Feed(Protocol):
+    """The batches of a run."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+
+    def epoch(self, epoch: int) -> Iterator[Any]:
+        """Yield the batches of the epoch (from 1), as the objective takes them."""
+
+
+@dataclass(frozen=True)
+class ImageFeed:
+    """Batches of random views of labelled images.
+
+    `views` of each image are made; `clusters` `(N,)`, where given, go with them.
+    """
+
+    train: LabelledImages
+    sampler: Sampler
+    transform: RandomViews
+    seed: int
+    views: int = 2
+    clusters: Tensor | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.sampler.steps_per_epoch
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of the epoch (from 1)."""
+        train, rows = self.train, self.sampler.epoch(epoch)
+        # What is not in memory is decoded ahead, while the batch before it trains.
+        for step, (own, images) in enumerate(zip(rows, image_batches(train.images, rows), strict=True)):
+            yield self._batch(own.to(images.device), images, epoch, step)
+
+    def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int) -> Batch:
+        train, index = self.train, rows if rows.dim() == 1 else rows[0]
+        shown = images.expand(self.views, *images.shape) if rows.dim() == 1 else images
+        return Batch(
+            torch.stack([self._view(shown[view], epoch, step, view) for view in range(self.views)]),
+            labels=train.labels[index],
+            index=index,
+            condition=None if train.condition is None else train.condition[index],
+            bias=None if train.bias is None else train.bias[index],
+            clusters=None if self.clusters is None else self.clusters[index],
+        )
+
+    def _view(self, images: Tensor, epoch: int, step: int, view: int) -> Tensor:
+        generator = torch_generator(self.seed, "views", epoch, step, view)
+        parameters = self.transform.draw(len(images), images.shape[-1], generator)
+        return self.transform.apply(images, parameters)
+
+
+def image_feed(
+    experiment: Experiment,
+    data: PreparedData,
+    *,
+    views: int = 2,
+    sampler: Sampler | None = None,
+    clusters: Tensor | None = None,
+) -> ImageFeed:
+    """Return the feed of an experiment: `views` of each image, in uniform batches unless by `sampler`."""
+    if sampler is None:
+        sampler = UniformBatches(len(data.train), experiment.batch_size, batches_seed(experiment))
+    transform = random_views(experiment.views, data.spec.view_size)
+    here = None if clusters is None else clusters.to(data.device)
+    return ImageFeed(data.train, sampler, transform, experiment.seed, views, here)
+
+
+def batches_seed(experiment: Experiment) -> int:
+    """Return the seed of an experiment's samplers."""
+    return named_seed(experiment.seed, "batches")
+
+
+def random_views(settings: ViewSettings, size: int) -> RandomViews:
+    """Return the random views of `size` pixels that the settings describe."""
+    return RandomViews(**{**settings.model_dump(), "size": size})

@@ -1,0 +1,121 @@
+"""Transductive runs: few labelled objects of several views, and unlabelled ones that are the test set.
+
+Shapes: n labelled and u unlabelled objects in a step, c labels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from data import (
+    MultiView,
+    SemiSupervisedBatches,
+    TransductiveData,
+    TransductiveSpec,
+    load_transductive,
+    named_seed,
+    transductive_spec,
+)
+from models.scores import macro_auc, multi_label_f1
+from tuning.config import Experiment, ProbeSettings
+from tuning.training.objective import Objective
+
+CHUNK = 4096
+"""Objects that are classified at once: bounds memory, does not change the result."""
+
+
+@dataclass(frozen=True)
+class PreparedTransductive:
+    """One fold of a transductive dataset on a device; `untrained` is as in `PreparedData`."""
+
+    spec: TransductiveSpec
+    data: TransductiveData
+    device: torch.device
+    untrained: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TransductiveBatch:
+    """One step's data: `labelled` objects with their labels, and `unlabelled` ones."""
+
+    labelled: MultiView
+    unlabelled: MultiView
+
+
+@dataclass(frozen=True)
+class TransductiveFeed:
+    """Batches of labelled and unlabelled objects; an epoch sees every unlabelled one once."""
+
+    data: TransductiveData
+    sampler: SemiSupervisedBatches
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.sampler.steps_per_epoch
+
+    def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
+        """Yield the batches of the epoch (from 1)."""
+        for rows in self.sampler.epoch(epoch):
+            yield TransductiveBatch(
+                self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
+            )
+
+
+def prepare_transductive(
+    experiment: Experiment, data_root: Path | None, device: torch.device
+) -> PreparedTransductive:
+    """Load the fold that belongs to the experiment's seed, with its validation part held out.
+
+    Raises:
+        ValueError: see `data.load_transductive`; its files are not in place, say.
+    """
+    spec, split = transductive_spec(experiment.dataset), experiment.validation
+    fold = fold_of(experiment, spec)
+    loaded = load_transductive(experiment.dataset, data_root, fold, split.fraction, split.seed)
+    validation = None if loaded.validation is None else loaded.validation.to(device)
+    here = replace(
+        loaded,
+        labelled=loaded.labelled.to(device),
+        unlabelled=loaded.unlabelled.to(device),
+        validation=validation,
+    )
+    return PreparedTransductive(spec, here, device)
+
+
+def fold_of(experiment: Experiment, spec: TransductiveSpec) -> int:
+    """Return the fold of a run: each seed has its own, as long as there are folds."""
+    return experiment.seed % spec.folds
+
+
+def transductive_feed(experiment: Experiment, prepared: PreparedTransductive) -> TransductiveFeed:
+    """Return batches of at most `batch_size` unlabelled and as many labelled objects."""
+    data, size = prepared.data, experiment.batch_size
+    sampler = SemiSupervisedBatches(
+        len(data.labelled), len(data.unlabelled), size, size, named_seed(experiment.seed, "batches")
+    )
+    return TransductiveFeed(data, sampler)
+
+
+def transductive_scores(
+    objective: Objective, objects: MultiView, spec: TransductiveSpec, settings: ProbeSettings
+) -> dict[str, float]:
+    """Return the scores of the objective's own classifier on labelled `objects`.
+
+    Multi-label: `f1` (weighted by the labels' frequency, at `settings.threshold`) and `auc` (macro average
+    over the labels that have both kinds). Else `accuracy`.
+    """
+    assert objects.labels is not None, "scored objects have labels"
+    parts = [torch.split(view, CHUNK) for view in objects.views]
+    outputs = torch.cat([objective.predict(part) for part in zip(*parts, strict=True)])
+    if spec.multi_label:
+        f1 = multi_label_f1(outputs, objects.labels, settings.threshold, "weighted")
+        return {"f1": f1, "auc": macro_auc(outputs, objects.labels).value}
+    return {"accuracy": _share(outputs.argmax(dim=1) == objects.labels)}
+
+
+def _share(right: Tensor) -> float:
+    return float(right.double().mean())
