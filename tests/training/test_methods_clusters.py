@@ -188,21 +188,23 @@ def test_images_without_a_label_are_clustered_but_tell_nothing(data: PreparedDat
 
 def test_a_sampled_partner_comes_from_the_cluster(data: PreparedData) -> None:
     e = _experiment(clusters_from="labels", pairing="sampled", temperature=0.3, **{"views.min_crop": 1.0})
-    plain = replace(data, train=_labelled_by_grey(data.train))
-    objective, batch, _ = _started(e, plain)
-    shown = (batch.views * 255).round().mean(dim=(2, 3, 4)).long()
-    assert torch.equal(shown[0], 20 * batch.labels)
-    assert torch.equal(shown[1], shown[0])
+    objective, batch, _ = _started(e, replace(data, train=_told_by_colour(data.train)))
+    red, green, _ = (batch.views * 255).round().mean(dim=(3, 4)).long().unbind(dim=2)
+    assert torch.equal(red, (20 * batch.labels).expand(2, -1))
+    assert torch.equal(green[0], batch.index)
+    assert bool((green[1] != batch.index).all())
     assert isinstance(objective, ClusterContrast)
     loss, _ = objective.step(batch)
     expected = ClInfoNCE(0.3, "sampled")(objective.embed(batch.views), batch.labels)
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
 
 
-def _labelled_by_grey(train: LabelledImages) -> LabelledImages:
-    """Images of one grey level each, which says their label."""
-    grey = (20 * train.labels).to(torch.uint8)[:, None, None, None].expand_as(train.pixels).clone()
-    return LabelledImages(grey, train.labels, train.condition)
+def _told_by_colour(train: LabelledImages) -> LabelledImages:
+    """Images of one colour each: the red says their label, the green their row."""
+    images = torch.zeros_like(train.pixels)
+    images[:, 0] = (20 * train.labels)[:, None, None]
+    images[:, 1] = torch.arange(len(train))[:, None, None]
+    return LabelledImages(images, train.labels, train.condition)
 
 
 def test_the_classifier_learns_the_clusters_of_one_view(data: PreparedData) -> None:
@@ -265,6 +267,17 @@ def test_cmc_contrasts_images_with_their_own_condition(data: PreparedData) -> No
     loss.backward()
     assert all(p.grad is not None and bool(p.grad.any()) for p in objective.encoder.parameters())
     assert all(p.grad is not None for p in objective.attributes.parameters())
+
+
+def test_cmc_contrasts_the_global_batch(data: PreparedData) -> None:
+    objective, batch, _ = _started(_experiment("cmc-attributes", temperature=0.2), data)
+    assert isinstance(objective, AttributeContrast)
+    assert batch.condition is not None
+    images = objective.head(objective.encoder(batch.views[0]))
+    pairs = torch.stack([images, objective.attributes(batch.condition)])
+    loss, _ = objective.step(batch, lambda tensor, dim: torch.cat([tensor, tensor.flip(0)], dim))
+    expected = InfoNCE(0.2)(torch.cat([pairs, pairs.flip(0)], dim=1))
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_cmc_standardises_the_condition_of_the_training_images(data: PreparedData) -> None:
