@@ -30,10 +30,10 @@ from tuning.plan import available_cores
 from tuning.resolve import resolve
 from tuning.training.objective import Batch
 from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import PreparedData, prepare_data
-from tuning.training.pretrain import VIEWS, build_objective, pretrain
+from tuning.training.prepared import PreparedData, prepare_images
+from tuning.training.pretrain import build_objective, pretrain
 
-DATASET, BATCH, SIZE = "colormnist", 256, 32
+DATASET, BATCH, SIZE, VIEWS = "colormnist", 256, 32, 2
 OURS, RIVAL = "contrasweep, batched on the device", "torchvision DataLoader, per image"
 
 
@@ -81,7 +81,7 @@ def rival_epochs(
         started = time.perf_counter()
         total = 0.0
         for first, second in loader:
-            batch = Batch(torch.stack([first, second]), nothing, None, nothing)
+            batch = Batch(torch.stack([first, second]), nothing, nothing)
             loss, _ = objective.step(batch)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -153,10 +153,10 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     experiment = experiment_of(options.rounds)
-    data = prepare_data(experiment, options.data_root, torch.device("cpu"))
+    data = prepare_images(experiment, options.data_root, torch.device("cpu"))
     if options.steps is not None:
         few = data.train.subset(range(min(options.steps * BATCH, len(data.train))))
-        data = PreparedData(data.spec, few, None, few, data.device)
+        data = PreparedData(data.spec, few, None, few, few, data.device)
     loader = DataLoader(
         TwoViews(data.train.images, experiment.views.min_crop, experiment.views.flip),
         batch_size=BATCH,
