@@ -5,8 +5,6 @@ https://arxiv.org/abs/2006.09882, Eq. 1-5.
 Shapes: V views, B images, D width, K prototypes.
 """
 
-import math
-
 import torch
 from torch import Tensor, nn
 
@@ -20,14 +18,13 @@ from losses.validation import require_at_least, require_positive, require_views
 def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) -> Tensor:
     """Soft assignments (B, K), rows summing to 1, that use all prototypes about equally (Eq. 3-5).
 
-    Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration gives each prototype
-    its share B / K of the images, then each image its total of 1. In log space, so that a small epsilon does
-    not overflow.
+    Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration gives all prototypes
+    the same total, then each image its total of 1. In log space, so that a small epsilon does not overflow.
+    Without gradient.
     """
     logs = scores / epsilon
-    images, prototypes = scores.shape
     for _ in range(iterations):
-        logs = logs - logsumexp(logs, 0) + math.log(images / prototypes)
+        logs = logs - logsumexp(logs, 0)
         logs = logs - logsumexp(logs, 1)[:, None]
     return logs.exp()
 
@@ -46,7 +43,7 @@ def swapped_prediction_terms(
         raise ValueError(f"prototypes must be (K, {views.shape[2]}), got {tuple(prototypes.shape)}")
     z = normalised(views)
     scores = z @ normalised(prototypes).to(z.dtype).T
-    targets = [balanced_assignments(view.detach(), epsilon, iterations) for view in scores]
+    targets = [balanced_assignments(view, epsilon, iterations) for view in scores]
     # The target sums to 1: its cross-entropy is what is left of the logarithm and the expected score.
     logits = scores / temperature
     totals = logsumexp(logits)

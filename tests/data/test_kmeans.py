@@ -136,3 +136,13 @@ def test_features_on_an_accelerator_take_this_way(monkeypatch: pytest.MonkeyPatc
     assert calls == [(720, 12, 3, 3, 300), (720, 12, 4, 1, 20)]
     with pytest.raises(ValueError, match="at most the 720 distinct rows, got 721"):
         kmeans_clusters(rows, 721, seed=0)
+
+
+def test_fewer_starts_and_iterations_stop_earlier() -> None:
+    rows, _ = _blobs()
+    for group in (kmeans_clusters, lloyd_kmeans):
+        best = [_inertia(rows, group(rows, 40, seed)) for seed in range(4)]
+        quick = [_inertia(rows, group(rows, 40, seed, starts=1, iterations=20)) for seed in range(4)]
+        hasty = [_inertia(rows, group(rows, 40, seed, starts=1, iterations=1)) for seed in range(4)]
+        assert sum(best) < sum(quick) < sum(hasty)
+        assert sum(quick) == pytest.approx(sum(best), rel=0.05)

@@ -176,6 +176,8 @@ def test_swav_s_prototypes_stay_at_first_and_then_learn_at_length_one(data: Prep
     step(1)
     torch.testing.assert_close(weights.detach(), start, atol=1e-6, rtol=0)
     assert not torch.equal(encoder, before)
+    with torch.no_grad():
+        weights.mul_(1.5)
     step(2)
     assert (weights.detach() - start).norm() > 1e-3
     torch.testing.assert_close(functional.normalize(weights.detach(), dim=1), weights.detach())
