@@ -16,7 +16,7 @@ from data.datasets import (
     parse_dataset,
 )
 from data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
-from data.images import LabelledImages
+from data.images import UNLABELLED, LabelledImages
 from data.kmeans import lloyd_kmeans
 from data.multiview import MultiView
 from data.photometric import normalise
@@ -32,7 +32,7 @@ from data.samplers import (
     shard,
 )
 from data.seeds import named_seed, numpy_generator, torch_generator
-from data.spec import UNLABELLED, DatasetFamily, DatasetOption, DatasetSpec
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec
 from data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
 from data.top_k import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
 from data.transductive import (

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from data.datasets import check_available, dataset_spec, parse_dataset
-from data.images import LabelledImages
+from data.images import UNLABELLED, LabelledImages
 from data.root import DatasetDamaged, data_root
-from data.spec import UNLABELLED, DatasetFamily, DatasetSpec, Options, Split
+from data.spec import DatasetFamily, DatasetSpec, Options, Split
 from data.streaming import image_chunks
 
 _CHUNK = 1024

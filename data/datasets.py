@@ -13,11 +13,11 @@ from typing import cast, get_args
 
 import torch
 
-from data.images import LabelledImages
+from data.images import UNLABELLED, LabelledImages
 from data.root import data_root
 from data.seeds import torch_generator
 from data.sources import FAMILIES
-from data.spec import UNLABELLED, DatasetFamily, DatasetSpec, Options, Split, unknown
+from data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
 from data.splits import stratified_split
 from data.streaming import Placement
 

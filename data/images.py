@@ -8,6 +8,9 @@ from torch import Tensor
 
 from data.streaming import Images, Placement, StreamedImages, place
 
+UNLABELLED = -1
+"""The label of an image that has none: for pretraining alone, never for a probe or a split."""
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
@@ -57,7 +60,7 @@ class LabelledImages:
 
     def labelled(self) -> "LabelledImages":
         """Return the images that have a label, as a probe needs them; itself where all have one."""
-        has_label = self.labels != -1
+        has_label = self.labels != UNLABELLED
         if self.labels.dim() == 2 or bool(has_label.all()):
             return self
         return self.subset(has_label.nonzero().flatten())

@@ -16,8 +16,6 @@ from data.images import LabelledImages
 COLOUR_NAME = "background RGB colour, 0..255"
 """The `condition_name` of a background colour, which probes regress from the features."""
 
-UNLABELLED = -1
-"""The label of an image that has none: for pretraining alone, never for a probe or a split."""
 
 Split = Literal["train", "test"]
 OptionValue = float | int | str

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,7 +63,7 @@ class SweepPlan:
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    @property
+    @cached_property
     def rung_metric(self) -> str:
         """The cheap form of the metric, known after every epoch."""
         return goals(METHODS[self.method], facts_of(self.dataset, self.data_root))[self.metric]

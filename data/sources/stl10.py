@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from data.encoded import check_labels
-from data.images import LabelledImages
+from data.images import UNLABELLED, LabelledImages
 from data.root import check_files
-from data.spec import UNLABELLED, DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 from data.streaming import StreamedImages
 
 FOLDER = "stl10_binary"

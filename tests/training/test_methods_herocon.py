@@ -16,6 +16,7 @@ from models.encoders.multiview import build_multiview_encoder
 from tuning.config import ProbeSettings
 from tuning.errors import InputError
 from tuning.resolve import resolve
+from tuning.training.feeds import transductive_feed
 from tuning.training.heterogeneous import HeterogeneousObjective
 from tuning.training.prepared import Prepared, prepare_data
 from tuning.training.pretrain import build_objective, pretrain
@@ -23,7 +24,6 @@ from tuning.training.transductive import (
     PreparedTransductive,
     TransductiveBatch,
     fold_of,
-    transductive_feed,
     transductive_scores,
 )
 

@@ -6,8 +6,9 @@ from losses import BiasBal
 from losses.debiasing import log_class_prior
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of, single_view
+from tuning.methods.debiasing import bias_of
 from tuning.methods.method import Method
+from tuning.training.feeds import single_view
 from tuning.training.objective import Batch, Metrics, Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.supervised import EndToEndClassifier, without_drops

@@ -9,7 +9,7 @@ from tuning.config import Experiment
 from tuning.methods import clustering
 from tuning.methods.clustering import ImageClusters
 from tuning.methods.method import Method
-from tuning.training.feeds import Feed, image_feed
+from tuning.training.feeds import single_view
 from tuning.training.objective import Batch, Metrics, Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
@@ -35,11 +35,6 @@ class ClusterClassifier(EndToEndClassifier):
         return self.clusters.start_epoch(epoch, embed)
 
 
-def feed(experiment: Experiment, data: PreparedData) -> Feed:
-    """Return uniform batches with one random view of each image."""
-    return image_feed(experiment, data, views=1)
-
-
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return the classification of clusters; there is no projection head."""
     return ClusterClassifier(encoder, ImageClusters(experiment, data, keep_numbers=True))
@@ -52,6 +47,6 @@ METHOD = Method(
     equation="cross-entropy of Table 2",
     hyperparameters=clustering.HYPERPARAMETERS,
     build=build,
-    feed=feed,
+    feed=single_view,
     train_metrics=clustering.METRICS,
 )

@@ -23,6 +23,7 @@ from data import (
 )
 from tuning.config import Experiment
 from tuning.errors import InputError, TrainingDiverged
+from tuning.methods.conditioning import kmeans_of_condition
 from tuning.methods.method import Hyperparameter
 from tuning.training.prepared import PreparedData
 
@@ -64,12 +65,10 @@ def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | N
     try:
         if source == LABELS:
             return _clusters_of_labels(train.labels)
-        assert train.condition is not None, "checked when the experiment was resolved"
         if source == ATTRIBUTES:
+            assert train.condition is not None, "checked when the experiment was resolved"
             return top_k_clusters(train.condition, int(settings["top_k"]))
-        return kmeans_clusters(
-            train.condition, int(settings["clusters"]), named_seed(experiment.seed, "clusters")
-        )
+        return kmeans_of_condition(experiment, train.condition)
     except ValueError as error:
         where = f"{experiment.method} with clusters_from={source} on {experiment.dataset}"
         raise InputError(f"{where}: {error}") from error

@@ -6,12 +6,14 @@ Source: Tsai et al. 2022, "Conditional contrastive learning with kernel", https:
 from torch import Tensor
 
 from data import kmeans_clusters, named_seed
+from losses import FairCCLK, WeaklySupCCLK
 from losses.cclk import WEIGHTS
 from losses.kernels import KERNELS
+from models import Encoder
 from tuning.config import Experiment
 from tuning.errors import InputError
-from tuning.methods.method import TEMPERATURE, Hyperparameter
-from tuning.training.objective import Batch
+from tuning.methods.method import TEMPERATURE, Hyperparameter, with_projection_head
+from tuning.training.objective import Batch, Objective
 from tuning.training.prepared import PreparedData
 
 KERNEL = {
@@ -33,16 +35,31 @@ def condition_of(batch: Batch) -> Tensor:
     return batch.condition
 
 
-def condition_clusters(experiment: Experiment, data: PreparedData) -> Tensor:
+def kernel_conditioned(experiment: Experiment, encoder: Encoder, loss: FairCCLK | WeaklySupCCLK) -> Objective:
+    """Return a kernel-conditioned loss of the projection head's output and the batch's condition."""
+    return with_projection_head(
+        experiment, encoder, lambda views, batch: loss.terms(views, condition_of(batch))
+    )
+
+
+def kmeans_of_condition(experiment: Experiment, condition: Tensor | None) -> Tensor:
     """Return k-means clusters `(N,)` of the training images' condition; their seed is the experiment's.
+
+    Raises:
+        ValueError: there are fewer distinct conditions than clusters are asked for.
+    """
+    assert condition is not None, "checked when the experiment was resolved"
+    clusters = int(experiment.hyperparameters["clusters"])
+    return kmeans_clusters(condition, clusters, named_seed(experiment.seed, "clusters"))
+
+
+def condition_clusters(experiment: Experiment, data: PreparedData) -> Tensor:
+    """Return `kmeans_of_condition` of the training images.
 
     Raises:
         InputError: the training images have fewer distinct conditions than clusters are asked for.
     """
-    condition = data.train.condition
-    assert condition is not None, "checked when the experiment was resolved"
-    clusters = int(experiment.hyperparameters["clusters"])
     try:
-        return kmeans_clusters(condition, clusters, named_seed(experiment.seed, "clusters"))
+        return kmeans_of_condition(experiment, data.train.condition)
     except ValueError as error:
         raise InputError(f"{experiment.method} on {experiment.dataset}: {error}") from error

@@ -2,8 +2,8 @@
 
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.debiasing import single_view
 from tuning.methods.method import Method
+from tuning.training.feeds import single_view
 from tuning.training.objective import Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops

@@ -5,8 +5,9 @@ from torch import Tensor
 from losses import EnD
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of, single_view
+from tuning.methods.debiasing import bias_of
 from tuning.methods.method import Hyperparameter, Method
+from tuning.training.feeds import single_view
 from tuning.training.objective import Batch, Metrics, Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops

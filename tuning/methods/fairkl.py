@@ -10,8 +10,9 @@ from losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from losses.fairkl import FORMS
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of, single_view
+from tuning.methods.debiasing import bias_of
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from tuning.training.feeds import single_view
 from tuning.training.objective import Batch, Metrics, Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.supervised import (

@@ -12,9 +12,10 @@ from losses.terms import LossTerms
 from models.encoders.multiview import MultiViewEncoder
 from tuning.config import Experiment
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from tuning.training.feeds import transductive_feed
 from tuning.training.heterogeneous import HeterogeneousObjective, LabelContrast, ViewContrast
 from tuning.training.objective import Objective
-from tuning.training.transductive import PreparedTransductive, transductive_feed
+from tuning.training.transductive import PreparedTransductive
 
 NONE = "none"
 

@@ -3,8 +3,8 @@
 from losses import WeaklySupCCLK
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.conditioning import KERNEL, condition_of
-from tuning.methods.method import Method, with_projection_head
+from tuning.methods.conditioning import KERNEL, kernel_conditioned
+from tuning.methods.method import Method
 from tuning.training.objective import Objective
 from tuning.training.prepared import PreparedData
 
@@ -12,9 +12,7 @@ from tuning.training.prepared import PreparedData
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return WeaklySup-CCLK on the projection head's output and the batch's condition."""
     loss = WeaklySupCCLK(**experiment.hyperparameters)  # type: ignore[arg-type]
-    return with_projection_head(
-        experiment, encoder, lambda views, batch: loss.terms(views, condition_of(batch))
-    )
+    return kernel_conditioned(experiment, encoder, loss)
 
 
 METHOD = Method(

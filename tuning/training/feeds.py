@@ -13,6 +13,8 @@ from torch import Tensor
 from data import (
     LabelledImages,
     RandomViews,
+    SemiSupervisedBatches,
+    TransductiveData,
     UniformBatches,
     image_batches,
     named_seed,
@@ -21,6 +23,7 @@ from data import (
 from tuning.config import Experiment, ViewSettings
 from tuning.training.objective import Batch
 from tuning.training.prepared import PreparedData
+from tuning.training.transductive import PreparedTransductive, TransductiveBatch
 
 
 class Sampler(Protocol):
@@ -89,6 +92,26 @@ class ImageFeed:
         return self.transform.apply(images, parameters)
 
 
+@dataclass(frozen=True)
+class TransductiveFeed:
+    """Batches of labelled and unlabelled objects; an epoch sees every unlabelled one once."""
+
+    data: TransductiveData
+    sampler: SemiSupervisedBatches
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.sampler.steps_per_epoch
+
+    def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
+        """Yield the batches of the epoch (from 1)."""
+        for rows in self.sampler.epoch(epoch):
+            yield TransductiveBatch(
+                self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
+            )
+
+
 def image_feed(
     experiment: Experiment,
     data: PreparedData,
@@ -103,6 +126,20 @@ def image_feed(
     transform = random_views(experiment.views, data.spec.view_size)
     here = None if clusters is None else clusters.to(data.device)
     return ImageFeed(data.train, sampler, transform, experiment.seed, views, here)
+
+
+def single_view(experiment: Experiment, data: PreparedData) -> ImageFeed:
+    """Return uniform batches with one view of each image."""
+    return image_feed(experiment, data, views=1)
+
+
+def transductive_feed(experiment: Experiment, prepared: PreparedTransductive) -> TransductiveFeed:
+    """Return batches of at most `batch_size` unlabelled and as many labelled objects."""
+    data, size = prepared.data, experiment.batch_size
+    sampler = SemiSupervisedBatches(
+        len(data.labelled), len(data.unlabelled), size, size, batches_seed(experiment)
+    )
+    return TransductiveFeed(data, sampler)
 
 
 def batches_seed(experiment: Experiment) -> int:

@@ -10,6 +10,7 @@ from models.export import multiview_encoder_bytes
 from tuning.config import Experiment
 from tuning.methods import METHODS
 from tuning.training.evaluation import classifier_scores, probe_scores
+from tuning.training.objective import Objective
 from tuning.training.prepared import Prepared, PreparedData
 from tuning.training.pretrain import EpochRecord, build_objective
 from tuning.training.transductive import PreparedTransductive, fold_of, transductive_scores
@@ -39,13 +40,12 @@ class FinalScores:
 
     def _of_images(self, data: PreparedData, record: EpochRecord) -> dict[str, float]:
         test = load_test(self.experiment.dataset, self.data_root).to(data.device)
-        untrained = build_objective(self.experiment, data)
-        scores: dict[str, float] = {}
-        for prefix, objective in (("test.", record.objective), ("test.untrained_", untrained)):
-            found = probe_scores(
+        scores = self._trained_and_untrained(
+            record,
+            lambda objective: probe_scores(
                 objective, data.labelled, test, data.spec, self.experiment.probes, "logistic"
-            )
-            scores |= {prefix + name: score for name, score in found.items()}
+            ),
+        )
         if METHODS[self.experiment.method].classifies:
             own = classifier_scores(record.objective, test, data.spec)
             scores |= {f"test.classifier_{name}": score for name, score in own.items()}
@@ -56,11 +56,19 @@ class FinalScores:
         labels = load_transductive_test(self.experiment.dataset, self.data_root, fold).to(data.device)
         # The test objects come first among the unlabelled ones, in the order of their labels.
         views = tuple(view[: len(labels)] for view in data.data.unlabelled.views)
-        test, untrained = MultiView(views, labels), build_objective(self.experiment, data)
+        test = MultiView(views, labels)
+        return self._trained_and_untrained(
+            record,
+            lambda objective: transductive_scores(objective, test, data.spec, self.experiment.probes),
+        )
+
+    def _trained_and_untrained(
+        self, record: EpochRecord, score: Callable[[Objective], dict[str, float]]
+    ) -> dict[str, float]:
+        untrained = build_objective(self.experiment, self.data)
         scores: dict[str, float] = {}
         for prefix, objective in (("test.", record.objective), ("test.untrained_", untrained)):
-            found = transductive_scores(objective, test, data.spec, self.experiment.probes)
-            scores |= {prefix + name: score for name, score in found.items()}
+            scores |= {prefix + name: value for name, value in score(objective).items()}
         return scores
 
 

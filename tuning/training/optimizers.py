@@ -1,6 +1,6 @@
 """Optimizers by name, and LARS, which torch does not have."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -35,12 +35,8 @@ class LARS(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Take one step on the gradients at hand; `closure` is not supported and must be None."""
-        if closure is not None:
-            raise ValueError("LARS takes no closure")
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+        for parameter, gradient, group in _with_gradients(self, closure):
+            self._update(parameter, gradient, group)
 
     def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         step = gradient
@@ -81,12 +77,8 @@ class LARC(SGD):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Take one step on the gradients at hand; `closure` is not supported and must be None."""
-        if closure is not None:
-            raise ValueError("LARC takes no closure")
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._scale(parameter, parameter.grad, group["lr"])
+        for parameter, gradient, group in _with_gradients(self, closure):
+            self._scale(parameter, gradient, group["lr"])
         super().step()
 
     def _scale(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
@@ -94,6 +86,18 @@ class LARC(SGD):
         adaptive = self._trust * norm / (gradient_norm + self._decay * norm)
         share = torch.where((norm > 0) & (gradient_norm > 0), (adaptive / lr).clamp(max=1.0), 1.0)
         gradient.add_(parameter, alpha=self._decay).mul_(share)
+
+
+def _with_gradients(
+    optimizer: Optimizer, closure: Callable[[], float] | None
+) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
+    """Yield every parameter that has a gradient, with the gradient and its group; refuse a closure."""
+    if closure is not None:
+        raise ValueError(f"{type(optimizer).__name__} takes no closure")
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                yield parameter, parameter.grad, group
 
 
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:

@@ -54,7 +54,7 @@ def prepare_images(experiment: Experiment, data_root: Path | None, device: torch
     spec = _image_facts(experiment, data_root)
     loaded = load_training(experiment.dataset, data_root, split.fraction, split.seed)
     train = loaded.train.to(device)
-    labelled = train.labelled() if spec.unlabelled_size else train
+    labelled = train.labelled()
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
     validation = None if loaded.validation is None else loaded.validation.to(device)

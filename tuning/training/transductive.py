@@ -3,7 +3,6 @@
 Shapes: n labelled and u unlabelled objects in a step, c labels.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,11 +11,9 @@ from torch import Tensor
 
 from data import (
     MultiView,
-    SemiSupervisedBatches,
     TransductiveData,
     TransductiveSpec,
     load_transductive,
-    named_seed,
     transductive_spec,
 )
 from models.scores import macro_auc, multi_label_f1
@@ -45,26 +42,6 @@ class TransductiveBatch:
     unlabelled: MultiView
 
 
-@dataclass(frozen=True)
-class TransductiveFeed:
-    """Batches of labelled and unlabelled objects; an epoch sees every unlabelled one once."""
-
-    data: TransductiveData
-    sampler: SemiSupervisedBatches
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
-        return self.sampler.steps_per_epoch
-
-    def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
-        """Yield the batches of the epoch (from 1)."""
-        for rows in self.sampler.epoch(epoch):
-            yield TransductiveBatch(
-                self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
-            )
-
-
 def prepare_transductive(
     experiment: Experiment, data_root: Path | None, device: torch.device
 ) -> PreparedTransductive:
@@ -89,15 +66,6 @@ def prepare_transductive(
 def fold_of(experiment: Experiment, spec: TransductiveSpec) -> int:
     """Return the fold of a run: each seed has its own, as long as there are folds."""
     return experiment.seed % spec.folds
-
-
-def transductive_feed(experiment: Experiment, prepared: PreparedTransductive) -> TransductiveFeed:
-    """Return batches of at most `batch_size` unlabelled and as many labelled objects."""
-    data, size = prepared.data, experiment.batch_size
-    sampler = SemiSupervisedBatches(
-        len(data.labelled), len(data.unlabelled), size, size, named_seed(experiment.seed, "batches")
-    )
-    return TransductiveFeed(data, sampler)
 
 
 def transductive_scores(
