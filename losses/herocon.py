@@ -13,12 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from losses.scores import cosines, flat_views, full_precision, normalised
+from losses.scores import cosines, full_precision, normalised
 from losses.terms import LossTerms
 from losses.validation import require_choice, require_views
 
 NEGATIVES = ("both", "cross")
 DISTANCES = ("auto", "hamming", "indicator")
+
+_CROSS = ((0, 1), (1, 0))
+_BLOCKS = {"both": ((0, 0), (1, 1), *_CROSS), "cross": _CROSS}
+"""The views of (anchors, keys) whose pairs are negatives of each other."""
 
 LARGEST_CHUNK = 1 << 18
 
@@ -33,18 +37,17 @@ def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both"
     shapes.
     """
     require_views(views, exactly=2)
-    B = views.shape[1]
-    z = flat_views(views)
+    z = normalised(views)
     # g f = e/2 (e^{cos(a,b) - cos(a,Hb)} + the same with a and b exchanged): one product, one exponential
-    halves = (z @ (z - flat_views(H)).T).exp().view(2, B, 2, B)
-    own = halves.diagonal(dim1=1, dim2=3)  # (anchor's view, key's view, B), as are the next two
-    sums = halves.sum(3).transpose(1, 2) - own + (halves.sum(1) - own).transpose(0, 1)
-    negative = sums * (math.e / 2)
-    positive = (z[:B] * z[B:]).sum(1)
-    both = torch.stack([negative[0, 1], negative[1, 0]])
-    if negatives == "both":
-        both = both + torch.stack([negative[0, 0], negative[1, 1]])
-    values = (both * (-positive).exp()).log1p().flatten()
+    keys = z - normalised(H)
+    sums = [z.new_zeros(z.shape[1]), z.new_zeros(z.shape[1])]
+    for anchor, key in _BLOCKS[negatives]:
+        by_anchor, by_key = _OffDiagonalSums.apply(z[anchor], keys[key])
+        sums[anchor] = sums[anchor] + by_anchor
+        sums[key] = sums[key] + by_key
+    negative = torch.stack(sums) * (math.e / 2)
+    positive = (z[0] * z[1]).sum(1)
+    values = (negative * (-positive).exp()).log1p().flatten()
     return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
 
 
@@ -95,6 +98,27 @@ def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "
     numerators = ((log_positive @ Y) * Y).sum(0)
     denominators = _PairLogSums.apply(similar * f, negative, Y, valid)
     return LossTerms((denominators - numerators) / pairs.clamp_min(1), valid)
+
+
+class _OffDiagonalSums(torch.autograd.Function):
+    """Sums of `E_ik = exp(<a_i, b_k>)` over k != i, and over i != k: (B,) each, of `a` and `b` (B, D).
+
+    The products take nearly all the time of HeroCon's L_u: no block of E is computed that is not summed, and
+    the backward pass goes over it once.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        E = (a @ b.T).exp_().fill_diagonal_(0)
+        ctx.save_for_backward(a, b, E)
+        return E.sum(1), E.sum(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_rows: Tensor, grad_columns: Tensor) -> tuple[Tensor, Tensor]:
+        a, b, E = ctx.saved_tensors
+        slopes = (grad_rows[:, None] + grad_columns).mul_(E)
+        return slopes @ b, slopes.T @ a
 
 
 def _label_matrix(features: Tensor, labels: Tensor) -> tuple[Tensor, bool]:
