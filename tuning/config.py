@@ -133,16 +133,32 @@ class ValidationSettings(Settings):
 
 
 class ProbeSettings(Settings):
-    """Linear probes: penalty (on standardised or raw features), most L-BFGS steps, rows of the fast probe.
+    """The probes that score an encoder.
 
-    `threshold` is the probability from which on a label of a multi-label set is predicted.
+    `classifier` is the one that is reported: `logistic`, solved to the optimum by at most `max_steps` steps
+    of L-BFGS with `penalty` (on standardised or raw features); a paper's minibatch recipe; or `knn`, whose
+    `neighbours` and `temperature`, where null, are chosen on held-out training rows. `epoch_rows` are the
+    rows of the fast ridge probe; `threshold` is the probability from which on a label of a multi-label set
+    is predicted.
     """
 
+    classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
+    neighbours: Count | None = None
+    temperature: Positive | None = None
     penalty: NotNegative = 1e-6
     standardise: bool = True
     max_steps: Count = 500
     epoch_rows: Count = 10_000
     threshold: Share = 0.4
+
+    @model_validator(mode="after")
+    def _neighbours_of_knn(self) -> Self:
+        given = (self.neighbours, self.temperature) != (None, None)
+        if given and self.classifier != "knn":
+            raise ValueError("probes.neighbours and probes.temperature go with probes.classifier knn")
+        if (self.neighbours is None) != (self.temperature is None):
+            raise ValueError("probes.neighbours and probes.temperature are both given, or both chosen (null)")
+        return self
 
 
 class Experiment(Settings):

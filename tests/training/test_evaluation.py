@@ -4,11 +4,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from data import LabelledImages
-from models import accuracy, fit_logistic, fit_ridge, mean_squared_error, one_hot
+from data import LabelledImages, torch_generator
+from models import (
+    PROBE_RECIPES,
+    accuracy,
+    choose_knn,
+    fit_knn,
+    fit_logistic,
+    fit_minibatch,
+    fit_ridge,
+    mean_squared_error,
+    one_hot,
+)
 from tuning.config import Experiment
+from tuning.errors import InputError
 from tuning.resolve import resolve
-from tuning.training.evaluation import extract_features, probe_scores
+from tuning.training.evaluation import extract_features, probe_scores, validation_scores
 from tuning.training.prepared import PreparedData, preparation_key, prepare_data
 from tuning.training.pretrain import build_objective
 
@@ -49,6 +60,54 @@ def test_scores_are_those_of_probes_fitted_on_train_and_read_on_held_out(
     expected = mean_squared_error(colour, unseen, held_out.condition)
     assert scores["colour_mse"] == pytest.approx(expected, rel=1e-6)
     assert set(scores) == {"accuracy", "colour_mse"}
+
+
+def test_the_experiment_names_the_classifier_that_is_reported(experiment: Make, data: PreparedData) -> None:
+    held_out = data.validation
+    assert held_out is not None
+    seen = build_objective(experiment("infonce"), data).features(data.train.images.float() / 255)
+    unseen = build_objective(experiment("infonce"), data).features(held_out.images.float() / 255)
+    labels, generator = data.train.labels, lambda name: torch_generator("probe", name)
+    probes = {
+        "moco": fit_minibatch(seen, labels, 10, PROBE_RECIPES["moco"], generator("moco")),
+        "cacr": fit_minibatch(seen, labels, 10, PROBE_RECIPES["cacr"], generator("cacr")),
+        "cl-infonce": fit_minibatch(seen, labels, 10, PROBE_RECIPES["cl-infonce"], generator("cl-infonce")),
+        "knn": choose_knn(seen, labels, 10, generator("knn")),
+        "logistic": fit_logistic(seen, labels, 10, penalty=1e-6, max_steps=20),
+    }
+    scores = {}
+    for name, probe in probes.items():
+        e = experiment("infonce", {"probes.classifier": name})
+        found = validation_scores(build_objective(e, data), data, e, full=True)
+        assert found["val.accuracy"] == accuracy(probe, unseen, held_out.labels), name
+        scores[name] = found["val.accuracy"]
+    assert len(set(scores.values())) > 1
+    one = experiment(
+        "infonce",
+        {"probes.classifier": "knn", "probes.neighbours": 3, "probes.temperature": 0.5},
+    )
+    found = validation_scores(build_objective(one, data), data, one, full=True)
+    voters = fit_knn(seen, labels, 10, neighbours=3, temperature=0.5)
+    assert found["val.accuracy"] == accuracy(voters, unseen, held_out.labels)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"probes.classifier": "knnn"}, "'knn'"),
+        ({"probes.neighbours": 5, "probes.temperature": 0.1}, "go with probes.classifier knn"),
+        ({"probes.classifier": "knn", "probes.neighbours": 5}, "both given, or both chosen"),
+        (
+            {"probes.classifier": "knn", "probes.neighbours": 0, "probes.temperature": 1.0},
+            "greater than or equal to 1",
+        ),
+    ],
+)
+def test_settings_of_the_classifier_that_do_not_fit_are_refused(
+    values: dict[str, object], message: str, experiment: Make
+) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment("infonce", values)
 
 
 def test_without_a_condition_there_is_no_colour_error(

@@ -1,25 +1,28 @@
 """Scores of an encoder: probes fitted on training features, read on held-out ones.
 
 Two classifiers: exact ridge regression, cheap enough for every epoch (on part of the training rows), which is
-what a scheduler compares; and L-BFGS logistic regression on all of them, which is what is reported. A method
+what a scheduler compares; and on all of them the one that the experiment names (L-BFGS logistic regression,
+a paper's minibatch recipe, nearest neighbours), which is what is reported. A method
 with a classifier of its own is scored by that as well. Where the data has a background colour, it is
 regressed from the features too: the larger the error, the less of the colour the features keep. Where it has
 a bias label, accuracy is also averaged over the groups of (class, bias): the majority hides nothing there.
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from data import DatasetSpec, Images, LabelledImages, image_chunks, whole_image
+from data import DatasetSpec, Images, LabelledImages, image_chunks, torch_generator, whole_image
 from models import (
-    LinearProbe,
+    choose_knn,
+    fit_knn,
     fit_logistic,
+    fit_minibatch,
     fit_ridge,
     mean_squared_error,
     one_hot,
+    probe_recipe,
 )
 from models.scores import group_balanced_accuracy
 from tuning.config import Experiment, ProbeSettings
@@ -31,7 +34,11 @@ from tuning.training.transductive import PreparedTransductive, transductive_scor
 CHUNK = 1024
 """Images whose features are computed at once: bounds memory, does not change the result."""
 
-Classifier = Literal["ridge", "logistic"]
+RIDGE = "ridge"
+"""The fast classifier of every epoch; the other names are those of `probes.classifier`."""
+
+Classifier = Callable[[Tensor], Tensor]
+"""Of features `(N, D)`, the scores of the classes `(N, C)`."""
 
 
 def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
@@ -57,15 +64,14 @@ def validation_scores(
         return _transductive_validation(objective, data, experiment.probes)
     if data.validation is None:
         return {}
-    fast = probe_scores(objective, data.probe_rows, data.validation, data.spec, experiment.probes, "ridge")
+    fast = probe_scores(objective, data.probe_rows, data.validation, data.spec, experiment.probes, RIDGE)
     scores = {f"val.ridge_{name}": score for name, score in fast.items()}
     if METHODS[experiment.method].classifies:
         own = classifier_scores(objective, data.validation, data.spec)
         scores |= {f"val.classifier_{name}": score for name, score in own.items()}
     if full:
-        exact = probe_scores(
-            objective, data.labelled, data.validation, data.spec, experiment.probes, "logistic"
-        )
+        probes = experiment.probes
+        exact = probe_scores(objective, data.labelled, data.validation, data.spec, probes, probes.classifier)
         scores |= {f"val.{name}": score for name, score in exact.items()}
     return scores
 
@@ -86,12 +92,12 @@ def probe_scores(
     held_out: LabelledImages,
     spec: DatasetSpec,
     settings: ProbeSettings,
-    classifier: Classifier,
+    classifier: str,
 ) -> dict[str, float]:
     """Return the scores of probes fitted on `train` and read on `held_out`.
 
-    `accuracy` (0..1), with a bias label `balanced_accuracy`, with a background colour `colour_mse` (squared
-    8-bit levels).
+    `classifier` is `RIDGE` or a name that `probes.classifier` may have. The scores: `accuracy` (0..1), with
+    a bias label `balanced_accuracy`, with a background colour `colour_mse` (squared 8-bit levels).
     """
     features = extract_features(objective, train.images, spec.view_size)
     unseen = extract_features(objective, held_out.images, spec.view_size)
@@ -123,17 +129,21 @@ def _label_scores(outputs: Tensor, held_out: LabelledImages) -> dict[str, float]
 
 
 def _fit_classifier(
-    features: Tensor, labels: Tensor, classes: int, settings: ProbeSettings, name: Classifier
-) -> LinearProbe:
-    if name == "ridge":
-        return fit_ridge(
-            features, one_hot(labels, classes), penalty=settings.penalty, standardise=settings.standardise
+    features: Tensor, labels: Tensor, classes: int, settings: ProbeSettings, name: str
+) -> Classifier:
+    penalty, standardise = settings.penalty, settings.standardise
+    if name == RIDGE:
+        return fit_ridge(features, one_hot(labels, classes), penalty=penalty, standardise=standardise)
+    if name == "logistic":
+        steps = settings.max_steps
+        return fit_logistic(
+            features, labels, classes, penalty=penalty, max_steps=steps, standardise=standardise
         )
-    return fit_logistic(
-        features,
-        labels,
-        classes,
-        penalty=settings.penalty,
-        max_steps=settings.max_steps,
-        standardise=settings.standardise,
-    )
+    # One seed for all, so that two encoders are scored by the same draws.
+    generator = torch_generator("probe", name)
+    if name != "knn":
+        return fit_minibatch(features, labels, classes, probe_recipe(name), generator)
+    if settings.neighbours is None or settings.temperature is None:
+        return choose_knn(features, labels, classes, generator)
+    k, t = settings.neighbours, settings.temperature
+    return fit_knn(features, labels, classes, neighbours=k, temperature=t)

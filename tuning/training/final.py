@@ -40,10 +40,11 @@ class FinalScores:
 
     def _of_images(self, data: PreparedData, record: EpochRecord) -> dict[str, float]:
         test = load_test(self.experiment.dataset, self.data_root).to(data.device)
+        probes = self.experiment.probes
         scores = self._trained_and_untrained(
             record,
             lambda objective: probe_scores(
-                objective, data.labelled, test, data.spec, self.experiment.probes, "logistic"
+                objective, data.labelled, test, data.spec, probes, probes.classifier
             ),
         )
         if METHODS[self.experiment.method].classifies:
