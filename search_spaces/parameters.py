@@ -220,6 +220,26 @@ class Range(_Entry):
         """Return the whole numbers it takes (an integer range only)."""
         return range(int(self.low), int(self.high) + 1)
 
+    def levels(self, count: int) -> Choice:
+        """Return the choice of at most `count` values, evenly spaced on its scale, both ends and the default.
+
+        The default takes the place of the value between the ends that is nearest to it (of an end if there
+        is none). Values between the ends have six digits.
+        """
+        scale, back = (math.log, math.exp) if self.is_log else (float, float)
+        low, high = scale(self.low), scale(self.high)
+        inner = [back(low + (high - low) * i / (count - 1)) for i in range(1, count - 1)]
+        rounded = [round(value) if self.is_integer else float(f"{value:.6g}") for value in inner]
+        kind = int if self.is_integer else float
+        values = sorted({kind(value) for value in (self.low, *rounded, self.high)})
+        default = kind(self.default)
+        if default not in values:
+            near = min(values[1:-1] or values, key=lambda value: abs(scale(value) - scale(default)))
+            values[values.index(near)] = default
+        return Choice(
+            name=self.name, choices=tuple(values), default=default, when=self.when, source=self.source
+        )
+
     def contains(self, value: Scalar) -> bool:
         """Whether it takes `value`; a continuous range takes whole numbers too."""
         allowed: tuple[type, ...] = (int,) if self.is_integer else (int, float)

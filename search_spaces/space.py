@@ -73,6 +73,15 @@ class Space(BaseModel):
         return tuple(p for p in self.parameters if not isinstance(p, Fixed))
 
     @property
+    def always_searched(self) -> tuple[str, ...]:
+        """The searched parameters that every configuration has, whatever the values of the others."""
+        always: dict[str, Parameter] = {}
+        for parameter in self.parameters:
+            if all(p in always and _must_hold(always[p], allowed) for p, allowed in parameter.when.items()):
+                always[parameter.name] = parameter
+        return tuple(parameter.name for parameter in self.searched if parameter.name in always)
+
+    @property
     def fixed(self) -> dict[str, Scalar]:
         """The values of the parameters that are not searched."""
         return {p.name: p.default for p in self.parameters if isinstance(p, Fixed)}
@@ -149,6 +158,23 @@ class Space(BaseModel):
                 space = space.pin(parameter.name, parameter.default)
         return space
 
+    def with_levels(self, count: int) -> "Space":
+        """Return this space with each range cut into at most `count` levels, evenly on its own scale.
+
+        The level nearest to the default is the default. An integer range on which others depend keeps all its
+        values.
+
+        Raises:
+            SpaceError: fewer than two levels.
+        """
+        if count < 2:
+            raise SpaceError(f"{self.origin}: given {count} levels of a range; allowed: 2 or more")
+        parents = {parent for parameter in self.parameters for parent in parameter.when}
+        cut = tuple(
+            p.levels(count) if isinstance(p, Range) and p.name not in parents else p for p in self.parameters
+        )
+        return Space(parameters=cut, origin=self.origin)
+
     def types(self) -> dict[str, TypeName]:
         """Return the type of every parameter's values: "float", "int", "string" or "bool"."""
         return {parameter.name: parameter.type for parameter in self.parameters}
@@ -213,6 +239,11 @@ def _takes(parent: Parameter, value: Scalar) -> bool:
 
 def _can_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
     return any(_takes(parent, value) for value in allowed)
+
+
+def _must_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
+    """Whether a condition holds for every value of an active parent."""
+    return parent.size() is not None and all(among(value, allowed) for value in parent.values())
 
 
 def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> None:

@@ -18,7 +18,7 @@ from tuning.facts import Facts, check_files, facts_of
 from tuning.methods import METHODS, Method
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
-from tuning.search.sampler import checked_sampler
+from tuning.search.sampler import GRID, check_sampler
 from tuning.store import StudyRecord, StudySchema, check_study_name
 from tuning.training.metrics import default_goal, goals, search_metrics
 
@@ -26,6 +26,7 @@ Scheduler = Literal["asha", "none"]
 FINAL_SUFFIX = "-final"
 """The final runs of a study are a study of their own, with this behind its name."""
 
+DEFAULT_TRIALS = 24
 SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
 
 
@@ -60,6 +61,7 @@ class SweepPlan:
     resources: Resources
     results: str
     data_root: Path
+    grid_points: int | None = None
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -88,6 +90,7 @@ class SweepPlan:
             search={
                 "trials": self.trials,
                 "sampler": self.sampler,
+                "grid_points": self.grid_points,
                 "scheduler": self.scheduler,
                 "metric": self.metric,
                 "rung_metric": self.rung_metric,
@@ -112,12 +115,13 @@ def plan_sweep(
     method: str,
     dataset: str,
     *,
-    trials: int = 24,
+    trials: int | None = None,
     epochs: int | None = None,
     values: Mapping[str, Value] | None = None,
     space: Space | None = None,
     use_preset: bool = False,
     sampler: str = "tpe",
+    grid_points: int | None = None,
     scheduler: str = "asha",
     metric: str | None = None,
     seed: int = 0,
@@ -133,12 +137,14 @@ def plan_sweep(
     Args:
         method: a registered method.
         dataset: a registered dataset, whose files must be there.
-        trials: how many configurations are tried, the defaults among them.
+        trials: how many configurations are tried, the defaults among them; by default 24, and of a grid all.
+            A grid has no more trials than points, and is refused fewer.
         epochs: of a trial that is not stopped early; by default the experiment's.
         values: settings that hold in every trial; one that the space would search is searched no more.
         space: in place of the method's own.
         use_preset: start from the papers' settings for this method and dataset.
-        sampler: `tpe` or `random`.
+        sampler: `tpe`, `gp`, `cmaes`, `random` or `grid`.
+        grid_points: into how many levels a grid cuts each range of the space.
         scheduler: `asha` stops weak trials early, `none` does not.
         metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
             over the groups of (class, bias).
@@ -155,14 +161,16 @@ def plan_sweep(
     """
     check_names(method, dataset)
     root = folder_of_data(data_root).absolute()
-    _at_least_one("trials", trials)
+    _at_least_one("trials", 1 if trials is None else trials)
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
     goal = _goal(metric, METHODS[method], facts_of(dataset, root))
-    remaining = space_of(method, dataset, space, given)
+    remaining = _cut(space_of(method, dataset, space, given), sampler, grid_points)
+    check_sampler(sampler, remaining)
+    planned = _trials(trials, sampler, remaining)
     experiment = _check_extremes(method, dataset, remaining, given, root)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
@@ -175,14 +183,15 @@ def plan_sweep(
         space=remaining,
         given=given,
         experiment=experiment,
-        trials=trials,
-        sampler=checked_sampler(sampler),
+        trials=planned,
+        sampler=sampler,
         scheduler="asha" if scheduler == "asha" else "none",
         metric=goal,
         seed=seed,
-        resources=_at_most(trials, resources_for(concurrency, cpus_per_trial)),
+        resources=_at_most(planned, resources_for(concurrency, cpus_per_trial)),
         results=str(results),
         data_root=root,
+        grid_points=grid_points,
         command=command,
         created=created,
     )
@@ -229,6 +238,7 @@ def plan_of(
         resources=_at_most(search["trials"], resources_for(concurrency or recorded, search["cpus"])),
         results=results,
         data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
+        grid_points=search.get("grid_points"),
         command=record.command,
         created=record.created,
     )
@@ -251,14 +261,17 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[st
     for name, value in expected.items():
         if name == "space" and value is not None:
             space = space_of(plan.method, plan.dataset, value, plan.given)
+            space = _cut(space, plan.sampler, plan.grid_points)
             differences += space.difference(plan.space)
         elif name == "values":
             held = {path: _held(plan, path) for path in value}
             differences += [
                 f"{path} was {held[path]}, is {value[path]}" for path in held if held[path] != value[path]
             ]
-        elif value is not None and stored[name] != value:
-            differences.append(f"{name} was {stored[name]}, is {value}")
+        elif name == "trials" and plan.sampler == GRID and value is not None and value > plan.trials:
+            continue  # as when it was planned: a grid has no more trials than points
+        elif value is not None and stored.get(name) != value:
+            differences.append(f"{name} was {stored.get(name)}, is {value}")
     if differences:
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
 
@@ -279,6 +292,28 @@ def _refuse_version(record: StudyRecord) -> None:
 def _at_least_one(what: str, count: int) -> None:
     if count < 1:
         raise InputError(f"{what} must be at least 1, given {count}")
+
+
+def _cut(space: Space, sampler: str, grid_points: int | None) -> Space:
+    """Return the space with its ranges cut into levels, where a grid was asked to."""
+    if grid_points is None:
+        return space
+    if sampler != GRID:
+        raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
+    return space.with_levels(grid_points)
+
+
+def _trials(given: int | None, sampler: str, space: Space) -> int:
+    """Return how many trials to run: of a grid, as many as it has points."""
+    points = space.size()
+    if sampler != GRID or points is None:
+        return DEFAULT_TRIALS if given is None else given
+    if given is not None and given < points:
+        raise InputError(
+            f"the grid has {points} points, and {given} trials would leave {points - given} of them out; "
+            f"give --trials {points}, a smaller space, or another sampler (random draws some of the points)"
+        )
+    return points
 
 
 def _goal(metric: str | None, method: Method, spec: Facts) -> str:

@@ -51,6 +51,29 @@ def test_what_is_wrong_is_said_before_any_work(options: dict[str, Any], parts: l
         assert part in message
 
 
+FINITE = Space.parse(
+    {
+        "temperature": {"log": [0.1, 1.0], "default": 0.5},
+        "negatives": {"choice": ["all", "cross"], "default": "all"},
+    }
+)
+
+
+def test_a_grid_has_as_many_trials_as_points() -> None:
+    for given in (None, 6, 24):
+        plan = plan_sweep("infonce", "digits", space=FINITE, sampler="grid", grid_points=3, trials=given)
+        assert plan.trials == 6
+        assert plan.space["temperature"].values() == (0.1, 0.5, 1.0)
+        stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
+        assert not plan_of(stored, "results").space.difference(plan.space)
+        refuse_difference(plan, stored, {"space": FINITE, "trials": given, "grid_points": 3})
+    assert "levels" in _refused(space=FINITE, sampler="grid", grid_points=1)
+    assert "temperature. --grid-points" in _refused(space=FINITE, sampler="grid")
+    message = _refused(space=FINITE, sampler="grid", grid_points=3, trials=5)
+    assert "the grid has 6 points, and 5 trials would leave 1 of them out" in message
+    assert "grid points go with the sampler grid" in _refused(grid_points=3)
+
+
 def test_an_unknown_kernel_is_refused() -> None:
     message = _refused("fair-cclk", "colour-digits", values={"kernel": "rfb"})
     assert "'rfb'" in message

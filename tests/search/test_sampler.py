@@ -7,7 +7,8 @@ import statistics
 import pytest
 
 from search_spaces import Scalar, Space
-from tuning.search import Proposal, SearchStudy
+from tuning.errors import InputError
+from tuning.search import PastTrial, Proposal, SearchStudy
 
 SPACE = Space.parse(
     {
@@ -24,6 +25,9 @@ FINITE = Space.parse(
         "flip": {"choice": [False, True], "default": True},
     }
 )
+
+
+DRAWING = ["tpe", "gp", "cmaes", "random"]
 
 
 def score(values: Proposal) -> float:
@@ -59,13 +63,13 @@ def run(sampler: str, seed: int, trials: int = 20) -> list[Proposal]:
     return proposals
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random"])
+@pytest.mark.parametrize("sampler", DRAWING)
 def test_a_seed_fixes_the_proposals(sampler: str) -> None:
     assert run(sampler, seed=1) == run(sampler, seed=1)
     assert run(sampler, seed=1)[1:] != run(sampler, seed=2)[1:]
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random"])
+@pytest.mark.parametrize("sampler", DRAWING)
 def test_no_proposal_repeats_an_earlier_one(sampler: str) -> None:
     proposals = run(sampler, seed=4)
     assert len({tuple(p.values.items()) for p in proposals}) == len(proposals)
@@ -79,25 +83,28 @@ def test_trials_asked_for_at_once_differ() -> None:
     assert len({tuple(p.values.items()) for p in at_once}) == 8
 
 
-def test_tpe_beats_random_on_a_noisy_conditional_objective() -> None:
-    seeds = range(16)
-    tpe = statistics.mean(best_of("tpe", seed) for seed in seeds)
-    chance = statistics.mean(best_of("random", seed) for seed in seeds)
-    assert tpe > chance + 0.03
+@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 16), ("gp", 2), ("cmaes", 16)])
+def test_a_model_beats_chance_on_a_noisy_conditional_objective(sampler: str, seeds: int) -> None:
+    found = statistics.mean(best_of(sampler, seed) for seed in range(seeds))
+    chance = statistics.mean(best_of("random", seed) for seed in range(16))
+    assert found > chance + 0.03
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
 @pytest.mark.parametrize("mode", ["max", "min"])
-def test_tpe_goes_where_its_mode_says(mode: str) -> None:
-    study = SearchStudy(SPACE, trials=40, mode=mode)  # type: ignore[arg-type]
-    for number in range(40):
+def test_a_model_goes_where_its_mode_says(sampler: str, mode: str) -> None:
+    trials = 120 if sampler == "cmaes" else 40
+    study = SearchStudy(SPACE, sampler=sampler, trials=trials, mode=mode)  # type: ignore[arg-type]
+    for number in range(trials):
         study.complete(number, float(study.ask().values["crop"]))
-    late = statistics.mean(float(t.params["crop"]) for t in study.trials[20:])
+    late = statistics.mean(float(t.params["crop"]) for t in study.trials[-20:])
     assert late > 0.6 if mode == "max" else late < 0.28
 
 
-def test_a_stopped_trial_never_outranks_a_finished_one() -> None:
-    # Small crops are stopped at a high early value, large ones finish low: TPE must follow the finished ones.
-    study = SearchStudy(SPACE, trials=40)
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
+def test_a_stopped_trial_never_outranks_a_finished_one(sampler: str) -> None:
+    # Small crops are stopped at a high early value, large ones finish low: follow the finished ones.
+    study = SearchStudy(SPACE, sampler=sampler, trials=40)
     for number in range(40):
         crop = float(study.ask().values["crop"])
         if crop < 0.4:
@@ -108,7 +115,7 @@ def test_a_stopped_trial_never_outranks_a_finished_one() -> None:
     assert statistics.mean(float(t.params["crop"]) for t in study.trials[20:]) > 0.5
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random"])
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "random"])
 def test_a_finite_space_is_searched_without_repetition_until_it_is_exhausted(sampler: str) -> None:
     assert FINITE.size() == 10
     study = SearchStudy(FINITE, sampler=sampler, trials=12)
@@ -118,6 +125,45 @@ def test_a_finite_space_is_searched_without_repetition_until_it_is_exhausted(sam
         study.complete(number, 1.0 if dict(seen[-1])["kernel"] == "rbf" else 0.0)
     assert len(set(seen[:10])) == 10
     assert set(seen[10:]) <= set(seen[:10])
+
+
+def test_a_grid_proposes_each_point_once_and_the_defaults_first() -> None:
+    study = SearchStudy(FINITE, sampler="grid", trials=10)
+    points = [dict(study.ask().values) for _ in range(10)]
+    assert points[0] == FINITE.defaults()
+    assert sorted(map(str, points)) == sorted(map(str, FINITE.grid()))
+    with pytest.raises(InputError, match="the grid has 10 points"):
+        study.ask()
+
+
+@pytest.mark.parametrize("sampler", [*DRAWING, "grid"])
+def test_a_resumed_search_proposes_what_it_would_have(sampler: str) -> None:
+    """What a sampler knows follows from the seed and the trials, stopped and broken ones too."""
+    space = SPACE.with_levels(3) if sampler == "grid" else SPACE
+    endings = ["completed", "stopped", "completed", "failed"]
+    study = SearchStudy(space, sampler=sampler, seed=5, trials=18)
+    past = []
+    for number in range(14):
+        proposal, ending = study.ask(), endings[number % 4]
+        study.report(number, 1, score(proposal))
+        if ending == "completed":
+            study.complete(number, score(proposal))
+        else:
+            study.prune(number) if ending == "stopped" else study.fail(number)
+        value = score(proposal) if ending == "completed" else None
+        past.append(PastTrial(number, proposal.values, ending, {1: score(proposal)}, value))  # type: ignore[arg-type]
+    again = SearchStudy(space, sampler=sampler, seed=5, trials=18)
+    again.restore(past)
+    assert [again.ask() for _ in range(4)] == [study.ask() for _ in range(4)]
+
+
+def test_a_sampler_that_cannot_search_the_space_is_refused() -> None:
+    with pytest.raises(InputError, match=r"ranges: sigma2, lr, crop\. --grid-points N cuts"):
+        SearchStudy(SPACE, sampler="grid")
+    with pytest.raises(InputError, match="cmaes searches ranges that every trial has"):
+        SearchStudy(FINITE, sampler="cmaes")
+    with pytest.raises(InputError, match="a grid over space has 655,200 points"):
+        SearchStudy(SPACE.with_levels(60), sampler="grid")
 
 
 def test_a_space_without_anything_to_search_proposes_its_fixed_values() -> None:

@@ -165,3 +165,39 @@ def test_size_agrees_with_the_grid(sizes: list[int], shown: int) -> None:
         content[f"p{i}"] = {"choice": list(range(size)), "default": 0, **when}
     space = Space.parse(content)
     assert space.size() == len(list(space.grid()))
+
+
+def test_levels_keep_the_ends_the_scale_and_the_default() -> None:
+    space = Space.parse(
+        {
+            "lr": {"log": [0.001, 1.0], "default": 0.02},
+            "crop": {"uniform": [0.0, 1.0], "default": 1.0},
+            "queue": {"log_int": [1, 3], "default": 2},
+            "degree": {"int": [1, 9], "default": 2},
+            "scale": {"uniform": [0.0, 1.0], "default": 0.5, "when": {"degree": [8]}},
+        }
+    ).with_levels(4)
+    assert [tuple(space[name].values()) for name in ("lr", "crop", "queue")] == [
+        (0.001, 0.02, 0.1, 1.0),
+        (0.0, 0.333333, 0.666667, 1.0),
+        (1, 2, 3),
+    ]
+    assert list(space["degree"].values()) == list(range(1, 10)), "scale depends on one of its values"
+    assert space.size() == 4 * 4 * 3 * (8 + 4)
+    assert [space[name].default for name in ("lr", "crop", "queue")] == [0.02, 1.0, 2]
+    assert Space.from_json(space.to_json(), space.origin) == space
+    with pytest.raises(SpaceError, match="given 1 levels of a range; allowed: 2 or more"):
+        space.with_levels(1)
+
+
+def test_what_every_configuration_has() -> None:
+    space = Space.parse(
+        {
+            "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
+            "sigma2": {"log": [1.0, 9.0], "default": 2.0, "when": {"kernel": ["rbf"]}},
+            "lam": {"log": [1.0, 9.0], "default": 2.0, "when": {"kernel": ["rbf", "cosine"]}},
+            "power": {"log": [1.0, 9.0], "default": 2.0, "when": {"sigma2_on": [True]}},
+            "sigma2_on": True,
+        }
+    )
+    assert set(space.always_searched) == {"kernel", "lam", "power"}

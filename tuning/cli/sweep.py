@@ -37,7 +37,8 @@ def sweep(
         str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(help="Configurations to try, the defaults among them; default: 24.")
+        int | None,
+        typer.Option(help="Configurations to try, the defaults among them; default: 24, of a grid all."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")] = None,
     space: Annotated[
@@ -45,7 +46,10 @@ def sweep(
     ] = None,
     set_: Set = None,
     preset: Annotated[bool, typer.Option(help="Start from the papers' settings for this dataset.")] = False,
-    sampler: Annotated[str | None, typer.Option(help="tpe (default) or random.")] = None,
+    sampler: Annotated[str | None, typer.Option(help="tpe (default), gp, cmaes, random or grid.")] = None,
+    grid_points: Annotated[
+        int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")
     ] = None,
@@ -79,6 +83,7 @@ def sweep(
     rules: dict[str, Any] = {
         "trials": trials,
         "sampler": sampler,
+        "grid_points": grid_points,
         "scheduler": scheduler,
         "metric": metric,
         "seed": seed,
@@ -105,6 +110,8 @@ def sweep(
         name=name,
         command=command_line(),
     )
+    if trials is not None and plan.trials < trials and not json:
+        warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
     if dry_run:
         _print_plan(plan, json)
         return

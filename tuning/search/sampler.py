@@ -15,10 +15,14 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from search_spaces import Choice, Range, Scalar, Space
-from tuning.errors import unknown_name
+from tuning.errors import InputError, unknown_name
+from tuning.search.evolution import EvolutionStrategy
+from tuning.search.gaussian_process import GaussianProcess
 
 Configuration = frozenset[tuple[str, Scalar]]
+Distributions = Mapping[str, BaseDistribution]
 REDRAWS = 10
+LARGEST_GRID = 100_000
 
 
 def distribution(parameter: Choice | Range) -> BaseDistribution:
@@ -39,15 +43,24 @@ class SpaceSampler(BaseSampler):
 
     In a finite space a configuration that the study already holds is drawn again, up to `REDRAWS` times, and
     then replaced by the first untried one of `Space.grid`. One is repeated only when none is left.
+
+    The sampler `grid` draws nothing: trial by trial it goes through `Space.grid`, the defaults first.
+
+    Raises:
+        InputError: see `check_sampler`.
     """
 
     def __init__(self, space: Space, name: str, seed: int, trials: int) -> None:
         self._space = space
         self._seed = seed
         self._trials = trials
-        self._make = SAMPLERS[checked_sampler(name)]
+        check_sampler(name, space)
+        self._make = SAMPLERS[name]
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
+        joint = {parameter: self._distributions[parameter] for parameter in space.always_searched}
+        self._joint = {parameter: dist for parameter, dist in joint.items() if not dist.single()}
         self._is_finite = space.size() is not None
+        self._grid = list(self._untried({self._defaults()})) if name == GRID else None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return every searched parameter: `sample_relative` settles them all."""
@@ -58,8 +71,10 @@ class SpaceSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Return the searched, active values that `trial` should run."""
         if trial.number == 0:
-            return self._searched(self._space.defaults())
-        inner = self._make(_seed_of(self._seed, trial.number), self._trials)
+            return dict(self._defaults())
+        if self._grid is not None:
+            return self._grid_point(trial.number)
+        inner = self._make(_seed_of(self._seed, trial.number), self._trials, self._joint)
         drawn = self._draw(inner, study, trial)
         if not self._is_finite:
             return drawn
@@ -91,25 +106,54 @@ class SpaceSampler(BaseSampler):
                 values[name] = inner.sample_independent(study, trial, name, dist)
         return values
 
+    def _grid_point(self, number: int) -> dict[str, Any]:
+        points = self._grid or []
+        if number > len(points):
+            raise InputError(f"the grid has {len(points) + 1} points, and all of them were proposed")
+        return points[number - 1]
+
     def _untried(self, tried: set[Configuration]) -> Iterator[dict[str, Any]]:
         for values in self._space.grid():
             searched = self._searched(values)
             if frozenset(searched.items()) not in tried:
                 yield searched
 
+    def _defaults(self) -> Configuration:
+        return frozenset(self._searched(self._space.defaults()).items())
+
     def _searched(self, values: Mapping[str, Scalar]) -> dict[str, Any]:
         return {name: value for name, value in values.items() if name in self._distributions}
 
 
-def checked_sampler(name: str) -> str:
-    """Return `name` if it is a known sampler.
+def check_sampler(name: str, space: Space) -> None:
+    """Refuse a sampler that is unknown, or that cannot search `space`.
 
     Raises:
-        InputError: it is not (with the nearest name).
+        InputError: it is unknown (with the nearest name); `grid`, and the space has a continuous range or too
+            many points; `cmaes`, and no number is searched in every trial.
     """
     if name not in SAMPLERS:
         raise unknown_name("sampler", name, SAMPLERS)
-    return name
+    if name == GRID:
+        _check_grid(space)
+    numbers = [p for p in space.always_searched if isinstance(space[p], Range)]
+    if name == "cmaes" and not numbers:
+        raise InputError(
+            f"the sampler cmaes searches ranges that every trial has, and {space.origin} has none; "
+            "tpe searches any space"
+        )
+
+
+def _check_grid(space: Space) -> None:
+    ranges = ", ".join(parameter.name for parameter in space.searched if parameter.size() is None)
+    finite = "--grid-points N cuts each range into N levels; a space file (--space) may give choices instead"
+    if ranges:
+        raise InputError(f"a grid needs a finite space, and these are ranges: {ranges}. {finite}.")
+    size = space.size() or 0
+    if size > LARGEST_GRID:
+        raise InputError(
+            f"a grid over {space.origin} has {size:,} points, more than {LARGEST_GRID:,}. {finite}."
+        )
 
 
 def _seed_of(seed: int, number: int) -> int:
@@ -130,4 +174,26 @@ def _random(seed: int, trials: int) -> BaseSampler:
     return RandomSampler(seed=seed)
 
 
-SAMPLERS: Mapping[str, Callable[[int, int], BaseSampler]] = {"tpe": _tpe, "random": _random}
+def _startup(trials: int) -> int:
+    return max(5, min(10, trials // 3))
+
+
+def _gp(seed: int, trials: int, joint: Distributions) -> BaseSampler:
+    return GaussianProcess(joint, _tpe(seed, trials), seed, _startup(trials))
+
+
+def _cmaes(seed: int, trials: int, joint: Distributions) -> BaseSampler:
+    numbers = {
+        name: dist for name, dist in joint.items() if isinstance(dist, FloatDistribution | IntDistribution)
+    }
+    return EvolutionStrategy(numbers, _tpe(seed, trials), seed)
+
+
+GRID = "grid"
+SAMPLERS: Mapping[str, Callable[[int, int, Distributions], BaseSampler]] = {
+    "tpe": lambda seed, trials, joint: _tpe(seed, trials),
+    "gp": _gp,
+    "cmaes": _cmaes,
+    "random": lambda seed, trials, joint: _random(seed, trials),
+    GRID: lambda seed, trials, joint: _random(seed, trials),
+}

@@ -2,8 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -13,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from search_spaces import Choice, Range, Scalar, Space, SpaceError
 from tuning.errors import InputError, unknown_name
+from tuning.search.quiet import quiet_optuna
 from tuning.search.sampler import SpaceSampler, distribution
 
 logger = logging.getLogger(__name__)
@@ -63,13 +63,14 @@ class SearchStudy:
 
     Args:
         space: what is searched.
-        sampler: "tpe" or "random".
+        sampler: "tpe", "gp", "cmaes", "random" or "grid".
         seed: with one trial at a time, the same seed and results give the same proposals.
         mode: whether a larger ("max") or a smaller ("min") value is better.
         trials: how many trials are planned; a short search leaves the random start earlier.
 
     Raises:
-        InputError: the sampler or mode is unknown (with the nearest name), or `trials` is below 1.
+        InputError: the sampler or mode is unknown (with the nearest name), the sampler cannot search this
+            space, or `trials` is below 1.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class SearchStudy:
         self.space = space
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
         self._storage = optuna.storages.InMemoryStorage()
-        with _quiet_optuna():
+        with quiet_optuna():
             self.optuna_study = optuna.create_study(
                 storage=self._storage,
                 sampler=SpaceSampler(space, sampler, seed, trials),
@@ -233,14 +234,3 @@ def _suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
     if parameter.is_integer:
         return trial.suggest_int(name, int(parameter.low), int(parameter.high), log=parameter.is_log)
     return trial.suggest_float(name, parameter.low, parameter.high, log=parameter.is_log)
-
-
-@contextmanager
-def _quiet_optuna() -> Iterator[None]:
-    """Hold back Optuna's line about a new in-memory study, whose random name tells nobody anything."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
