@@ -101,6 +101,16 @@ def test_a_model_goes_where_its_mode_says(sampler: str, mode: str) -> None:
     assert late > 0.6 if mode == "max" else late < 0.28
 
 
+def test_the_gaussian_process_models_a_parameter_that_some_trials_do_not_have() -> None:
+    study = SearchStudy(SPACE, sampler="gp", trials=30)
+    for number in range(30):
+        values = study.ask().values
+        sigma2 = values.get("sigma2")
+        study.complete(number, -5.0 if sigma2 is None else -abs(math.log10(float(sigma2)) - 2.5))
+    late = [t.params.get("sigma2") for t in study.trials[-10:]]
+    assert sum(value is not None and 100 < value < 1000 for value in late) >= 7
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
 def test_a_stopped_trial_never_outranks_a_finished_one(sampler: str) -> None:
     # Small crops are stopped at a high early value, large ones finish low: follow the finished ones.

@@ -1,17 +1,17 @@
 """The `cmaes` sampler: an evolution strategy, rebuilt from the study's trials at every proposal."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from cmaes import CMA
-from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-Numeric = FloatDistribution | IntDistribution
+from tuning.search.positions import Numeric, position, value_at
+
 FIRST_STEP = 0.25
 """The first standard deviation, of a range of length 1: the whole range lies within two of them."""
 
@@ -60,12 +60,11 @@ class EvolutionStrategy(BaseSampler):
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _to_unit(self, trial: FrozenTrial) -> np.ndarray:
-        positions = [_position(dist, float(trial.params[name])) for name, dist in self._joint.items()]
-        return np.array(positions)
+        return np.array([position(dist, float(trial.params[name])) for name, dist in self._joint.items()])
 
-    def _from_unit(self, positions: Sequence[float]) -> dict[str, Any]:
-        pairs = zip(self._joint.items(), positions, strict=True)
-        return {name: _value(dist, float(position)) for (name, dist), position in pairs}
+    def _from_unit(self, shares: Sequence[float]) -> dict[str, Any]:
+        pairs = zip(self._joint.items(), shares, strict=True)
+        return {name: value_at(dist, float(share)) for (name, dist), share in pairs}
 
 
 def _rank(trial: FrozenTrial, maximise: bool) -> tuple[int, int, float]:
@@ -77,24 +76,3 @@ def _rank(trial: FrozenTrial, maximise: bool) -> tuple[int, int, float]:
     if trial.state is TrialState.PRUNED and last is not None:
         return 1, -last, sign * trial.intermediate_values[last]
     return 2, 0, 0.0
-
-
-def _scale(dist: Numeric) -> tuple[float, float]:
-    # Every whole number gets an equal share of the range, the ends too.
-    half = 0.5 if isinstance(dist, IntDistribution) else 0.0
-    low, high = dist.low - half, dist.high + half
-    return (math.log(low), math.log(high)) if dist.log else (low, high)
-
-
-def _position(dist: Numeric, value: float) -> float:
-    low, high = _scale(dist)
-    return ((math.log(value) if dist.log else value) - low) / (high - low)
-
-
-def _value(dist: Numeric, position: float) -> int | float:
-    low, high = _scale(dist)
-    value = low + position * (high - low)
-    value = math.exp(value) if dist.log else value
-    if isinstance(dist, IntDistribution):
-        value = round(value)
-    return type(dist.low)(min(max(value, dist.low), dist.high))

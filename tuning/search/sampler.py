@@ -1,7 +1,7 @@
 """The sampler behind `SearchStudy`: whole configurations of a space, drawn by one of Optuna's samplers."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from optuna.distributions import (
@@ -57,8 +57,6 @@ class SpaceSampler(BaseSampler):
         check_sampler(name, space)
         self._make = SAMPLERS[name]
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
-        joint = {parameter: self._distributions[parameter] for parameter in space.always_searched}
-        self._joint = {parameter: dist for parameter, dist in joint.items() if not dist.single()}
         self._is_finite = space.size() is not None
         self._grid = list(self._untried({self._defaults()})) if name == GRID else None
 
@@ -74,7 +72,7 @@ class SpaceSampler(BaseSampler):
             return dict(self._defaults())
         if self._grid is not None:
             return self._grid_point(trial.number)
-        inner = self._make(_seed_of(self._seed, trial.number), self._trials, self._joint)
+        inner = self._make(_seed_of(self._seed, trial.number), self._trials, self._space)
         drawn = self._draw(inner, study, trial)
         if not self._is_finite:
             return drawn
@@ -178,22 +176,28 @@ def _startup(trials: int) -> int:
     return max(5, min(10, trials // 3))
 
 
-def _gp(seed: int, trials: int, joint: Distributions) -> BaseSampler:
-    return GaussianProcess(joint, _tpe(seed, trials), seed, _startup(trials))
+def _gp(seed: int, trials: int, space: Space) -> BaseSampler:
+    return GaussianProcess(_varied(space.searched), _tpe(seed, trials), seed, _startup(trials))
 
 
-def _cmaes(seed: int, trials: int, joint: Distributions) -> BaseSampler:
+def _cmaes(seed: int, trials: int, space: Space) -> BaseSampler:
+    always = _varied(parameter for parameter in space.searched if parameter.name in space.always_searched)
     numbers = {
-        name: dist for name, dist in joint.items() if isinstance(dist, FloatDistribution | IntDistribution)
+        name: dist for name, dist in always.items() if isinstance(dist, FloatDistribution | IntDistribution)
     }
     return EvolutionStrategy(numbers, _tpe(seed, trials), seed)
 
 
+def _varied(parameters: Iterable[Choice | Range]) -> Distributions:
+    distributions = {parameter.name: distribution(parameter) for parameter in parameters}
+    return {name: dist for name, dist in distributions.items() if not dist.single()}
+
+
 GRID = "grid"
-SAMPLERS: Mapping[str, Callable[[int, int, Distributions], BaseSampler]] = {
-    "tpe": lambda seed, trials, joint: _tpe(seed, trials),
+SAMPLERS: Mapping[str, Callable[[int, int, Space], BaseSampler]] = {
+    "tpe": lambda seed, trials, space: _tpe(seed, trials),
     "gp": _gp,
     "cmaes": _cmaes,
-    "random": lambda seed, trials, joint: _random(seed, trials),
-    GRID: lambda seed, trials, joint: _random(seed, trials),
+    "random": lambda seed, trials, space: _random(seed, trials),
+    GRID: lambda seed, trials, space: _random(seed, trials),
 }
