@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from data import DatasetMissing, dataset_spec
-from search_spaces import Space
+from search_spaces import Space, SpaceError
 from tuning.errors import InputError
 from tuning.methods import METHODS
 from tuning.plan import Resources, available_cores, plan_of, plan_sweep, refuse_difference
@@ -67,7 +67,8 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
         stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
         assert not plan_of(stored, "results").space.difference(plan.space)
         refuse_difference(plan, stored, {"space": FINITE, "trials": given, "grid_points": 3})
-    assert "levels" in _refused(space=FINITE, sampler="grid", grid_points=1)
+    with pytest.raises(SpaceError, match="given 1 levels"):
+        plan_sweep("infonce", "digits", space=FINITE, sampler="grid", grid_points=1)
     assert "temperature. --grid-points" in _refused(space=FINITE, sampler="grid")
     message = _refused(space=FINITE, sampler="grid", grid_points=3, trials=5)
     assert "the grid has 6 points, and 5 trials would leave 1 of them out" in message
