@@ -18,6 +18,7 @@ from torch import Tensor
 from data.decoding import CorruptImage, read_header
 from data.encoded import DecodedImages, check_labels, open_images
 from data.images import LabelledImages
+from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from data.parquet import ParquetImages, ParquetPart, footer
 from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
 from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
@@ -69,7 +70,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         channels=facts.channels,
         image_size=facts.size,
         view_size=facts.size,
-        train_size=_rows(train),
+        train_size=_train_size(train, facts, options),
         test_size=_rows(test),
         licence=facts.columns.licence,
         source=SOURCE,
@@ -86,7 +87,13 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     check_labels(labels, facts.classes, f"{split} split of {HUB_PARQUET.full_name(options)}")
     shape = (facts.channels, facts.size, facts.size)
     source = DecodedImages(ParquetImages(parts, facts.columns.image), shape, resize=bool(options["size"]))
-    return LabelledImages(*open_images(source, labels, skip=options["corrupt"] == "skip"))
+    images = LabelledImages(*open_images(source, labels, skip=options["corrupt"] == "skip"))
+    if split == "test" or options["imbalance"] == "none":
+        return images
+    # The folder's own name: the same images stay wherever it lies.
+    name = f"{NAME} {Path(str(options['path'])).name}"
+    counts = torch.bincount(images.labels, minlength=facts.classes).tolist()
+    return imbalanced(images, name, counts, options, int(options["group"]))
 
 
 def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...]:
@@ -130,6 +137,14 @@ def _listing(root: Path, path: str) -> list[ParquetPart]:
         for entry in sorted(entries, key=lambda entry: str(entry.path))
         if entry.is_file and entry.path.endswith(".parquet")
     ]
+
+
+def _train_size(train: Sequence[ParquetPart], facts: _Facts, options: Options) -> int:
+    if options["imbalance"] == "none":
+        kept_counts((), options)
+        return _rows(train)
+    counts = torch.bincount(_labels(train, facts.columns.label), minlength=facts.classes).tolist()
+    return sum(kept_counts(counts, options, int(options["group"])))
 
 
 def _rows(parts: Sequence[ParquetPart]) -> int:
@@ -279,5 +294,7 @@ HUB_PARQUET = DatasetFamily(
         "test": DatasetOption("which files are the test split", str, "auto", choices=("auto", *TEST_NAMES)),
         "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey")),
         "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
+        **IMBALANCE_OPTIONS,
+        "group": DatasetOption("neighbouring classes that share a level of imbalance", int, 1, low=1),
     },
 )

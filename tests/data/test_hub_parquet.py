@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,10 +15,12 @@ from torch import Tensor
 from data import (
     DatasetDamaged,
     DatasetMissing,
+    Placement,
     StreamedImages,
     check_available,
     dataset_spec,
     image_batches,
+    image_chunks,
     load_test,
     load_training,
 )
@@ -103,6 +106,33 @@ def test_another_label_column_is_named_by_an_option(tmp_path: Path) -> None:
     with pytest.raises(DatasetDamaged, match="Did you mean 'coarse_label'"):
         check_available(f"{name},label=coarse_lable", tmp_path)
     assert load_test(f"{name},label=coarse_label", tmp_path).labels.tolist() == LABELS[10:]
+
+
+@pytest.mark.parametrize("placement", ["resident", "stream"])
+def test_the_training_split_can_be_cut_to_unequal_classes(tmp_path: Path, placement: Placement) -> None:
+    # Of 4, 3 and 3 images in levels 1, 2 and 3 of 3 the linear rule leaves 1, 2 and 3.
+    name = write_set(tmp_path) + ",imbalance=linear"
+    assert dataset_spec(name, tmp_path).train_size == 6
+    train = load_training(name, tmp_path, placement=placement).train
+    assert torch.bincount(train.labels).tolist() == [1, 2, 3]
+    chunk = next(image_chunks(train.images, 6))
+    assert all(any(torch.equal(image, LEVELS[row]) for row in range(10)) for image in chunk)
+    assert len(load_test(name, tmp_path)) == 4
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(tmp_path / "set", moved / "set")
+    again = load_training(name, moved, placement=placement).train
+    assert torch.equal(next(image_chunks(again.images, 6)), chunk)
+
+
+def test_a_group_of_classes_can_share_a_level(tmp_path: Path) -> None:
+    name = write_set(tmp_path) + ",imbalance=exponential,group=3"
+    assert dataset_spec(name, tmp_path).train_size == 10
+    with pytest.raises(ValueError, match="groups of 2 do not divide 3 classes"):
+        dataset_spec(name.replace("group=3", "group=2"), tmp_path)
+    with pytest.raises(ValueError, match="at_least=1 keeps one"):
+        dataset_spec(write_set(tmp_path) + ",imbalance=exponential", tmp_path)
+    with pytest.raises(ValueError, match="imbalance=linear or exponential only"):
+        dataset_spec(write_set(tmp_path) + ",at_least=2", tmp_path)
 
 
 def test_validation_files_are_the_test_split_where_there_is_none(tmp_path: Path) -> None:
