@@ -23,18 +23,28 @@ _BUILDERS: Mapping[str, Callable[..., Encoder]] = {
 
 
 def encoder_bytes(
-    encoder: Encoder, *, name: str, channels: int, image_size: int, experiment: str = ""
+    encoder: Encoder,
+    *,
+    name: str,
+    channels: int,
+    image_size: int,
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+    experiment: str = "",
 ) -> bytes:
     """Return the content of an encoder file (safetensors); `load_encoder` reads it back.
 
     Args:
-        encoder: built by `build_encoder(name, channels, image_size)`.
+        encoder: built by `build_encoder(name, channels, image_size, mean, std)`.
         name: the encoder's registered name.
         channels: image channels.
         image_size: pixels a side.
+        mean: of the channels, by which the encoder normalises its images; none: it does not.
+        std: likewise.
         experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
     """
-    return _file(encoder, {"name": name, "channels": channels, "image_size": image_size}, experiment)
+    header = {"name": name, "channels": channels, "image_size": image_size}
+    return _file(encoder, {**header, "mean": list(mean), "std": list(std)}, experiment)
 
 
 def vector_encoder_bytes(encoder: Encoder, *, name: str, width_in: int, experiment: str = "") -> bytes:

@@ -70,9 +70,23 @@ class ViewSettings(Settings):
 
 
 class EncoderSettings(Settings):
-    """Which backbone."""
+    """Which backbone, and whether it normalises its images.
+
+    `mean` and `std` are one number for each channel, or one for all, in the unit of images in 0..1; without
+    them images stay as they are.
+    """
 
     name: str = "lenet5"
+    mean: tuple[float, ...] = ()
+    std: tuple[Positive, ...] = ()
+
+    @model_validator(mode="after")
+    def _mean_and_std(self) -> Self:
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"encoder.mean {list(self.mean)} and encoder.std {list(self.std)} differ in length"
+            )
+        return self
 
 
 class HeadSettings(Settings):

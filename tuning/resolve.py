@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from data import TransductiveSpec
+from data import DatasetSpec, TransductiveSpec
 from models import ENCODERS, VECTOR_ENCODERS
 from search_spaces import Space, available_presets, preset
-from tuning.config import Experiment, Value
+from tuning.config import EncoderSettings, Experiment, Value
 from tuning.errors import InputError, unknown_name
 from tuning.facts import Facts, check_name, known_datasets
 from tuning.methods import METHODS, Method
@@ -168,7 +168,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     method, data = METHODS[experiment.method], facts_for(experiment, data_root)
     method.check(experiment.hyperparameters)
     _check_needs(method, data, experiment.hyperparameters)
-    _check_encoder(experiment.encoder.name, data)
+    _check_encoder(experiment.encoder, data)
     if experiment.batch_size < method.smallest_batch:
         raise InputError(
             f"{method.name} needs batches of at least {method.smallest_batch} images, "
@@ -216,12 +216,21 @@ def _check_needs(method: Method, data: Facts, hyperparameters: Mapping[str, Valu
         )
 
 
-def _check_encoder(name: str, data: Facts) -> None:
+def _check_encoder(settings: EncoderSettings, data: Facts) -> None:
+    name = settings.name
     of_vectors = isinstance(data, TransductiveSpec) and not data.has_images
     if of_vectors != (name in VECTOR_ENCODERS):
         kind, fitting = ("vectors", VECTOR_ENCODERS) if of_vectors else ("images", ENCODERS)
         raise InputError(
             f"encoder {name!r} does not take the {kind} of {data.name}; these do: {', '.join(fitting)}"
+        )
+    numbers = len(settings.mean)
+    if numbers and isinstance(data, TransductiveSpec):
+        raise InputError(f"encoder.mean and encoder.std are for images; {data.name} has views of its own")
+    if isinstance(data, DatasetSpec) and numbers not in (0, 1, data.channels):
+        raise InputError(
+            f"encoder.mean and encoder.std: given {numbers} numbers each; "
+            f"allowed: one, or one for each channel of {data.name} ({data.channels})"
         )
     if of_vectors:
         return

@@ -51,7 +51,9 @@ def build_multiview_encoder(name: str, views: Sequence[Sequence[int]]) -> MultiV
     """
     return MultiViewEncoder(
         [
-            build_vector_encoder(name, shape[0]) if len(shape) == 1 else build_encoder(name, *shape[:2])
+            build_vector_encoder(name, shape[0])
+            if len(shape) == 1
+            else build_encoder(name, shape[0], shape[1])
             for shape in views
         ]
     )

@@ -1,11 +1,12 @@
 """The encoders a user can choose, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from models.encoders import alexnet, bagnet, convnets, herocon, resnet
 from models.encoders.encoder import Encoder
+from models.encoders.normalisation import normalised_encoder
 from models.names import unknown_name
 
 
@@ -122,17 +123,22 @@ VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = MappingProxyType(
 )
 
 
-def build_encoder(name: str, channels: int, image_size: int) -> Encoder:
-    """Build the encoder `name` for images `(channels, image_size, image_size)`.
+def build_encoder(
+    name: str, channels: int, image_size: int, mean: Sequence[float] = (), std: Sequence[float] = ()
+) -> Encoder:
+    """Build the encoder `name` for images `(channels, image_size, image_size)` in 0..1.
+
+    With `mean` and `std` it normalises them first, see `normalised_encoder`.
 
     Raises:
-        ValueError: the name is unknown, or the encoder does not take images of that size.
+        ValueError: the name is unknown, the encoder does not take images of that size, or `mean` and `std` do
+            not fit the channels.
     """
     if name not in ENCODERS:
         raise unknown_name("encoder", name, ENCODERS)
     spec = ENCODERS[name]
     spec.check_image_size(image_size)
-    return spec.build(channels, image_size)
+    return normalised_encoder(spec.build(channels, image_size), channels, mean, std)
 
 
 def build_vector_encoder(name: str, width_in: int) -> Encoder:

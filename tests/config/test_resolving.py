@@ -116,6 +116,9 @@ def test_nor_beside_the_kernel_that_a_given_space_fixes() -> None:
         ({"lam": True}, ["lam", "True", "float"]),
         ({"epochs": 0}, ["'epochs'", "given 0"]),
         ({"encoder.name": "lenet"}, ["'lenet'", "'lenet5'"]),
+        ({"encoder.mean": [0.5], "encoder.std": [0.5, 0.5]}, ["[0.5]", "[0.5, 0.5]", "differ"]),
+        ({"encoder.mean": [0.5, 0.5], "encoder.std": [0.5, 0.5]}, ["2 numbers", "colour-digits", "(3)"]),
+        ({"encoder.mean": [0.5], "encoder.std": [0.0]}, ["encoder.std", "greater than 0"]),
         ({"encoder.name": "lenet5"}, ["'lenet5'", "32 x 32", "colour-digits"]),
     ],
 )
@@ -269,3 +272,8 @@ class TestPinning:
         space = pin_values(method_space("fair-cclk"), {"sigma2": 30.0})
         assert space.complete({**space.defaults(), "kernel": "rbf"})["sigma2"] == 30.0
         assert "sigma2" not in space.complete({**space.defaults(), "kernel": "cosine"})
+
+
+def test_a_mean_is_for_images_not_for_views_that_come_with_the_data() -> None:
+    with pytest.raises(InputError, match="two-view-digits has views of its own"):
+        resolve("herocon", "two-view-digits", {"encoder.mean": [0.5], "encoder.std": [0.5]})

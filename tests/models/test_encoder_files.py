@@ -36,6 +36,16 @@ def test_a_saved_encoder_gives_the_same_features(name: str, tmp_path: Path) -> N
         assert file.metadata()["experiment"] == '{"seed": 5}'
 
 
+def test_an_encoder_that_normalises_its_images_does_so_when_it_is_read_back(tmp_path: Path) -> None:
+    mean, std = (0.1, 0.5, 0.9), (0.2, 0.25, 0.5)
+    encoder = build_encoder("small-conv", 3, 8, mean, std)
+    path = tmp_path / "encoder.safetensors"
+    path.write_bytes(encoder_bytes(encoder, name="small-conv", channels=3, image_size=8, mean=mean, std=std))
+    images = torch.rand(3, 3, 8, 8)
+    with torch.no_grad():
+        assert torch.equal(load_encoder(path)(images), encoder.eval()(images))
+
+
 @pytest.mark.parametrize("name", list(VECTOR_ENCODERS))
 def test_a_saved_encoder_of_vectors_gives_the_same_features(name: str, tmp_path: Path) -> None:
     encoder = build_vector_encoder(name, 7)

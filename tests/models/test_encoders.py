@@ -226,3 +226,28 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
         build_vector_encoder("herocon-cnn", 3)
     with pytest.raises(ValueError, match="width_in = 0"):
         build_vector_encoder("herocon-mlp", 0)
+
+
+@pytest.mark.parametrize(("mean", "std"), [((0.1, 0.5, 0.9), (0.2, 0.25, 0.5)), ((0.5,), (0.25,))])
+def test_an_encoder_normalises_its_images_channel_by_channel(
+    mean: tuple[float, ...], std: tuple[float, ...]
+) -> None:
+    torch.manual_seed(0)
+    plain = build_encoder("small-conv", 3, 8).eval()
+    torch.manual_seed(0)
+    normalising = build_encoder("small-conv", 3, 8, mean, std).eval()
+    images = torch.rand(2, 3, 8, 8)
+    shift, scale = (torch.tensor(values).view(1, -1, 1, 1) for values in (mean, std))
+    assert torch.equal(normalising(images), plain((images - shift) / scale))
+    assert not torch.equal(normalising(images), plain(images))
+    weights = [tuple(weight.shape) for weight in plain.parameters()]
+    assert [tuple(weight.shape) for weight in normalising.parameters()] == weights
+    assert len(normalising.state_dict()) == len(plain.state_dict())
+
+
+@pytest.mark.parametrize(("mean", "std"), [((0.5, 0.5), (0.5, 0.5)), ((0.5,), ()), ((), (0.5,))])
+def test_a_mean_that_does_not_fit_the_channels_is_refused(
+    mean: tuple[float, ...], std: tuple[float, ...]
+) -> None:
+    with pytest.raises(ValueError, match="3 channels"):
+        build_encoder("small-conv", 3, 8, mean, std)

@@ -74,8 +74,8 @@ class FinalScores:
 
 
 def _encoder_file(experiment: Experiment, data: Prepared, record: EpochRecord) -> bytes:
-    name, content = experiment.encoder.name, experiment.model_dump_json()
-    encoder = record.objective.encoder
+    settings, content = experiment.encoder, experiment.model_dump_json()
+    name, encoder = settings.name, record.objective.encoder
     if isinstance(data, PreparedTransductive):
         return multiview_encoder_bytes(encoder, name=name, views=data.spec.views, experiment=content)
     return encoder_bytes(
@@ -83,5 +83,7 @@ def _encoder_file(experiment: Experiment, data: Prepared, record: EpochRecord) -
         name=name,
         channels=data.spec.channels,
         image_size=data.spec.view_size,
+        mean=settings.mean,
+        std=settings.std,
         experiment=content,
     )

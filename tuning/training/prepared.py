@@ -8,7 +8,7 @@ import torch
 from data import DatasetSpec, LabelledImages, dataset_spec, load_training, numpy_generator
 from models import Encoder, build_encoder
 from models.encoders.multiview import build_multiview_encoder
-from tuning.config import Experiment
+from tuning.config import EncoderSettings, Experiment
 from tuning.facts import Facts, facts_of, is_transductive
 from tuning.training.transductive import PreparedTransductive, prepare_transductive
 
@@ -73,15 +73,15 @@ def _image_facts(experiment: Experiment, data_root: Path | None) -> DatasetSpec:
     return replace(spec, view_size=experiment.views.size or spec.view_size)
 
 
-def build_backbone(name: str, data: Prepared) -> Encoder:
-    """Return a new encoder called `name` for the data: of images, or one for each view of an object.
+def build_backbone(settings: EncoderSettings, data: Prepared) -> Encoder:
+    """Return a new encoder for the data: of images, or one for each view of an object.
 
     Raises:
         ValueError: the name is unknown, or the encoder does not take such data.
     """
     if isinstance(data, PreparedTransductive):
-        return build_multiview_encoder(name, data.spec.views)
-    return build_encoder(name, data.spec.channels, data.spec.view_size)
+        return build_multiview_encoder(settings.name, data.spec.views)
+    return build_encoder(settings.name, data.spec.channels, data.spec.view_size, settings.mean, settings.std)
 
 
 def preparation_key(experiment: Experiment) -> str:

@@ -113,7 +113,7 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     method = METHODS[experiment.method]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(experiment.seed, "encoder"))
-        encoder = build_backbone(experiment.encoder.name, data)
+        encoder = build_backbone(experiment.encoder, data)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
         return method.build(experiment, encoder, data).to(data.device)
 
@@ -130,7 +130,8 @@ def _untrained_record(run: _Run) -> EpochRecord:
     experiment = run.experiment
     # A classifier of the method's own, and what it is drawn after, are the method's.
     own = experiment.method if METHODS[experiment.method].classifies else ""
-    key = f"{experiment.encoder.name} {experiment.seed} {experiment.probes.model_dump_json()} {own}"
+    settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
+    key = f"{experiment.seed} {own} {settings}"
     if key not in run.data.untrained:
         run.data.untrained[key] = _validate(run, full=True)
     scores = run.data.untrained[key]
