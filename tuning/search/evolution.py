@@ -8,9 +8,10 @@ from cmaes import CMA
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from tuning.search.positions import Numeric, position, value_at
+from tuning.search.standing import standing
 
 FIRST_STEP = 0.25
 """The first standard deviation, of a range of length 1: the whole range lies within two of them."""
@@ -49,7 +50,7 @@ class EvolutionStrategy(BaseSampler):
         )
         while len(ended) >= optimizer.population_size:
             generation, ended = ended[: optimizer.population_size], ended[optimizer.population_size :]
-            ranked = sorted(generation, key=lambda t: _rank(t, maximise))
+            ranked = sorted(generation, key=lambda t: standing(t, maximise))
             optimizer.tell([(self._to_unit(t), float(place)) for place, t in enumerate(ranked)])
         return self._from_unit(optimizer.ask())
 
@@ -65,14 +66,3 @@ class EvolutionStrategy(BaseSampler):
     def _from_unit(self, shares: Sequence[float]) -> dict[str, Any]:
         pairs = zip(self._joint.items(), shares, strict=True)
         return {name: value_at(dist, float(share)) for (name, dist), share in pairs}
-
-
-def _rank(trial: FrozenTrial, maximise: bool) -> tuple[int, int, float]:
-    """Return a key that sorts the trials of a generation, best first."""
-    sign = -1.0 if maximise else 1.0
-    if trial.state is TrialState.COMPLETE and trial.value is not None:
-        return 0, 0, sign * trial.value
-    last = trial.last_step
-    if trial.state is TrialState.PRUNED and last is not None:
-        return 1, -last, sign * trial.intermediate_values[last]
-    return 2, 0, 0.0

@@ -1,4 +1,4 @@
-"""The `gp` sampler: Optuna's Gaussian process, which also hears of the trials that were stopped early."""
+"""The `gp` sampler: Optuna's Gaussian process, told how all trials rank, those stopped early included."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,35 +11,32 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers import BaseSampler, GPSampler
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
+from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from tuning.search.positions import value_at
 from tuning.search.quiet import quiet_optuna
+from tuning.search.standing import standing
 
 COPIES = 4
 _SHARES = tuple((copy + 0.5) / COPIES for copy in range(COPIES))
+_SCORED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class GaussianProcess(BaseSampler):
     """A Gaussian process over all parameters, those that not every trial has included.
 
-    A trial without a parameter has the same score whatever its value: the process is told so at `COPIES`
-    values of its range. What it proposes for a parameter that its proposal switches off is not used. `rest`
-    draws the first `startup` trials.
-
-    Optuna's process learns from COMPLETE trials alone. Where two of three trials are stopped early it would
-    hardly ever begin, and would go back to where they failed: it is told that a stopped trial did as badly as
-    the worst finished one.
+    It learns from how trials rank (as normal scores), not from their values: one that collapsed would stretch
+    the scale on which the good ones differ, and a stopped one has its place below the finished ones, where
+    Optuna's own process does not hear of it. A trial without a parameter has the same score whatever its
+    value: the process is told so at `COPIES` values of its range. What it proposes for a parameter that its
+    proposal switches off is not used. `rest` draws the first `startup` trials.
     """
 
     def __init__(
-        self,
-        joint: Mapping[str, BaseDistribution],
-        rest: BaseSampler,
-        seed: int,
-        startup: int,
+        self, joint: Mapping[str, BaseDistribution], rest: BaseSampler, seed: int, startup: int
     ) -> None:
         self._joint = dict(joint)
         self._rest = rest
@@ -64,13 +61,15 @@ class GaussianProcess(BaseSampler):
         with quiet_optuna():
             held = storage.create_new_study(study.directions, study.study_name)
         seen = Study(study_name=study.study_name, storage=storage)
-        worst = _worst(study)
+        scores = normal_scores(study)
         for other in study.get_trials(deepcopy=False):
-            if other.number != trial.number:
-                _add(seen, other, search_space, worst)
+            is_running = other.state is TrialState.RUNNING and other.number != trial.number
+            if is_running or other.number in scores:
+                _add(seen, other, search_space, scores.get(other.number))
         asked = storage.get_trial(storage.create_new_trial(held))
-        # The matrices are small: a second thread costs more than it gains, and trials need the cores.
-        with threadpool_limits(1):
+        # The matrices are small: a second thread costs more than it gains, and trials need the cores. Where
+        # the fit of the kernel fails, Optuna warns at length and goes on with its defaults: so be it.
+        with threadpool_limits(1), quiet_optuna(optuna.logging.ERROR):
             return self._process.sample_relative(seen, asked, search_space)
 
     def sample_independent(
@@ -81,34 +80,38 @@ class GaussianProcess(BaseSampler):
 
     def _begins(self, study: Study) -> bool:
         states = [t.state for t in study.get_trials(deepcopy=False)]
-        ended = states.count(TrialState.COMPLETE) + states.count(TrialState.PRUNED)
-        return TrialState.COMPLETE in states and ended >= self._startup
+        return TrialState.COMPLETE in states and sum(map(states.count, _SCORED)) >= self._startup
 
 
-def _worst(study: Study) -> list[float]:
-    """Return the worst value of each objective among the COMPLETE trials."""
-    states = (TrialState.COMPLETE,)
-    columns = zip(*(t.values for t in study.get_trials(deepcopy=False, states=states)), strict=True)
-    maximise = optuna.study.StudyDirection.MAXIMIZE
-    return [
-        min(column) if direction == maximise else max(column)
-        for column, direction in zip(columns, study.directions, strict=True)
-    ]
+def normal_scores(study: Study) -> dict[int, list[float]]:
+    """Return a score for each objective of every finished or stopped trial, by its number.
+
+    It is the normal quantile of the trial's place among them (see `standing`), ties sharing theirs: the same
+    whatever the scale of the values, and in the direction of the objective.
+    """
+    trials = [t for t in study.get_trials(deepcopy=False) if t.state in _SCORED]
+    scores: dict[int, list[float]] = {t.number: [] for t in trials}
+    for objective, direction in enumerate(study.directions):
+        maximise = direction == StudyDirection.MAXIMIZE
+        keys = [standing(t, maximise, None if len(study.directions) == 1 else objective) for t in trials]
+        places = {key: place for place, key in enumerate(sorted(set(keys)))}
+        ranks = rankdata([places[key] for key in keys])
+        sign = 1.0 if maximise else -1.0
+        for t, rank in zip(trials, ranks, strict=True):
+            scores[t.number].append(sign * float(norm.isf((rank - 0.5) / len(trials))))
+    return scores
 
 
 def _add(
-    seen: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], worst: list[float]
+    seen: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], scores: list[float] | None
 ) -> None:
-    if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING):
-        return
-    running = trial.state is TrialState.RUNNING
-    values = trial.values if trial.state is TrialState.COMPLETE else worst
+    """Add a trial with its scores; without any it is running."""
     has_all = search_space.keys() <= trial.params.keys()
     for share in (0.5,) if has_all else _SHARES:
         seen.add_trial(
             create_trial(
-                state=TrialState.RUNNING if running else TrialState.COMPLETE,
-                values=None if running else values,
+                state=TrialState.RUNNING if scores is None else TrialState.COMPLETE,
+                values=scores,
                 params={
                     name: trial.params[name] if name in trial.params else _at(dist, share)
                     for name, dist in search_space.items()

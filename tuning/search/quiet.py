@@ -7,10 +7,10 @@ import optuna
 
 
 @contextmanager
-def quiet_optuna() -> Iterator[None]:
-    """Hold back Optuna's line about each new study, whose random name tells nobody anything."""
+def quiet_optuna(level: int = optuna.logging.WARNING) -> Iterator[None]:
+    """Hold back what Optuna says below `level`: by default its line about each new study."""
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
+    optuna.logging.set_verbosity(max(before, level))
     try:
         yield
     finally:
