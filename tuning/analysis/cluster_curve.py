@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import InformationCurve
-from tuning.analysis.figures import COLOURS, check_figure
+from tuning.analysis.colours import COLOURS
+from tuning.analysis.figures import check_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

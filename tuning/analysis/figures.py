@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuning.analysis.colours import COLOURS, GREY
 from tuning.errors import InputError
 from tuning.plan import plan_of
 from tuning.store import ResultsStore
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = (".png", ".pdf", ".svg")
-
-# Okabe and Ito's colours, told apart by most colour-blind readers too.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-GREY = "#8C8C8C"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,157 @@
+"""One self-contained HTML page of sections, figures and tables: opens offline, on a phone, on paper."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import plotly.graph_objects as go
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from tuning.reports.style import template
+
+OPEN_ROWS = 12
+"""A longer table is folded on the screen; on paper it is whole."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under column names; a float is shown with four significant digits, None as a dash."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, and what is under it.
+
+    `text` is plain: a blank line begins a paragraph, and a paragraph that is indented by four spaces is shown
+    as it is, for commands. Figures use the traces that plotly draws as SVG (`scatter`, `bar`, `heatmap`,
+    `contour`, `box`): they print sharply, work without WebGL, and the page's security policy admits no other.
+    A figure says what it shows to those who cannot see it in `layout.meta["alt"]`, or else by its title.
+    """
+
+    title: str
+    text: str
+    figures: Sequence[go.Figure] = ()
+    tables: Sequence[Table] = ()
+
+
+def render_page(
+    title: str,
+    subtitle: str,
+    sections: Sequence[Section],
+    footer: Sequence[str],
+    *,
+    refresh: float | None = None,
+) -> str:
+    """Return one HTML page that holds all it needs, plotly.js (about 5 MB) included where there are figures.
+
+    Args:
+        title: the heading.
+        subtitle: a line below it.
+        sections: in their order.
+        footer: lines about where the numbers come from.
+        refresh: seconds after which a browser loads the page again; None for a page that does not change.
+    """
+    drawn = any(section.figures for section in sections)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            subtitle=subtitle,
+            sections=[_section_view(i, section) for i, section in enumerate(sections, 1)],
+            footer=footer,
+            refresh=None if refresh is None else math.ceil(refresh),
+            plotly=Markup(get_plotlyjs()) if drawn else None,
+            templates={"light": _json(template(dark=False)), "dark": _json(template(dark=True))},
+        )
+    )
+
+
+def cell_text(value: object) -> str:
+    """Return a cell's text: four significant digits for a float, a dash for what is missing."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
+    return str(value)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("tuning.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _section_view(number: int, section: Section) -> dict[str, object]:
+    return {
+        "id": f"section-{number}",
+        "title": section.title,
+        "paragraphs": _paragraphs(section.text),
+        "figures": [_figure_view(f"figure-{number}-{i}", f) for i, f in enumerate(section.figures, 1)],
+        "tables": [_table_view(table) for table in section.tables],
+    }
+
+
+def _paragraphs(text: str) -> list[dict[str, object]]:
+    """The paragraphs of a text, and which of them are commands."""
+    found: list[dict[str, object]] = []
+    for block in text.split("\n\n"):
+        lines = [line for line in block.split("\n") if line.strip()]
+        if not lines:
+            continue
+        command = all(line.startswith("    ") for line in lines)
+        shown = "\n".join(line[4:] for line in lines) if command else "\n".join(lines)
+        found.append({"text": shown, "command": command})
+    return found
+
+
+def _figure_view(name: str, figure: go.Figure) -> dict[str, object]:
+    # The template is the page's: with every figure, it would be there many times, and only the light one.
+    spec = json.loads(figure.to_json())
+    layout = spec.get("layout", {})
+    layout.pop("template", None)
+    alt = (layout.get("meta") or {}).get("alt") or layout.get("title", {}).get("text") or "figure"
+    return {"id": name, "alt": alt, "height": layout.get("height", 420), "spec": _script_safe(spec)}
+
+
+def _table_view(table: Table) -> dict[str, object]:
+    columns = list(zip(*table.rows, strict=True)) if table.rows else [() for _ in table.columns]
+    numeric = [_is_numeric(values) for values in columns]
+    return {
+        "title": table.title,
+        "columns": [{"name": n, "numeric": k} for n, k in zip(table.columns, numeric, strict=True)],
+        "rows": [
+            [{"text": cell_text(v), "numeric": k} for v, k in zip(row, numeric, strict=True)]
+            for row in table.rows
+        ],
+        "note": table.note,
+        "folded": len(table.rows) > OPEN_ROWS,
+    }
+
+
+def _is_numeric(values: Sequence[object]) -> bool:
+    given = [value for value in values if value is not None]
+    return bool(given) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in given)
+
+
+def _json(content: go.layout.Template) -> Markup:
+    return _script_safe(content.to_plotly_json())
+
+
+def _script_safe(content: object) -> Markup:
+    """JSON for inside a script element: nothing in it can close the element."""
+    return Markup(json.dumps(content, separators=(",", ":")).replace("<", "\\u003c"))
