@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tuning.cli import catalogue, clusters, datasets, run, studies, sweep, train
+from tuning.cli import catalogue, clusters, datasets, report, run, studies, sweep, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
 from tuning.packages import ShadowedPackage, refuse_shadowed_packages
 
@@ -24,6 +24,7 @@ for command in (
     studies.studies,
     studies.show,
     studies.best,
+    report.report,
     run.run,
     catalogue.methods,
     catalogue.spaces,

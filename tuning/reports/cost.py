@@ -1,0 +1,164 @@
+"""What a study cost: seconds of trials, wall-clock, and how much of the machine's time went to neither."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import plotly.graph_objects as go
+
+from tuning.analysis.colours import COLOURS, GREY
+from tuning.reports.page import Table
+from tuning.reports.study import StudyData
+
+BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS
+
+Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, summed over trials, and of the clock.
+
+    Attributes:
+        trials: of the last attempt of every trial, from its start to its end (or to now); the seeds of a
+            trial advance together and count once.
+        train: of these, in training; `evaluate`: in probes.
+        wall: from the creation of the study to its last sign of life, pauses between two drivers included.
+        idle: of the wall-clock, while no trial ran: the start of Ray, and pauses.
+        slots: trials that may run at once.
+        epochs: trained, of all trials together; epoch 0 is none.
+    """
+
+    trials: float
+    train: float
+    evaluate: float
+    wall: float
+    idle: float
+    slots: int
+    epochs: int
+
+    @property
+    def other(self) -> float:
+        """Of the trials' seconds: data, checkpoints, the store, waiting for a core."""
+        return max(0.0, self.trials - self.train - self.evaluate)
+
+    @property
+    def unused(self) -> float:
+        """Of all slots' seconds while some trial ran: those in which no trial was in the slot."""
+        return max(0.0, self.slots * (self.wall - self.idle) - self.trials)
+
+
+def cost_of(data: StudyData) -> Cost:
+    """Return what the study has cost so far."""
+    spans = _spans(data)
+    every = [span for of_one in spans.values() for span in of_one]
+    last = max((end for _, end in every), default=data.record.created)
+    wall = (last - data.record.created).total_seconds()
+    trained = data.epochs.filter(np.asarray(data.epochs["epoch"].to_numpy()) > 0)
+    return Cost(
+        trials=sum(_covered(of_one) for of_one in spans.values()),
+        train=_total(data, "train_seconds"),
+        evaluate=_total(data, "evaluate_seconds"),
+        wall=max(0.0, wall),
+        idle=max(0.0, wall - _covered(every)),
+        slots=int(data.record.search.get("concurrency", 1)),
+        epochs=trained.num_rows,
+    )
+
+
+def cost_table(cost: Cost) -> Table:
+    """Return the cost as rows of what, time, and share of the trials' time."""
+    share = [
+        ("training", cost.train),
+        ("probes (scores after an epoch)", cost.evaluate),
+        ("data, checkpoints, store, waiting", cost.other),
+    ]
+    rows: list[tuple[object, ...]] = [
+        (what, duration(seconds), f"{seconds / cost.trials:.0%} of the trials' time" if cost.trials else None)
+        for what, seconds in share
+    ]
+    rows += [
+        ("all trials together", duration(cost.trials), f"{cost.epochs:,} epochs trained"),
+        ("wall-clock", duration(cost.wall), f"at most {cost.slots} trials at once"),
+        ("no trial running", duration(cost.idle), "starting Ray, and pauses"),
+        ("a slot free while others ran", duration(cost.unused), "between trials, and at the end"),
+    ]
+    return Table(
+        "Cost",
+        ("what", "time", ""),
+        rows,
+        note="Training and probes are summed over all recorded epochs, a trial's time is that of its last "
+        "attempt: after a resumed death they can differ.",
+    )
+
+
+def draw_cost(cost: Cost) -> go.Figure:
+    """Draw where the time of all slots went, as one bar."""
+    parts = [
+        ("training", cost.train, BLUE),
+        ("probes", cost.evaluate, SKY),
+        ("data, checkpoints, store", cost.other, GREEN),
+        ("slot free", cost.unused, ORANGE),
+        ("no trial running", cost.slots * cost.idle, GREY),
+    ]
+    total = sum(seconds for _, seconds, _ in parts)
+    figure = go.Figure()
+    for name, seconds, colour in parts:
+        figure.add_bar(
+            y=["slots"],
+            x=[seconds],
+            orientation="h",
+            name=f"{name} {seconds / total:.0%}" if total else name,
+            marker={"color": colour},
+            hovertemplate=f"{name}: {duration(seconds)}<extra></extra>",
+        )
+    figure.update_layout(
+        title=f"Where {duration(total)} of {cost.slots} slots went",
+        barmode="stack",
+        height=240,
+        xaxis_title="seconds",
+        yaxis={"visible": False},
+        legend={"traceorder": "normal", "y": -0.55},
+        meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {duration(s)}" for n, s, _ in parts)},
+    )
+    return figure
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as `12.3 s`, `4 min 05 s` or `3 h 07 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _spans(data: StudyData) -> dict[int, list[Span]]:
+    """When the seeds of each trial ran."""
+    spans: dict[int, list[Span]] = {}
+    for row in data.rows.select(["trial", "status", "started", "finished"]).to_pylist():
+        end = row["finished"] or _end_of(row["status"], data)
+        if row["started"] is not None and end is not None:
+            spans.setdefault(row["trial"], []).append((row["started"], max(row["started"], end)))
+    return spans
+
+
+def _end_of(status: str, data: StudyData) -> datetime | None:
+    """A trial without an end is still spending if it runs; of one that was cut off, nothing is known."""
+    return data.read_at if status == "running" else None
+
+
+def _total(data: StudyData, column: str) -> float:
+    return float(np.nansum(data.epochs[column].to_numpy()))
+
+
+def _covered(spans: Iterable[Span]) -> float:
+    """Seconds in which at least one of the spans was open."""
+    covered = 0.0
+    reached: datetime | None = None
+    for begin, end in sorted(spans):
+        start = begin if reached is None or begin > reached else reached
+        covered += max(0.0, (end - start).total_seconds())
+        reached = end if reached is None else max(reached, end)
+    return covered

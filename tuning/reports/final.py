@@ -1,0 +1,117 @@
+"""The section about final runs: fresh seeds, the test split, the untrained encoders beside them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from tuning.analysis.colours import COLOURS, GREY
+from tuning.analysis.final import FinalSummary, summarise_runs
+from tuning.analysis.summary import Summary
+from tuning.reports.page import Section, Table
+from tuning.reports.study import StudyData
+
+FEW_SEEDS = 3
+_TEST = "metric.test."
+
+
+def final_summaries(data: StudyData) -> list[FinalSummary]:
+    """Return the summaries of the final runs that completed, the untrained encoders' last."""
+    return summarise_runs(_completed(data))
+
+
+def final_section(data: StudyData) -> Section | None:
+    """Return the section about the final runs; None if none were made."""
+    if data.final_record is None:
+        return None
+    rows = _completed(data)
+    title = "Final runs"
+    if not rows:
+        return Section(title, f"None of the {len(data.final_rows)} final runs has completed.")
+    summaries = summarise_runs(rows)
+    names = list(dict.fromkeys(name for summary in summaries for name in summary.scores))
+    table = Table(
+        "Test split: mean ± sample standard deviation over fresh seeds",
+        ("encoder", "n", *(f"test {name.replace('_', ' ')}" for name in names)),
+        [
+            (
+                summary.encoder,
+                max(score.n for score in summary.scores.values()),
+                *(mean_and_std(summary.scores.get(name)) for name in names),
+            )
+            for summary in summaries
+        ],
+    )
+    score = score_of(names)
+    return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], [table])
+
+
+def score_of(names: Sequence[str]) -> str:
+    """Return which of the test scores stands for the encoder: balanced accuracy where there is one."""
+    return "balanced_accuracy" if "balanced_accuracy" in names else names[0]
+
+
+def mean_and_std(summary: Summary | None) -> str | None:
+    """Return `mean ± std`; of a single run, only its value."""
+    if summary is None:
+        return None
+    return f"{summary.mean:.4g}" + ("" if summary.std is None else f" ± {summary.std:.2g}")
+
+
+def _completed(data: StudyData) -> list[Mapping[str, Any]]:
+    return [row for row in data.final_rows if row["status"] == "completed"]
+
+
+def _said(
+    data: StudyData, rows: Sequence[Mapping[str, Any]], summaries: Sequence[FinalSummary], score: str
+) -> str:
+    seeds = sorted({row["seed"] for row in rows})
+    failed = sum(row["status"] == "failed" for row in data.final_rows)
+    said = (
+        "The selected configuration on fresh seeds "
+        f"({', '.join(map(str, seeds))}), trained on all training data; the test split is read once a run."
+    )
+    if failed:
+        said += f" {failed} runs failed and are not counted."
+    *trained, control = summaries
+    best = max((s.scores[score] for s in trained if score in s.scores), key=lambda s: s.mean, default=None)
+    untrained = control.scores.get(score) if control.encoder == "untrained" else None
+    if best is None or untrained is None:
+        return said
+    if min(best.n, untrained.n) < FEW_SEEDS:
+        return f"{said} Too few to tell: {best.n} trained, {untrained.n} untrained runs."
+    if best.mean <= untrained.mean:
+        return f"{said} Training did not beat the untrained encoder."
+    return said
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
+    figure = go.Figure()
+    trials = sorted({row["trial"] for row in rows})
+    groups = [(f"trial {t}", [r for r in rows if r["trial"] == t], score) for t in trials]
+    groups.append(("untrained", list({row["seed"]: row for row in rows}.values()), f"untrained_{score}"))
+    for i, (name, runs, column) in enumerate(groups):
+        points = [(row[_TEST + column], row["seed"]) for row in runs if row.get(_TEST + column) is not None]
+        figure.add_scatter(
+            x=[value for value, _ in points],
+            y=[name] * len(points),
+            customdata=[seed for _, seed in points],
+            mode="markers",
+            name=name,
+            showlegend=False,
+            marker={
+                "color": GREY if name == "untrained" else COLOURS[i % len(COLOURS)],
+                "size": 11,
+                "symbol": "x" if name == "untrained" else "circle",
+                "opacity": 0.8,
+            },
+            hovertemplate="seed %{customdata}: %{x:.4g}<extra>%{y}</extra>",
+        )
+    figure.update_layout(
+        title="Each final run",
+        height=150 + 45 * len(groups),
+        xaxis_title=f"test.{score}",
+        yaxis={"autorange": "reversed"},
+        meta={"alt": f"test.{score} of each of {len(rows)} final runs; the table below has their means."},
+    )
+    return figure

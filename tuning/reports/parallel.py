@@ -1,0 +1,156 @@
+"""Parallel coordinates: a row for each searched parameter, a line through them for each trial.
+
+The rows lie, where such figures usually stand: names and values stay readable on a phone. Lines are SVG, not
+WebGL, so they print, and a parameter that a trial does not have takes its line to the margin.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.colors import sample_colorscale
+
+from search_spaces import Choice, Range, Scalar
+from tuning.reports.page import cell_text
+from tuning.reports.study import StudyData, TrialResult
+from tuning.reports.style import SEQUENTIAL
+
+FEWEST = 5
+"""With fewer scored trials, lines say nothing."""
+BANDS = 5
+UNUSED_AT = -0.12
+ROW_HEIGHT = 64
+# Choices are few values: lines through one of them are spread, so that it shows how many there are.
+SPREAD = 0.03
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One parameter's row: where a value lies, from 0 to 1, and the values that are written under it."""
+
+    name: str
+    ticks: Mapping[float, str]
+    places: Sequence[float]
+
+
+def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | None:
+    """Draw the searched values of trials with a score, best trials last; None if there are too few."""
+    scored = [(trial.last, trial) for trial in drawn if trial.last is not None]
+    scored.sort(key=lambda pair: (pair[0], -pair[1].number))
+    searched = data.space.searched
+    if len(scored) < FEWEST or not searched:
+        return None
+    trials = [trial for _, trial in scored]
+    scores = [score for score, _ in scored]
+    rows = [_row(parameter, trials) for parameter in searched] + [_score_row(data.rung_metric, scores)]
+    figure = go.Figure()
+    bands = np.array_split(np.arange(len(trials)), BANDS)
+    colours = sample_colorscale(SEQUENTIAL, np.linspace(0.15, 0.9, BANDS))
+    for number, (band, colour) in enumerate(zip(bands, colours, strict=True)):
+        _draw_band(figure, rows, trials, band, colour, _band_name(number, [scores[i] for i in band]))
+    _draw_ticks(figure, rows, any(UNUSED_AT in row.places for row in rows))
+    figure.update_layout(
+        title="Searched values, by the score after the last epoch",
+        height=110 + ROW_HEIGHT * len(rows),
+        hovermode="closest",
+        xaxis={"visible": False, "range": [UNUSED_AT - 0.06, 1.05], "fixedrange": True},
+        yaxis={
+            "tickvals": list(range(len(rows))),
+            "ticktext": [row.name for row in rows],
+            "range": [len(rows) - 0.4, -0.4],
+            "showline": False,
+            "ticks": "",
+            "fixedrange": True,
+        },
+        legend={"y": -0.02, "traceorder": "reversed"},
+        meta={
+            "alt": f"The values of {len(searched)} searched parameters in {len(trials)} trials, coloured by "
+            f"{data.rung_metric} from {scores[0]:.4g} to {scores[-1]:.4g}; best trials are also in a table."
+        },
+    )
+    return figure
+
+
+def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
+    values = [trial.values.get(parameter.name) for trial in trials]
+    if isinstance(parameter, Choice):
+        at = _spaced(parameter.choices)
+        places = [
+            UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in zip(values, trials, strict=True)
+        ]
+        return Row(parameter.name, {place: cell_text(value) for value, place in at.items()}, places)
+    low, high = float(parameter.low), float(parameter.high)
+    scale = math.log if parameter.is_log else float
+
+    def place(value: Scalar | None) -> float:
+        return UNUSED_AT if value is None else (scale(float(value)) - scale(low)) / (scale(high) - scale(low))
+
+    middle = math.sqrt(low * high) if parameter.is_log else (low + high) / 2
+    ticks = {0.0: cell_text(low), 0.5: cell_text(middle), 1.0: cell_text(high)}
+    return Row(parameter.name, ticks, [place(value) for value in values])
+
+
+def _score_row(metric: str, scores: Sequence[float]) -> Row:
+    low, high = scores[0], scores[-1]
+    places = [(score - low) / (high - low) if high > low else 0.5 for score in scores]
+    return Row(
+        metric, {0.0: cell_text(low), 1.0: cell_text(high)} if high > low else {0.5: cell_text(low)}, places
+    )
+
+
+def _spaced(choices: Sequence[Scalar]) -> Mapping[Scalar, float]:
+    if len(choices) == 1:
+        return {choices[0]: 0.5}
+    return {choice: i / (len(choices) - 1) for i, choice in enumerate(choices)}
+
+
+def _spread(number: int) -> float:
+    """A shift that depends on the trial alone and fills the width evenly."""
+    return SPREAD * (2 * ((number * _GOLDEN) % 1) - 1)
+
+
+def _draw_band(
+    figure: go.Figure,
+    rows: Sequence[Row],
+    trials: Sequence[TrialResult],
+    band: NDArray[np.intp],
+    colour: str,
+    name: str,
+) -> None:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    numbers: list[int | None] = []
+    for i in band:
+        x += [*(round(row.places[i], 4) for row in rows), None]
+        y += [*range(len(rows)), None]
+        numbers += [trials[i].number] * (len(rows) + 1)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        customdata=numbers,
+        mode="lines",
+        name=name,
+        line={"color": colour, "width": 1.6 if len(trials) <= 100 else 1},
+        opacity=0.8,
+        hovertemplate="trial %{customdata}<extra></extra>",
+    )
+
+
+def _draw_ticks(figure: go.Figure, rows: Sequence[Row], unused: bool) -> None:
+    for i, row in enumerate(rows):
+        ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
+        for place, text in ticks.items():
+            figure.add_annotation(
+                x=place, y=i, text=text, showarrow=False, yshift=-11, font={"size": 11}, yanchor="middle"
+            )
+    if unused:
+        figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})
+
+
+def _band_name(number: int, scores: Sequence[float]) -> str:
+    labels = ("worst fifth", "fourth", "middle", "second", "best fifth")
+    return f"{labels[number]}: {scores[0]:.3g} to {scores[-1]:.3g}"

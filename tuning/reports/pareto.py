@@ -1,0 +1,75 @@
+"""The Pareto front of a study with an accuracy and a colour error: which trials no other beats in both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuning.reports.study import StudyData
+
+ACCURACIES = ("val.balanced_accuracy", "val.accuracy")
+COLOUR = "val.colour_mse"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A completed trial in the plane of two metrics."""
+
+    trial: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class Front:
+    """The trials on the front, by falling first metric; the others; the untrained encoder's two scores."""
+
+    metrics: tuple[str, str]
+    members: Sequence[Point]
+    others: Sequence[Point]
+    untrained: tuple[float, float] | None
+
+
+def front_of(data: StudyData) -> Front | None:
+    """Return the front of a study's completed trials; None if it lacks a metric or no trial has both.
+
+    Both are maximised: a large colour error means that little of the colour is kept. The accuracy is the one
+    that the search maximises, or else the balanced one where there is one.
+    """
+    recorded = data.record.columns.metrics
+    accuracies = [name for name in (data.metric, *ACCURACIES) if name in recorded and name != COLOUR]
+    if not accuracies or COLOUR not in recorded:
+        return None
+    metrics = (accuracies[0], COLOUR)
+    points = [
+        Point(trial.number, trial.metrics[metrics[0]], trial.metrics[metrics[1]])
+        for trial in data.trials
+        if trial.status == "completed" and all(name in trial.metrics for name in metrics)
+    ]
+    if not points:
+        return None
+    members = undominated(points)
+    numbers = {point.trial for point in members}
+    control = [data.untrained_score(name) for name in metrics]
+    return Front(
+        metrics=metrics,
+        members=members,
+        others=[point for point in points if point.trial not in numbers],
+        untrained=None if control[0] is None or control[1] is None else (control[0], control[1]),
+    )
+
+
+def undominated(points: Sequence[Point]) -> list[Point]:
+    """Return the points that no other beats in one metric without losing in the other; equal ones stay."""
+    members: list[Point] = []
+    for point in sorted(points, key=lambda p: (-p.first, -p.second, p.trial)):
+        best = members[-1] if members else None
+        if (
+            best is None
+            or point.second > best.second
+            or (point.first, point.second)
+            == (
+                best.first,
+                best.second,
+            )
+        ):
+            members.append(point)
+    return members

@@ -1,0 +1,40 @@
+"""The rows of a study as files that spreadsheets and data frames open: CSV and Parquet."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from tuning.errors import InputError
+from tuning.plan import FINAL_SUFFIX
+from tuning.store import ResultsStore, study_names
+
+
+def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
+    """Write `STUDY-trials` and `STUDY-epochs`, of the study and of its final runs, as .csv and .parquet.
+
+    Attempts are resolved, as everywhere: one row a (trial, seed), one a (trial, seed, epoch).
+
+    Raises:
+        InputError: `folder` is a file.
+        StoreError: there is no such study.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder for the rows")
+    final = study + FINAL_SUFFIX
+    names = [study, *([final] if final in study_names(store.location) else [])]
+    tables = {
+        f"{name}-{kind}": table
+        for name in names
+        for kind, table in (("trials", store.trials(name)), ("epochs", store.epochs(name)))
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for name, table in tables.items() for path in _write(table, folder / name)]
+
+
+def _write(table: pa.Table, stem: Path) -> list[Path]:
+    csv, parquet = stem.with_name(f"{stem.name}.csv"), stem.with_name(f"{stem.name}.parquet")
+    pa_csv.write_csv(table, csv)
+    pq.write_table(table, parquet)
+    return [csv, parquet]

@@ -1,0 +1,228 @@
+"""The sections of a report on one study."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from tuning.analysis.selection import RULE
+from tuning.reports.cost import cost_of, cost_table, draw_cost
+from tuning.reports.figures import draw_curves, draw_front, draw_progress
+from tuning.reports.final import final_section
+from tuning.reports.page import Section, Table, cell_text
+from tuning.reports.parallel import FEWEST, draw_parallel
+from tuning.reports.pareto import Front, Point, front_of
+from tuning.reports.reproduce import reproduce_section
+from tuning.reports.sample import MAX_POINTS, sampled
+from tuning.reports.study import StudyData, TrialResult
+
+MAX_MARKS = 2000
+MAX_CURVES = 200
+MAX_LINES = 400
+MAX_FRONT = 1000
+TOP = 20
+MAX_FAILURES = 50
+MAX_ERROR = 400
+FEW = 5
+"""With fewer completed trials, the order of the best says little."""
+
+
+def study_sections(data: StudyData) -> list[Section]:
+    """Return the sections of a study's report; what a study does not have is left out."""
+    found = [
+        _progress(data),
+        _best(data),
+        final_section(data),
+        _curves(data),
+        _parallel(data),
+        _pareto(data),
+        _failed(data),
+        _cost(data),
+        reproduce_section(data),
+    ]
+    return [section for section in found if section is not None]
+
+
+def state_line(data: StudyData) -> str:
+    """Return in a line where a study stands."""
+    over = sum(data.counts.get(status, 0) for status in ("completed", "stopped", "failed"))
+    endings = ", ".join(f"{count:,} {status}" for status, count in data.counts.items())
+    state = {"ended": "The sweep has ended", "running": "The sweep is running"}.get(
+        data.state, "The sweep was interrupted; --resume goes on"
+    )
+    return f"{state}: {over:,} of {data.planned:,} trials are over ({endings or 'none has begun'})."
+
+
+def _progress(data: StudyData) -> Section:
+    drawn = sampled(data, data.trials, MAX_MARKS)
+    best = (
+        f"The dashed line is the untrained encoder. {data.rung_metric} is read on the validation split "
+        f"after every epoch, and decides which trials are stopped early."
+    )
+    figures = [draw_progress(data, drawn.trials)] if data.curves else []
+    return Section("Progress", _text(state_line(data), best if figures else "", drawn.said), figures)
+
+
+def _best(data: StudyData) -> Section:
+    title = "Best trials"
+    rule = f"Selected: {RULE.format(metric=data.metric)}, on the validation split."
+    if not data.ranked:
+        return Section(title, _text(rule, "No trial has completed yet, so there is no best one."))
+    return Section(title, _text(rule, _verdict(data)), tables=[_best_table(data)])
+
+
+def _verdict(data: StudyData) -> str:
+    best, n = data.ranked[0], len(data.ranked)
+    said = f"Trial {best.number} is the best of {n:,} completed: {data.metric} {cell_text(best.score)}"
+    if best.untrained is None or best.score is None:
+        said += "; how its encoder scored before training is not known."
+    elif best.score > best.untrained:
+        said += f", against {cell_text(best.untrained)} before training."
+    else:
+        said += f". It does not beat the encoder before training ({cell_text(best.untrained)})."
+    if n < FEW:
+        some = "1 trial" if n == 1 else f"{n} trials"
+        said += f" Too few to tell how good the search could get: {some} completed."
+    seeds = max(len(trial.seeds) for trial in data.trials)
+    if seeds == 1:
+        said += " Each trial ran with one seed: neighbours in this table may owe their order to it."
+    return (
+        said + " The best of many validation scores is optimistic; final runs on fresh seeds say what holds."
+    )
+
+
+def _best_table(data: StudyData) -> Table:
+    shown = data.ranked[:TOP]
+    others = [
+        name
+        for name in data.record.columns.metrics
+        if name.startswith("val.") and "ridge" not in name and name != data.metric
+    ]
+    searched = [parameter.name for parameter in data.space.searched]
+    control = (
+        "untrained encoder",
+        None,
+        data.untrained_score(data.metric),
+        *(data.untrained_score(name) for name in others),
+        *(None for _ in searched),
+    )
+    rows = [
+        (
+            str(trial.number),
+            trial.epoch,
+            trial.score,
+            *(trial.metrics.get(name) for name in others),
+            *(trial.values.get(name) for name in searched),
+        )
+        for trial in shown
+    ]
+    hidden = len(data.ranked) - len(shown)
+    note = f"The {TOP} best; {hidden:,} more completed." if hidden else ""
+    return Table("Best trials", ("trial", "epochs", data.metric, *others, *searched), [*rows, control], note)
+
+
+def _curves(data: StudyData) -> Section | None:
+    drawn = sampled(data, [t for t in data.trials if t.number in data.curves], MAX_CURVES)
+    if not drawn.trials:
+        return None
+    longest = max(len(data.curves[t.number].epochs) for t in drawn.trials)
+    thinned = f"Of {longest} epochs, {MAX_POINTS} are drawn." if longest > MAX_POINTS else ""
+    marks = "A mark at the end of a curve says how the trial ended: stopped early, completed, failed."
+    return Section("Learning curves", _text(marks, drawn.said, thinned), [draw_curves(data, drawn.trials)])
+
+
+def _parallel(data: StudyData) -> Section | None:
+    title = "Searched parameters"
+    if not data.space.searched:
+        return None
+    drawn = sampled(data, [trial for trial in data.trials if trial.last is not None], MAX_LINES)
+    figure = draw_parallel(data, drawn.trials)
+    if figure is None:
+        return Section(title, f"Too few to tell: fewer than {FEWEST} trials have a score.")
+    how = (
+        "Each line is a trial, from one parameter's value to the next, down to its score. A click on a fifth "
+        "in the legend hides it. Trials that were stopped early have the score they had then."
+    )
+    return Section(title, _text(how, drawn.said), [figure])
+
+
+def _pareto(data: StudyData) -> Section | None:
+    front = front_of(data)
+    if front is None:
+        return None
+    n = len(front.members) + len(front.others)
+    few = f"Too few to tell what the trade is: {n} completed." if n < FEW else ""
+    how = (
+        "A large colour error (squared 8-bit levels) means that the representation has forgotten the colour. "
+        "On the front, no other completed trial is better in one without being worse in the other."
+    )
+    return Section(
+        "Pareto front", _text(how, few), [draw_front(_bounded(front))], [_front_table(data, front)]
+    )
+
+
+def _bounded(front: Front) -> Front:
+    step = max(1, -(-len(front.others) // MAX_FRONT))
+    return Front(front.metrics, front.members, front.others[::step], front.untrained)
+
+
+def _front_table(data: StudyData, front: Front) -> Table:
+    searched = [parameter.name for parameter in data.space.searched]
+    by_number = {trial.number: trial for trial in data.trials}
+
+    def row(point: Point) -> tuple[object, ...]:
+        values = by_number[point.trial].values
+        return (point.trial, point.first, point.second, *(values.get(name) for name in searched))
+
+    hidden = len(front.members) - MAX_FAILURES
+    note = f"The first {MAX_FAILURES}; {hidden} more." if hidden > 0 else ""
+    columns = ("trial", *front.metrics, *searched)
+    return Table("On the front", columns, [row(point) for point in front.members[:MAX_FAILURES]], note)
+
+
+def _failed(data: StudyData) -> Section:
+    failed = [trial for trial in data.trials if trial.status == "failed"]
+    if not failed:
+        return Section("Failed trials", "None.")
+    reasons = Counter(_shortened(trial.error) for trial in failed)
+    said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."
+    tables = [_failure_table(data, failed)]
+    if len(reasons) < len(failed):
+        kinds = Table(
+            "Errors", ("trials", "error"), [(count, reason) for reason, count in reasons.most_common(TOP)]
+        )
+        tables.insert(0, kinds)
+    return Section("Failed trials", said, tables=tables)
+
+
+def _failure_table(data: StudyData, failed: Sequence[TrialResult]) -> Table:
+    searched = [parameter.name for parameter in data.space.searched]
+    rows = [
+        (
+            trial.number,
+            trial.epoch,
+            _shortened(trial.error),
+            *(trial.values.get(name) for name in searched),
+        )
+        for trial in failed[:MAX_FAILURES]
+    ]
+    hidden = len(failed) - len(rows)
+    note = f"The first {MAX_FAILURES}; `contrasweep show {data.name}` lists all." if hidden else ""
+    return Table("Failed trials", ("trial", "epoch", "error", *searched), rows, note)
+
+
+def _shortened(error: str | None) -> str:
+    text = error or "no error was recorded"
+    return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]} ..."
+
+
+def _cost(data: StudyData) -> Section | None:
+    cost = cost_of(data)
+    if not cost.trials:
+        return None
+    figures: list[go.Figure] = [draw_cost(cost)]
+    return Section("What it cost", "", figures, [cost_table(cost)])
+
+
+def _text(*paragraphs: str) -> str:
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
