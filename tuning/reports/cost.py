@@ -117,9 +117,9 @@ def draw_cost(cost: Cost) -> go.Figure:
         title=f"Where {duration(total)} of {cost.slots} slots went",
         barmode="stack",
         height=240,
-        xaxis_title="seconds",
+        xaxis={"ticksuffix": " s"},
         yaxis={"visible": False},
-        legend={"traceorder": "normal", "y": -0.55},
+        legend={"traceorder": "normal", "y": -0.35},
         meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {duration(s)}" for n, s, _ in parts)},
     )
     return figure

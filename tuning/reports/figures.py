@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,6 +11,9 @@ from tuning.analysis.colours import COLOURS, GREY
 from tuning.reports.pareto import Front
 from tuning.reports.sample import thinned
 from tuning.reports.study import Curve, Floats, StudyData, TrialResult
+
+MANY = 100
+"""Of more curves, each is drawn paler."""
 
 BLUE, ORANGE, GREEN, PINK, _, RED, _ = COLOURS
 
@@ -44,7 +48,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
                 customdata=[t.epoch for t in points],
                 mode="markers",
                 name=status,
-                marker={"color": look.colour, "symbol": look.symbol, "size": 7, "line": {"width": 1.5}},
+                marker=_marker(look, 7),
                 hovertemplate=f"trial %{{x}}, epoch %{{customdata}}: %{{y:.4g}}<extra>{status}</extra>",
             )
     trials, best = best_so_far(data.curves.values())
@@ -94,9 +98,9 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
             mode="lines+markers",
             name=f"{status} ({len(curves):,})",
             line={"color": look.colour, "width": look.width},
-            opacity=0.75,
+            opacity=0.75 if len(drawn) <= MANY else 0.3,
             # Only the end of a curve is marked: there, its status was decided.
-            marker={"symbol": look.symbol, "size": np.where(last, 7, 0), "line": {"width": 1.5}},
+            marker=_marker(look, np.where(last, 7, 0)),
             hovertemplate=f"trial %{{customdata:d}}, epoch %{{x}}: %{{y:.4g}}<extra>{status}</extra>",
         )
     if data.ranked and data.ranked[0].number in data.curves:
@@ -166,6 +170,12 @@ def draw_front(front: Front) -> go.Figure:
         },
     )
     return figure
+
+
+def _marker(look: Look, size: Any) -> dict[str, Any]:
+    # The edge in the same colour: symbols without a face (a bar, an open square) are all edge.
+    edge = {"width": 1.5, "color": look.colour}
+    return {"color": look.colour, "symbol": look.symbol, "size": size, "line": edge}
 
 
 def _joined(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, np.ndarray]:

@@ -1,5 +1,6 @@
 """The section about final runs: fresh seeds, the test split, the untrained encoders beside them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import plotly.graph_objects as go
 from tuning.analysis.colours import COLOURS, GREY
 from tuning.analysis.final import FinalSummary, summarise_runs
 from tuning.analysis.summary import Summary
-from tuning.reports.page import Section, Table
+from tuning.reports.page import Section, Table, cell_text
 from tuning.reports.study import StudyData
 
 FEW_SEEDS = 3
@@ -52,10 +53,13 @@ def score_of(names: Sequence[str]) -> str:
 
 
 def mean_and_std(summary: Summary | None) -> str | None:
-    """Return `mean ± std`; of a single run, only its value."""
+    """Return `mean ± std`, both with as many decimals as show two digits of the deviation."""
     if summary is None:
         return None
-    return f"{summary.mean:.4g}" + ("" if summary.std is None else f" ± {summary.std:.2g}")
+    if not summary.std:
+        return cell_text(summary.mean) + ("" if summary.std is None else " ± 0")
+    decimals = max(0, 1 - math.floor(math.log10(summary.std)))
+    return f"{summary.mean:,.{decimals}f} ± {summary.std:,.{decimals}f}"
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:

@@ -15,6 +15,8 @@ from tuning.reports.style import template
 
 OPEN_ROWS = 12
 """A longer table is folded on the screen; on paper it is whole."""
+LONG_TEXT = 40
+"""A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ def cell_text(value: object) -> str:
     """Return a cell's text: four significant digits for a float, a dash for what is missing."""
     if value is None:
         return "-"
-    if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
-    return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 @cache
@@ -135,12 +139,15 @@ def _table_view(table: Table) -> dict[str, object]:
         "title": table.title,
         "columns": [{"name": n, "numeric": k} for n, k in zip(table.columns, numeric, strict=True)],
         "rows": [
-            [{"text": cell_text(v), "numeric": k} for v, k in zip(row, numeric, strict=True)]
-            for row in table.rows
+            [_cell_view(cell_text(v), k) for v, k in zip(row, numeric, strict=True)] for row in table.rows
         ],
         "note": table.note,
         "folded": len(table.rows) > OPEN_ROWS,
     }
+
+
+def _cell_view(text: str, numeric: bool) -> dict[str, str]:
+    return {"text": text, "kind": "number" if numeric else "long" if len(text) > LONG_TEXT else ""}
 
 
 def _is_numeric(values: Sequence[object]) -> bool:

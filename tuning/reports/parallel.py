@@ -21,6 +21,7 @@ from tuning.reports.style import SEQUENTIAL
 FEWEST = 5
 """With fewer scored trials, lines say nothing."""
 BANDS = 5
+MANY = 100
 UNUSED_AT = -0.12
 ROW_HEIGHT = 64
 # Choices are few values: lines through one of them are spread, so that it shows how many there are.
@@ -51,10 +52,13 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
     bands = np.array_split(np.arange(len(trials)), BANDS)
     colours = sample_colorscale(SEQUENTIAL, np.linspace(0.15, 0.9, BANDS))
     for number, (band, colour) in enumerate(zip(bands, colours, strict=True)):
-        _draw_band(figure, rows, trials, band, colour, _band_name(number, [scores[i] for i in band]))
+        # Where lines cover each other, the worse ones step back.
+        opacity = 0.85 if len(trials) <= MANY else 0.2 + 0.65 * number / (BANDS - 1)
+        name = _band_name(number, [scores[i] for i in band])
+        _draw_band(figure, rows, trials, band, colour, opacity, name)
     _draw_ticks(figure, rows, any(UNUSED_AT in row.places for row in rows))
     figure.update_layout(
-        title="Searched values, by the score after the last epoch",
+        title="Searched values, by score",
         height=110 + ROW_HEIGHT * len(rows),
         hovermode="closest",
         xaxis={"visible": False, "range": [UNUSED_AT - 0.06, 1.05], "fixedrange": True},
@@ -89,9 +93,17 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
     def place(value: Scalar | None) -> float:
         return UNUSED_AT if value is None else (scale(float(value)) - scale(low)) / (scale(high) - scale(low))
 
-    middle = math.sqrt(low * high) if parameter.is_log else (low + high) / 2
-    ticks = {0.0: cell_text(low), 0.5: cell_text(middle), 1.0: cell_text(high)}
+    ticks = {place(value): cell_text(value) for value in (low, _middle(low, high, parameter.is_log), high)}
     return Row(parameter.name, ticks, [place(value) for value in values])
+
+
+def _middle(low: float, high: float, log: bool) -> float:
+    """A value to write between the ends: on a logarithmic row the power of ten nearest to the middle."""
+    if not log:
+        return (low + high) / 2
+    power = 10.0 ** round((math.log10(low) + math.log10(high)) / 2)
+    # Close to an end, its text would lie over the end's.
+    return float(power) if low * 1.5 < power < high / 1.5 else math.sqrt(low * high)
 
 
 def _score_row(metric: str, scores: Sequence[float]) -> Row:
@@ -119,6 +131,7 @@ def _draw_band(
     trials: Sequence[TrialResult],
     band: NDArray[np.intp],
     colour: str,
+    opacity: float,
     name: str,
 ) -> None:
     x: list[float | None] = []
@@ -134,8 +147,8 @@ def _draw_band(
         customdata=numbers,
         mode="lines",
         name=name,
-        line={"color": colour, "width": 1.6 if len(trials) <= 100 else 1},
-        opacity=0.8,
+        line={"color": colour, "width": 1.6 if len(trials) <= MANY else 1},
+        opacity=opacity,
         hovertemplate="trial %{customdata}<extra></extra>",
     )
 
@@ -143,9 +156,11 @@ def _draw_band(
 def _draw_ticks(figure: go.Figure, rows: Sequence[Row], unused: bool) -> None:
     for i, row in enumerate(rows):
         ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
-        for place, text in ticks.items():
+        for number, (place, text) in enumerate(ticks.items()):
+            # Many words beside each other would touch on a phone: every other one goes above.
+            above = len(ticks) > 3 and number % 2 == 1
             figure.add_annotation(
-                x=place, y=i, text=text, showarrow=False, yshift=-11, font={"size": 11}, yanchor="middle"
+                x=place, y=i, text=text, showarrow=False, yshift=12 if above else -12, font={"size": 11}
             )
     if unused:
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})

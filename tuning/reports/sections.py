@@ -1,6 +1,6 @@
 """The sections of a report on one study."""
 
-from collections import Counter
+import re
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
@@ -18,9 +18,9 @@ from tuning.reports.study import StudyData, TrialResult
 
 MAX_MARKS = 2000
 MAX_CURVES = 200
-MAX_LINES = 400
+MAX_LINES = 300
 MAX_FRONT = 1000
-TOP = 20
+TOP = 10
 MAX_FAILURES = 50
 MAX_ERROR = 400
 FEW = 5
@@ -118,7 +118,8 @@ def _best_table(data: StudyData) -> Table:
     ]
     hidden = len(data.ranked) - len(shown)
     note = f"The {TOP} best; {hidden:,} more completed." if hidden else ""
-    return Table("Best trials", ("trial", "epochs", data.metric, *others, *searched), [*rows, control], note)
+    columns = ("trial", "epochs", data.metric, *others, *searched)
+    return Table("Completed trials, and the control", columns, [*rows, control], note)
 
 
 def _curves(data: StudyData) -> Section | None:
@@ -184,15 +185,21 @@ def _failed(data: StudyData) -> Section:
     failed = [trial for trial in data.trials if trial.status == "failed"]
     if not failed:
         return Section("Failed trials", "None.")
-    reasons = Counter(_shortened(trial.error) for trial in failed)
+    reasons = _reasons(failed)
     said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."
     tables = [_failure_table(data, failed)]
     if len(reasons) < len(failed):
-        kinds = Table(
-            "Errors", ("trials", "error"), [(count, reason) for reason, count in reasons.most_common(TOP)]
-        )
-        tables.insert(0, kinds)
+        tables.insert(0, Table("Errors", ("trials", "error, the first of its kind"), reasons[:TOP]))
     return Section("Failed trials", said, tables=tables)
+
+
+def _reasons(failed: Sequence[TrialResult]) -> list[tuple[int, str]]:
+    """How many trials failed in each way, and the first error of that way: errors differ in numbers alone."""
+    kinds: dict[str, list[str]] = {}
+    for trial in failed:
+        error = _shortened(trial.error)
+        kinds.setdefault(re.sub(r"\d+(\.\d+)?", "#", error), []).append(error)
+    return sorted(((len(errors), errors[0]) for errors in kinds.values()), key=lambda pair: -pair[0])
 
 
 def _failure_table(data: StudyData, failed: Sequence[TrialResult]) -> Table:

@@ -10,7 +10,7 @@ SEQUENTIAL = "Cividis"
 
 def template(*, dark: bool) -> go.layout.Template:
     """Return the template for a dark or a light page; its background is the page's."""
-    ink, grid = ("#E8E8E8", "#3A3F46") if dark else ("#1B1F24", "#DDE1E6")
+    ink, grid, page = ("#E8E8E8", "#3A3F46", "20,23,27") if dark else ("#1B1F24", "#DDE1E6", "255,255,255")
     axis = {
         "gridcolor": grid,
         "linecolor": GREY,
@@ -24,6 +24,8 @@ def template(*, dark: bool) -> go.layout.Template:
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": 13, "color": ink},
+            # Words inside a plot stay readable over its lines.
+            "annotationdefaults": {"bgcolor": f"rgba({page},0.75)", "borderpad": 0},
             "title": {"font": {"size": 15}, "x": 0, "xref": "paper", "xanchor": "left"},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",

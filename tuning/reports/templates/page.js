@@ -17,7 +17,7 @@
     const template = templates[darkPage.matches && !printing ? "dark" : "light"];
     const layout = { ...structuredClone(spec.layout), template, autosize: !printing };
     if (printing) layout.width = paperWidth;
-    const config = { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] };
+    const config = { responsive: true, displaylogo: false, displayModeBar: innerWidth > 600, modeBarButtons: [["toImage", "resetScale2d"]] };
     return Plotly.react(node, spec.data, layout, config);
   });
 
