@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tuning.plan import plan_sweep
     from tuning.ray.final import final_runs
     from tuning.ray.sweep import resume_sweep, sweep
+    from tuning.reports.report import write_report
     from tuning.store import ResultsStore
     from tuning.training.pretrain import pretrain
 
@@ -25,6 +26,7 @@ _HOMES = {
     "pretrain": "tuning.training.pretrain",
     "resume_sweep": "tuning.ray.sweep",
     "sweep": "tuning.ray.sweep",
+    "write_report": "tuning.reports.report",
 }
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "pretrain",
     "resume_sweep",
     "sweep",
+    "write_report",
 ]
 
 

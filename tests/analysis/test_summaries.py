@@ -65,3 +65,12 @@ def test_a_run_that_failed_counts_neither_for_nor_against() -> None:
 
 def test_nothing_ran() -> None:
     assert summarise_runs([]) == []
+
+
+def test_multi_label_data_has_scores_but_no_accuracy() -> None:
+    row = {"trial": 0, "seed": 1, "method": "herocon"}
+    row |= {"metric.test.f1": 0.7, "metric.test.auc": 0.9}
+    row |= {"metric.test.untrained_f1": 0.4, "metric.test.untrained_auc": 0.6}
+    trained, untrained = summarise_runs([row])
+    assert (trained.accuracy.mean, untrained.accuracy.mean) == (0.7, 0.4)
+    assert untrained.scores["auc"] == Summary(0.6, None, 1)

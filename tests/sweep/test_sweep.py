@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from studies import EPOCHS, TRIALS, outcome, small_plan
+from tensorboard_server import asked_until, tensorboard
 
 from data import load_test, whole_image
 from models import load_encoder
@@ -22,6 +23,7 @@ from tuning.ray.sweep import resume_sweep, run_sweep
 from tuning.store import ResultsStore, read_heartbeat
 
 HERE = Path(__file__).parent
+HPARAMS = "data/plugin/hparams"
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +165,30 @@ def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path) -> None:
 def _drive(results: Path, ending: str, done: int) -> int:
     command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done)]
     return subprocess.run(command, capture_output=True, timeout=240, check=False).returncode
+
+
+def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, list[Progress]]) -> None:
+    results, _ = finished
+    rows = ResultsStore(results).trials("small").to_pylist()
+    statuses = ["STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_UNKNOWN", "STATUS_RUNNING"]
+    query = {"experimentName": "", "startIndex": 0, "sliceSize": 100, "colParams": []}
+    with tensorboard(results / "tensorboard" / "small") as ask:
+        groups = asked_until(
+            lambda: ask(f"{HPARAMS}/session_groups", {**query, "allowedStatuses": statuses}),
+            lambda answer: answer.get("totalSize") == TRIALS,
+        )["sessionGroups"]
+        experiment = ask(f"{HPARAMS}/experiment", {"experimentName": ""})
+    assert {info["name"] for info in experiment["hparamInfos"]} == {
+        name.removeprefix("hp.") for name in rows[0] if name.startswith("hp.")
+    }
+    assert "val/accuracy" in {info["name"]["tag"] for info in experiment["metricInfos"]}
+    shown = {group["name"]: group for group in groups}
+    assert set(shown) == {f"{row['trial']:05d}-{row['seed']}" for row in rows}
+    for row in rows:
+        group = shown[f"{row['trial']:05d}-{row['seed']}"]
+        values = {name.removeprefix("hp."): row[name] for name in row if name.startswith("hp.")}
+        assert set(group["hparams"]) == {name for name, value in values.items() if value is not None}
+        assert group["hparams"]["kernel"] == row["hp.kernel"]
+        assert group["hparams"]["lam"] == pytest.approx(row["hp.lam"])
+        metrics = {metric["name"]["tag"]: metric["value"] for metric in group["metricValues"]}
+        assert metrics["val/ridge_accuracy"] == pytest.approx(row["metric.val.ridge_accuracy"], abs=1e-6)

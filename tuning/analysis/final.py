@@ -18,8 +18,12 @@ class FinalSummary:
 
     @property
     def accuracy(self) -> Summary:
-        """Accuracy of the linear probe; on biased data averaged over the groups of (class, bias)."""
-        return self.scores.get("balanced_accuracy", self.scores["accuracy"])
+        """Accuracy of the linear probe; on biased data averaged over the groups of (class, bias).
+
+        Multi-label data has none: there it is the first score, F1.
+        """
+        first = next(iter(self.scores.values()))
+        return self.scores.get("balanced_accuracy", self.scores.get("accuracy", first))
 
 
 def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
@@ -34,9 +38,11 @@ def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
         own = [row for row in rows if row["trial"] == trial]
         name = f"{own[0]['method']}, trial {trial}"
         found.append(_summary(name, own, "metric.test."))
-    scored = [row for row in rows if row["metric.test.untrained_accuracy"] is not None]
+    prefix = f"metric.test.{_UNTRAINED}"
+    columns = [name for row in rows[:1] for name in row if name.startswith(prefix)]
+    scored = [row for row in rows if any(row[name] is not None for name in columns)]
     by_seed = {row["seed"]: row for row in scored}
-    found.append(_summary("untrained", list(by_seed.values()), f"metric.test.{_UNTRAINED}"))
+    found.append(_summary("untrained", list(by_seed.values()), prefix))
     return [summary for summary in found if summary is not None]
 
 

@@ -58,7 +58,8 @@ def _table(studies: Sequence[StudyData]) -> Table:
     for data in studies:
         cost, best = cost_of(data), data.ranked[0] if data.ranked else None
         summaries = final_summaries(data)
-        final, control = (summaries[0], summaries[-1]) if summaries else (None, None)
+        final = next((s for s in summaries if s.encoder != "untrained"), None)
+        control = next((s for s in summaries if s.encoder == "untrained"), None)
         score = score_of(list(final.scores)) if final is not None else ""
         rows.append(
             (

@@ -77,9 +77,9 @@ def _said(
     )
     if failed:
         said += f" {failed} runs failed and are not counted."
-    *trained, control = summaries
-    best = max((s.scores[score] for s in trained if score in s.scores), key=lambda s: s.mean, default=None)
-    untrained = control.scores.get(score) if control.encoder == "untrained" else None
+    scores = {s.encoder: s.scores[score] for s in summaries if score in s.scores}
+    untrained = scores.pop("untrained", None)
+    best = max(scores.values(), key=lambda summary: summary.mean, default=None)
     if best is None or untrained is None:
         return said
     if min(best.n, untrained.n) < FEW_SEEDS:

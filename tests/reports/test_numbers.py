@@ -1,0 +1,70 @@
+"""Cost, front and means by hand-computed cases."""
+
+import random
+from datetime import timedelta
+
+import pytest
+from written_studies import CREATED, Written
+
+from tuning.analysis.summary import Summary
+from tuning.reports.cost import Cost, cost_of, duration
+from tuning.reports.final import mean_and_std
+from tuning.reports.pareto import Point, undominated
+from tuning.reports.study import read_study
+
+
+def test_what_a_study_cost(write_study, store) -> None:
+    # Trials run from second 0 to 8 and from 10 to 18; of 3 epochs, 2 train for 1.5 s, all score for 0.5 s.
+    write_study([Written(), Written()])
+    cost = cost_of(read_study(store, "demo"))
+    assert cost == Cost(trials=16.0, train=6.0, evaluate=3.0, wall=18.0, idle=2.0, slots=2, epochs=4)
+    assert cost.other == 7.0
+    assert cost.unused == 2 * (18 - 2) - 16
+
+
+def test_the_seeds_of_a_trial_share_its_slot(write_study, store) -> None:
+    write_study([Written(trial=0), Written(trial=0, seed=1)])
+    cost = cost_of(read_study(store, "demo"))
+    assert (cost.trials, cost.train) == (8.0, 6.0)
+
+
+def test_a_running_trial_costs_until_now_and_a_cut_off_one_is_unknown(write_study, store) -> None:
+    write_study([Written(status="running")])
+    now = CREATED + timedelta(seconds=30)
+    # Its driver is gone, so it reads as interrupted: nobody knows how long it went on.
+    assert cost_of(read_study(store, "demo", now)).trials == 0.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0 s"), (59.94, "59.9 s"), (61, "1 min 01 s"), (3600, "1 h 00 min"), (360000, "100 h 00 min")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_the_front_is_what_no_other_point_beats() -> None:
+    generator = random.Random(0)
+    points = [Point(n, generator.randint(0, 8), generator.randint(0, 8)) for n in range(60)]
+    beaten = {
+        p
+        for p in points
+        for q in points
+        if q.first >= p.first and q.second >= p.second and (q.first, q.second) != (p.first, p.second)
+    }
+    assert set(undominated(points)) == set(points) - beaten
+
+
+@pytest.mark.parametrize(
+    ("summary", "text"),
+    [
+        (None, None),
+        (Summary(0.91234, None, 1), "0.9123"),
+        (Summary(0.91234, 0.0286, 5), "0.912 ± 0.029"),
+        (Summary(788.4, 301.0, 5), "788 ± 301"),
+        (Summary(5228.2, 48.3, 5), "5,228 ± 48"),
+        (Summary(0.5, 0.0, 3), "0.5 ± 0"),
+    ],
+)
+def test_means(summary: Summary | None, text: str | None) -> None:
+    assert mean_and_std(summary) == text

@@ -1,0 +1,101 @@
+import json
+import re
+
+import plotly.graph_objects as go
+import pytest
+
+from tuning.reports.page import OPEN_ROWS, Section, Table, cell_text, render_page
+
+
+def page(*sections: Section, **options: float) -> str:
+    return render_page("A study", "its state", sections, ["n = 3"], **options)
+
+
+def figure(name: str = "line") -> go.Figure:
+    return go.Figure(go.Scatter(x=[1, 2], y=[3, 4], name=name), {"title": {"text": "accuracy"}})
+
+
+def own_markup(html: str) -> str:
+    """The page without plotly.js, whose source mentions whatever it likes."""
+    return re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    html = page(Section("one", "text", [figure()]))
+    assert "default-src 'none'" in html
+    assert not re.search(r"(src|href)=[\"']?(?!#)", own_markup(html))
+    assert "<link" not in own_markup(html)
+
+
+def test_plotly_is_there_once_and_only_where_a_figure_is() -> None:
+    mark = "plotly.js v"
+    assert page(Section("one", "", [figure(), figure()]), Section("two", "", [figure()])).count(mark) == 1
+    without = page(Section("one", "text"))
+    assert mark not in without
+    assert len(without) < 20_000
+
+
+def test_what_others_wrote_is_text_and_not_markup() -> None:
+    hostile = "</script><script>alert(1)</script><b>"
+    table = Table(hostile, [hostile], [[hostile]], hostile)
+    html = page(Section(hostile, hostile, [figure(hostile)], [table]))
+    assert "<script>alert" not in html
+    assert "<b>" not in own_markup(html)
+
+
+def test_a_figure_is_named_to_those_who_cannot_see_it() -> None:
+    drawn = figure()
+    assert 'aria-label="accuracy"' in page(Section("one", "", [drawn]))
+    drawn.update_layout(meta={"alt": "rises from 3 to 4"})
+    assert 'aria-label="rises from 3 to 4"' in page(Section("one", "", [drawn]))
+
+
+def test_the_template_is_in_the_page_and_not_in_its_figures() -> None:
+    html = page(Section("one", "", [figure()]))
+    (spec,) = re.findall(r'data-figure="figure-1-1">(.*?)</script>', html)
+    assert "template" not in json.loads(spec)["layout"]
+    assert html.count('id="template-dark"') == 1
+
+
+def test_indented_lines_are_a_command() -> None:
+    html = page(Section("one", "Run this:\n\n    contrasweep sweep 'x'\n    contrasweep run x\n\nThen read."))
+    assert "<code>contrasweep sweep &#39;x&#39;\ncontrasweep run x</code>" in html
+    assert "<p>Then read.</p>" in html
+
+
+def test_only_a_page_that_changes_is_loaded_again() -> None:
+    assert 'http-equiv="refresh" content="5"' in page(Section("one", ""), refresh=4.2)
+    assert "refresh" not in own_markup(page(Section("one", "")))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.123456, "0.1235"),
+        (3000.0, "3000"),
+        (100000.0, "100,000"),
+        (1e-7, "1e-07"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-∞"),
+        (12345, "12345"),
+        (True, "True"),
+        ("rbf", "rbf"),
+    ],
+)
+def test_cells(value: object, text: str) -> None:
+    assert cell_text(value) == text
+
+
+def test_numbers_stand_right_and_long_tables_are_folded() -> None:
+    table = Table("t", ["name", "score"], [("a", 0.5), ("b", None)], "a note")
+    html = page(Section("one", "", tables=[table]))
+    assert html.count('class="number"') == 3
+    assert "<details>" not in html
+    long = Table("t", ["n"], [(i,) for i in range(OPEN_ROWS + 1)])
+    assert f"t ({OPEN_ROWS + 1} rows)</summary>" in page(Section("one", "", tables=[long]))
+
+
+def test_a_row_of_another_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        page(Section("one", "", tables=[Table("t", ["a", "b"], [(1,)])]))

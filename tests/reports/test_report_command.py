@@ -1,0 +1,64 @@
+"""`contrasweep report` as a user types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+from written_studies import Written
+
+from tuning.cli import app
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, ["report", *arguments])
+
+
+def test_the_page_is_named_after_the_study(write_study, run: Run, tmp_path: Path) -> None:
+    write_study([Written()])
+    done = run("demo")
+    assert (done.exit_code, done.output) == (0, "Wrote demo.html (4.9 MB)\n")
+    assert "fair-cclk on colour-digits: demo" in (tmp_path / "demo.html").read_text()
+
+
+def test_several_studies_and_their_rows(write_study, run: Run, tmp_path: Path) -> None:
+    write_study([Written()], "one")
+    write_study([Written()], "two")
+    told = json.loads(run("one", "two", "--rows", "rows", "--json").output)
+    assert told["page"] == "report.html"
+    assert {Path(file).name for file in told["rows"]} >= {"one-trials.csv", "two-epochs.parquet"}
+    assert all(Path(file).is_file() for file in told["rows"])
+
+
+def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_path: Path) -> None:
+    write_study([Written()])
+    done = run("demo", "--watch", "5")
+    assert done.exit_code == 0
+    assert 'http-equiv="refresh"' not in (tmp_path / "demo.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["deme"], "Did you mean 'demo'?"),
+        (["demo", "-o", "demo.png"], "a report ends in .html"),
+        (["demo", "-o", "nowhere/demo.html"], "give a file in a folder that exists"),
+        (["demo", "--watch", "0"], "--watch takes at least 1 second, given 0"),
+        (["demo", "--rows", "a-file"], "--rows a-file: give a folder"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_written(
+    write_study, run: Run, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    write_study([Written()])
+    (tmp_path / "a-file").write_text("")
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not list(tmp_path.glob("**/*.html"))

@@ -1,0 +1,182 @@
+"""What a report says of studies of every size and fate."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from written_studies import CATEGORICAL, Written
+
+from tuning.reports import sections
+from tuning.reports.page import Section
+from tuning.reports.sample import MAX_POINTS, sampled, thinned
+from tuning.reports.sections import state_line, study_sections
+from tuning.reports.study import Curve, StudyData, read_study
+
+
+def by_title(data: StudyData) -> Mapping[str, Section]:
+    return {section.title: section for section in study_sections(data)}
+
+
+def many(count: int, **changes: object) -> list[Written]:
+    """Trials that differ in score and value; the best is the middle one."""
+    return [
+        Written(
+            [0.5, 0.5 + 0.4 * (1 - abs(n / count - 0.5))], values={"kernel": "cosine", "optimizer.lr": 0.1}
+        )
+        for n in range(count)
+    ]
+
+
+def test_one_trial(write_study, store) -> None:
+    write_study([Written([0.5, 0.6, 0.7])])
+    found = by_title(read_study(store, "demo"))
+    assert "Too few to tell how good the search could get: 1 trial completed." in found["Best trials"].text
+    assert "Too few to tell" in found["Searched parameters"].text
+    assert found["Searched parameters"].figures == ()
+    assert found["Failed trials"].text == "None."
+    assert "Pareto front" not in found
+    assert "Final runs" not in found
+
+
+def test_before_the_first_trial(write_study, store) -> None:
+    write_study([])
+    found = by_title(read_study(store, "demo"))
+    assert "No trial has completed yet" in found["Best trials"].text
+    assert found["Progress"].figures == []
+    assert "contrasweep sweep fair-cclk --data colour-digits" in found["Reproduce"].text
+
+
+def test_all_failed(write_study, store) -> None:
+    write_study([Written([0.5, math.nan], "failed", error=f"loss nan at step {n}") for n in range(3)])
+    found = by_title(read_study(store, "demo"))
+    kinds, each = found["Failed trials"].tables
+    # The same error three times: it differs in a number alone.
+    assert kinds.rows == [(3, "loss nan at step 0")]
+    assert [row[2] for row in each.rows] == [f"loss nan at step {n}" for n in range(3)]
+    assert "No trial has completed yet" in found["Best trials"].text
+
+
+def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) -> None:
+    write_study([Written([0.5, 0.6]), Written([0.5, 0.8]), Written([0.5, 0.9], "stopped")])
+    best = by_title(read_study(store, "demo"))["Best trials"]
+    assert "highest val.accuracy at the last epoch among completed trials" in best.text
+    assert "Trial 1 is the best of 2 completed: val.accuracy 0.8, against 0.5 before training." in best.text
+    (table,) = best.tables
+    assert [row[0] for row in table.rows] == ["1", "0", "untrained encoder"]
+    assert table.rows[-1][2] == 0.5
+
+
+def test_training_that_helped_nothing_is_said(write_study, store) -> None:
+    write_study([Written([0.8, 0.6])])
+    assert (
+        "does not beat the encoder before training (0.8)"
+        in by_title(read_study(store, "demo"))["Best trials"].text
+    )
+
+
+def test_final_runs_with_their_control(write_study, write_final, store) -> None:
+    write_study([Written()])
+    write_final([(0.90, 0.80), (0.92, 0.82), (0.94, 0.84)])
+    final = by_title(read_study(store, "demo"))["Final runs"]
+    (table,) = final.tables
+    assert table.rows == [
+        ("fair-cclk, trial 0", 3, "0.920 ± 0.020"),
+        ("untrained", 3, "0.820 ± 0.020"),
+    ]
+    assert "seeds (1, 2, 3)" in final.text
+    assert "Too few" not in final.text
+
+
+def test_two_final_runs_are_too_few(write_study, write_final, store) -> None:
+    write_study([Written()])
+    write_final([(0.9, 0.8), (0.92, 0.82)])
+    assert "Too few to tell: 2 trained" in by_title(read_study(store, "demo"))["Final runs"].text
+
+
+def test_final_runs_that_lost_to_their_control(write_study, write_final, store) -> None:
+    write_study([Written()])
+    write_final([(0.7, 0.8)] * 3)
+    assert "did not beat the untrained" in by_title(read_study(store, "demo"))["Final runs"].text
+
+
+def test_the_front_of_accuracy_and_colour(write_study, store) -> None:
+    write_study(
+        [Written([0.5, score], colour=colour) for score, colour in ((0.9, 50.0), (0.8, 300.0), (0.7, 200.0))]
+        + [Written([0.5, 0.99], "stopped", colour=999.0)]
+    )
+    front = by_title(read_study(store, "demo"))["Pareto front"]
+    (table,) = front.tables
+    assert [row[:3] for row in table.rows] == [(0, 0.9, 50.0), (1, 0.8, 300.0)]
+    control = next(trace for trace in front.figures[0].data if trace.name == "untrained encoder")
+    assert (control.x[0], control.y[0]) == (0.5, 10.0)
+
+
+def test_stopped_and_failed_curves_are_marked_and_the_selected_one_stands_out(write_study, store) -> None:
+    write_study(
+        [Written([0.5, 0.7, 0.8]), Written([0.5, 0.6], "stopped"), Written([0.5, 0.6, math.nan], "failed")]
+    )
+    (figure,) = by_title(read_study(store, "demo"))["Learning curves"].figures
+    traces = {trace.name.partition(" ")[0]: trace for trace in figure.data}
+    assert set(traces) == {"stopped", "completed", "failed", "selected:", "untrained"}
+    assert len({traces[name].marker.symbol for name in ("stopped", "completed", "failed")}) == 3
+    # The mark of the failed one sits at its last score that is a number.
+    assert [bool(size) for size in traces["failed"].marker.size] == [False, True, False, False]
+    assert traces["selected:"].line.width > traces["completed"].line.width
+
+
+def test_categories_only(write_study, store) -> None:
+    values = [
+        {"kernel": kernel, "flip": flip} for kernel in ("rbf", "cosine", "linear") for flip in (True, False)
+    ]
+    write_study([Written([0.5, 0.6 + n / 100], values=v) for n, v in enumerate(values)], space=CATEGORICAL)
+    (figure,) = by_title(read_study(store, "demo"))["Searched parameters"].figures
+    assert list(figure.layout.yaxis.ticktext) == ["kernel", "flip", "val.ridge_accuracy"]
+    assert {"rbf", "cosine", "linear", "True", "False"} <= {a.text for a in figure.layout.annotations}
+
+
+def test_a_parameter_that_a_trial_does_not_have_is_beside_the_row(write_study, store) -> None:
+    rbf = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.3}
+    write_study([Written([0.5, 0.6 + n / 100], values=rbf) for n in range(4)] + [Written([0.5, 0.9])])
+    (figure,) = by_title(read_study(store, "demo"))["Searched parameters"].figures
+    best = next(trace for trace in figure.data if trace.name.startswith("best fifth"))
+    # Rows: kernel, sigma2, lr, score; the best trial is cosine, without a sigma2, lr 0.1 of 0.01..0.3.
+    assert best.x[1] < 0
+    assert best.x[2:4] == (pytest.approx((0.1 - 0.01) / 0.29, abs=1e-4), 1.0)
+    others = [trace for trace in figure.data if trace.name and trace is not best]
+    assert all(trace.x[1] == 0.5 for trace in others)
+    assert "unused" in {a.text for a in figure.layout.annotations}
+
+
+def test_equal_scores_can_be_drawn(write_study, store) -> None:
+    write_study([Written([0.5, 0.7])] * 6)
+    assert by_title(read_study(store, "demo"))["Searched parameters"].figures
+
+
+def test_of_many_trials_a_sample_is_drawn_and_stated(write_study, store, monkeypatch) -> None:
+    monkeypatch.setattr(sections, "MAX_CURVES", 20)
+    write_study(many(60))
+    data = read_study(store, "demo")
+    curves = by_title(data)["Learning curves"]
+    assert "Drawn: 20 of 60 trials, the 2 best and the others evenly spaced by number." in curves.text
+    (figure,) = curves.figures
+    drawn = {int(n) for trace in figure.data if trace.customdata is not None for n in trace.customdata}
+    assert len(drawn) == 20
+    assert {trial.number for trial in data.ranked[:2]} <= drawn
+    assert sampled(data, data.trials, 20) == sampled(data, data.trials, 20)
+    assert sampled(data, data.trials, 60).said == ""
+
+
+def test_a_long_curve_keeps_its_ends() -> None:
+    import numpy as np
+
+    epochs = np.arange(1001.0)
+    x, y = thinned(Curve(0, epochs, epochs / 1000))
+    assert len(x) == MAX_POINTS
+    assert (x[0], x[-1], y[-1]) == (0, 1000, 1.0)
+
+
+def test_an_interrupted_study_says_how_to_go_on(write_study, store) -> None:
+    write_study([Written(), Written(status="running")])
+    line = state_line(read_study(store, "demo"))
+    assert "interrupted; --resume goes on" in line
+    assert "1 of 2 trials are over" in line

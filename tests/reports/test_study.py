@@ -1,0 +1,124 @@
+import math
+import random
+
+import pytest
+from written_studies import Written
+
+from tuning.errors import InputError
+from tuning.reports.figures import best_so_far
+from tuning.reports.study import read_study
+from tuning.store import ResultsStore, StoreError
+
+
+def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(write_study, store) -> None:
+    write_study(
+        [
+            Written([0.5, 0.7]),
+            Written([0.5, 0.9], status="stopped"),
+            Written([0.5, 0.8]),
+            Written([0.5, 0.8]),
+            Written([0.5, math.nan]),
+            Written([0.5], status="failed", error="loss nan"),
+        ]
+    )
+    data = read_study(store, "demo")
+    assert [trial.number for trial in data.ranked] == [2, 3, 0]
+    assert data.counts == {"completed": 4, "stopped": 1, "failed": 1}
+    assert data.trials[4].score is None
+    assert data.trials[5].last is None
+    assert data.ranked[0].untrained == 0.5
+
+
+def test_seeds_of_a_trial_are_averaged(write_study, store) -> None:
+    write_study(
+        [
+            Written([0.4, 0.6], trial=0, seed=0),
+            Written([0.6, 0.9], trial=0, seed=1),
+            Written([0.5, 0.7], trial=1),
+        ]
+    )
+    data = read_study(store, "demo")
+    assert [trial.score for trial in data.trials] == [pytest.approx(0.75), 0.7]
+    assert data.trials[0].seeds == (0, 1)
+    assert data.curves[0].scores.tolist() == [0.5, 0.75]
+    assert data.trials[0].untrained == 0.5
+
+
+def test_a_trial_of_which_a_seed_failed_has_failed(write_study, store) -> None:
+    write_study([Written(trial=0), Written([0.5], "failed", trial=0, seed=1, error="out of memory")])
+    (trial,) = read_study(store, "demo").trials
+    assert (trial.status, trial.score, trial.error) == ("failed", None, "out of memory")
+
+
+def test_the_untrained_encoder_is_the_mean_of_epoch_0(write_study, store) -> None:
+    write_study([Written([0.4, 0.9]), Written([0.6, 0.8]), Written([math.nan, 0.7])])
+    data = read_study(store, "demo")
+    assert data.untrained == 0.5
+    assert data.untrained_score("val.accuracy") == 0.5
+    assert data.untrained_score("val.colour_mse") is None
+
+
+def test_values_that_a_trial_does_not_have_are_absent(write_study, store) -> None:
+    write_study([Written(values={"kernel": "rbf", "sigma2": 3.0, "optimizer.lr": 0.1}), Written()])
+    data = read_study(store, "demo")
+    assert data.trials[0].values["sigma2"] == 3.0
+    assert "sigma2" not in data.trials[1].values
+
+
+def test_the_order_of_writing_changes_nothing(write_study, store) -> None:
+    trials = [Written([0.5, 0.5 + n / 20], trial=n) for n in range(8)]
+    write_study(trials, "sorted")
+    write_study(random.Random(1).sample(trials, len(trials)), "shuffled")
+    first, second = (read_study(store, name) for name in ("sorted", "shuffled"))
+    assert [t.number for t in first.ranked] == [t.number for t in second.ranked]
+    assert best_so_far(first.curves.values()) == best_so_far(second.curves.values())
+
+
+def test_best_so_far_leaves_out_the_untrained_encoder_and_nan(write_study, store) -> None:
+    write_study(
+        [Written([0.9, math.nan]), Written([0.9, 0.6, 0.5]), Written([0.9, 0.4]), Written([0.9, 0.7])]
+    )
+    assert best_so_far(read_study(store, "demo").curves.values()) == ([1, 3], [0.6, 0.7])
+
+
+def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_final, store) -> None:
+    write_study([Written()])
+    assert read_study(store, "demo").final_rows == []
+    write_final([(0.9, 0.8)])
+    assert [row["seed"] for row in read_study(store, "demo").final_rows] == [1]
+    with pytest.raises(InputError, match="contrasweep report demo"):
+        read_study(store, "demo-final")
+
+
+def test_an_unknown_study(write_study, store: ResultsStore) -> None:
+    write_study([Written()])
+    with pytest.raises(StoreError, match="Did you mean 'demo'"):
+        read_study(store, "deme")
+
+
+def test_a_study_before_its_first_trial(write_study, store) -> None:
+    write_study([])
+    data = read_study(store, "demo")
+    assert (data.trials, dict(data.curves), data.ranked, data.untrained) == ([], {}, [], None)
+
+
+def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
+    from tuning.analysis.selection import best_trials
+    from tuning.plan import plan_sweep
+    from tuning.store import TrialInfo, TrialWriter, open_location, save_study
+
+    plan = plan_sweep("infonce", "colour-digits", trials=4, epochs=1, results=tmp_path, name="demo")
+    location, record = open_location(tmp_path, writable=True), plan.record()
+    save_study(location, record)
+    for number, score in enumerate([0.5, 0.8, math.nan, 0.8]):
+        values = plan.space.defaults()
+        writer = TrialWriter(location, record, TrialInfo(number, 0, "search", "c", values, 1), 1)
+        writer.start()
+        writer.add_epoch(0, {"val.accuracy": 0.6, "val.ridge_accuracy": 0.6}, seconds=1, train_seconds=0)
+        writer.finish("completed", {"val.accuracy": score})
+    store = ResultsStore(location)
+    selected = best_trials(store, "demo", top=4)
+    ranked = read_study(store, "demo").ranked
+    assert [(t.trial, t.score, t.untrained) for t in selected] == [
+        (t.number, t.score, t.untrained) for t in ranked
+    ]
