@@ -23,7 +23,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 def test_the_page_is_named_after_the_study(write_study, run: Run, tmp_path: Path) -> None:
     write_study([Written()])
     done = run("demo")
-    assert (done.exit_code, done.output) == (0, "Wrote demo.html (4.9 MB)\n")
+    assert done.exit_code == 0
+    assert done.output.startswith("Wrote demo.html (")
     assert "fair-cclk on colour-digits: demo" in (tmp_path / "demo.html").read_text()
 
 

@@ -163,6 +163,9 @@ def test_of_many_trials_a_sample_is_drawn_and_stated(write_study, store, monkeyp
     assert len(drawn) == 20
     assert {trial.number for trial in data.ranked[:2]} <= drawn
     assert sampled(data, data.trials, 20) == sampled(data, data.trials, 20)
+    for limit in range(10, 60):
+        drawn_then = [trial.number for trial in sampled(data, data.trials, limit).trials]
+        assert len(drawn_then) == len(set(drawn_then)) == limit
     assert sampled(data, data.trials, 60).said == ""
 
 

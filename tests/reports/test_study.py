@@ -2,7 +2,7 @@ import math
 import random
 
 import pytest
-from written_studies import Written
+from written_studies import Written, make_record
 
 from tuning.errors import InputError
 from tuning.reports.figures import best_so_far
@@ -122,3 +122,10 @@ def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
     assert [(t.trial, t.score, t.untrained) for t in selected] == [
         (t.number, t.score, t.untrained) for t in ranked
     ]
+
+
+def test_a_stopped_trial_is_not_selected_though_it_has_the_metric(write_study, store) -> None:
+    # As on transductive data, where the metric has no cheaper form.
+    search = {**make_record("demo", 2).search, "metric": "val.ridge_accuracy"}
+    write_study([Written([0.5, 0.7]), Written([0.5, 0.9], "stopped")], search=search)
+    assert [trial.number for trial in read_study(store, "demo").ranked] == [0]
