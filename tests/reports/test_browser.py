@@ -16,7 +16,7 @@ from tuning.reports.report import report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-DEADLINE = 120
+DEADLINE = 300
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ def equivalent_command(data: StudyData) -> str:
     """Return the command line of a sweep that was started from Python."""
     record = data.record
     words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
-    for name in ("trials", "sampler", "scheduler", "metric", "seed", "concurrency"):
-        if name in record.search:
-            words += [f"--{name}", str(record.search[name])]
+    for name in ("trials", "sampler", "grid_points", "scheduler", "metric", "seed", "concurrency"):
+        if record.search.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(record.search[name])]
     given: Mapping[str, Any] = record.search.get("given", {})
     for path, value in given.items():
         words += ["--epochs", str(value)] if path == "epochs" else ["--set", f"{path}={_yaml(value)}"]
