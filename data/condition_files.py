@@ -32,17 +32,7 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
         ValueError: there is no such file, it is not what its ending says, a column is not there or not of
             numbers, the number of rows is not ``images``, or a value is not finite.
     """
-    if path.suffix not in _READERS:
-        raise ValueError(f"{path}: a condition is read from {', '.join(_READERS)}")
-    if not path.is_file():
-        raise ValueError(f"{path} is not there, or no file")
-    if columns and path.suffix == ".npy":
-        raise ValueError(f"{path} has no columns to choose from, given {first_few(columns)}")
-    condition = _READERS[path.suffix](path, columns)
-    if condition.dim() == 1:
-        condition = condition[:, None]
-    if condition.dim() != 2 or not condition.shape[1]:
-        raise ValueError(f"{path}: a condition is (N, D) or (N,), got {tuple(condition.shape)}")
+    condition = _read(path, columns)
     if len(condition) != images:
         raise ValueError(f"{path} holds a condition for {len(condition):,} images, but there are {images:,}")
     broken = (~condition.isfinite().all(dim=1)).nonzero()[:, 0]
@@ -52,6 +42,43 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
             f"row {int(broken[0])}"
         )
     return condition
+
+
+def condition_shape(path: Path) -> tuple[int, int]:
+    """Return how many rows a file that `read_condition` reads holds, and how many numbers a row has.
+
+    Of a .npy file its header alone is read.
+
+    Raises:
+        ValueError: see `read_condition`.
+    """
+    if path.suffix != ".npy" or not path.is_file():
+        whole = _read(path, ())
+        return len(whole), whole.shape[1]
+    try:
+        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is no array of numbers: {error}") from None
+    return _rows_and_width(path, shape)
+
+
+def _read(path: Path, columns: Sequence[str]) -> Tensor:
+    """Return what a file holds, `(N, D)`, whatever N is."""
+    if path.suffix not in _READERS:
+        raise ValueError(f"{path}: a condition is read from {', '.join(_READERS)}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not there, or no file")
+    if columns and path.suffix == ".npy":
+        raise ValueError(f"{path} has no columns to choose from, given {first_few(columns)}")
+    condition = _READERS[path.suffix](path, columns)
+    return condition.view(_rows_and_width(path, tuple(condition.shape)))
+
+
+def _rows_and_width(path: Path, shape: tuple[int, ...]) -> tuple[int, int]:
+    rows, *widths = (*shape, 1) if len(shape) == 1 else shape or (0,)
+    if len(widths) != 1 or not widths[0]:
+        raise ValueError(f"{path}: a condition is (N, D) or (N,), got {shape}")
+    return rows, widths[0]
 
 
 def _read_npy(path: Path, columns: Sequence[str]) -> Tensor:

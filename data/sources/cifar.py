@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
 from data.encoded import check_labels
 from data.images import LabelledImages
 from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
@@ -157,7 +158,7 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
     counts = [50_000 // layout.classes] * layout.classes
 
     def describe(root: Path, options: Options) -> DatasetSpec:
-        return DatasetSpec(
+        spec = DatasetSpec(
             name=family.full_name(options),
             summary=family.summary,
             classes=layout.classes,
@@ -171,20 +172,27 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
             folder=layout.folder,
             class_names=_class_names(root, layout),
         )
+        return conditioned_spec(spec, root, options, sum(counts))
+
+    def check(root: Path, options: Options) -> None:
+        check_files(layout.name, root, layout.folder, files, layout.source)
+        describe(root, options)
 
     def read(root: Path, split: Split, options: Options) -> LabelledImages:
         images = read_cifar(root, split, layout)
         if split == "test":
             return images
+        # Before images are left out: the file has a row for each of the whole split.
+        images = with_condition(images, root, options)
         return imbalanced(images, layout.name, counts, options, layout.group_size)
 
     family = DatasetFamily(
         name=layout.name,
         summary=f"60,000 photographs of 32 x 32 pixels in {layout.classes} classes",
         describe=describe,
-        check=lambda root, options: check_files(layout.name, root, layout.folder, files, layout.source),
+        check=check,
         read=read,
-        options=IMBALANCE_OPTIONS,
+        options={**IMBALANCE_OPTIONS, **CONDITION_OPTIONS},
         checksums=lambda: _checksums(layout),
     )
     return family

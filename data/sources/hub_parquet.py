@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
 from data.decoding import CorruptImage, read_header
 from data.encoded import DecodedImages, check_labels, open_images
 from data.images import LabelledImages
@@ -58,12 +59,13 @@ def _check(root: Path, options: Options) -> None:
     for part in (*train, *test):
         if not {columns.image, columns.label} <= set(footer(part).schema.to_arrow_schema().names):
             raise DatasetDamaged(f"{part.path} lacks the columns {columns.image} and {columns.label}")
+    _describe(root, options)
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
     facts = _facts(train, options)
-    return DatasetSpec(
+    spec = DatasetSpec(
         name=HUB_PARQUET.full_name(options),
         summary=f"images of {options['path']} in Parquet",
         classes=facts.classes,
@@ -77,6 +79,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         folder=str(options["path"]),
         class_names=facts.columns.class_names,
     )
+    return conditioned_spec(spec, root, options, _rows(train))
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
@@ -87,8 +90,12 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     check_labels(labels, facts.classes, f"{split} split of {HUB_PARQUET.full_name(options)}")
     shape = (facts.channels, facts.size, facts.size)
     source = DecodedImages(ParquetImages(parts, facts.columns.image), shape, resize=bool(options["size"]))
-    images = LabelledImages(*open_images(source, labels, skip=options["corrupt"] == "skip"))
-    if split == "test" or options["imbalance"] == "none":
+    streamed, rows = open_images(source, torch.arange(len(labels)), skip=options["corrupt"] == "skip")
+    images = LabelledImages(streamed, labels[rows])
+    if split == "test":
+        return images
+    images = with_condition(images, root, options, rows)
+    if options["imbalance"] == "none":
         return images
     # The folder's own name: the same images stay wherever it lies.
     name = f"{NAME} {Path(str(options['path'])).name}"
@@ -295,6 +302,7 @@ HUB_PARQUET = DatasetFamily(
         "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey")),
         "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
         **IMBALANCE_OPTIONS,
+        **CONDITION_OPTIONS,
         "group": DatasetOption("neighbouring classes that share a level of imbalance", int, 1, low=1),
     },
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
 from data.decoding import CorruptImage, read_header
 from data.encoded import DecodedImages, FileImages, open_images
 from data.images import LabelledImages
@@ -34,12 +35,13 @@ class _Tree:
 def _check(root: Path, options: Options) -> None:
     train, test = _tree(root, options, "train"), _tree(root, options, "test")
     _refuse_other_classes(train, test, options)
+    _describe(root, options)
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     train, test = _tree(root, options, "train"), _tree(root, options, "test")
     size = int(options["size"])
-    return DatasetSpec(
+    spec = DatasetSpec(
         name=IMAGE_FOLDER.full_name(options),
         summary=f"image files of {options['path']}, resized to {size} x {size}",
         classes=len(train.classes),
@@ -53,6 +55,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         folder=str(options["path"]),
         class_names=train.classes,
     )
+    return conditioned_spec(spec, root, options, len(train.files))
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
@@ -66,7 +69,9 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     size = int(options["size"])
     shape = (_channels(train, str(options["colour"])), size, size)
     source = DecodedImages(FileImages(tree.files), shape, resize=True)
-    return LabelledImages(*open_images(source, labels, skip=options["corrupt"] == "skip"))
+    streamed, rows = open_images(source, torch.arange(len(labels)), skip=options["corrupt"] == "skip")
+    images = LabelledImages(streamed, labels[rows])
+    return with_condition(images, root, options, rows) if split == "train" else images
 
 
 def _tree(root: Path, options: Options, split: Split) -> _Tree:
@@ -147,5 +152,6 @@ IMAGE_FOLDER = DatasetFamily(
         "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, None, low=1),
         "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey")),
         "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
+        **CONDITION_OPTIONS,
     },
 )

@@ -43,7 +43,8 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
     assert rows["cifar10"]["there"] == "no"
     assert rows["stl10"]["train"] == 105_000
     assert rows["hub-parquet:path=..."]["there"] is None
-    assert set(rows["image-folder:path=...,size=..."]["options"]) == {"path", "size", "colour", "corrupt"}
+    options = rows["image-folder:path=...,size=..."]["options"]
+    assert set(options) == {"path", "size", "colour", "corrupt", "condition"}
     said = run("datasets")
     assert said.exit_code == 0
     assert "hub-parquet:path=..." in said.output
