@@ -61,6 +61,8 @@ DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
         "biased-mnist": {**_DIGIT_VIEWS, "encoder.name": "simple-conv", "batch_size": 256},
         "cifar10": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
         "cifar100": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
+        "corrupted-cifar10": {"encoder.name": "resnet18", "batch_size": 256},
+        "bffhq": {"encoder.name": "resnet18", "batch_size": 256},
         "stl10": {**_PHOTOGRAPHS, "views.size": 64},
         "two-view-digits": {"encoder.name": "herocon-cnn", "batch_size": 512},
         # Its labelled objects are few: one in four says more of a configuration than one in ten.

@@ -1,7 +1,9 @@
 """The families of datasets, one module each; nothing here downloads."""
 
+from data.sources.bffhq import BFFHQ
 from data.sources.biased import BIASED_DIGITS, BIASED_MNIST
 from data.sources.cifar import CIFAR10, CIFAR100
+from data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
 from data.sources.digits import COLOUR_DIGITS, DIGITS
 from data.sources.hub_parquet import HUB_PARQUET
 from data.sources.image_folder import IMAGE_FOLDER
@@ -21,6 +23,8 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     CIFAR10,
     CIFAR100,
     STL10,
+    CORRUPTED_CIFAR10,
+    BFFHQ,
     HUB_PARQUET,
     IMAGE_FOLDER,
 )

@@ -1,0 +1,125 @@
+"""Image files whose names say their class and their bias: `ID_CLASS_BIAS.png`, of bFFHQ and Corrupted CIFAR-10.
+
+Layout of Lee et al., "Learning Debiased Representation via Disentangled Feature Augmentation" (NeurIPS 2021),
+as its released code (github.com/kakaoenterprise/Learning-Debiased-Disentangled) and that of FairKL read it: a
+share of bias-conflicting images is a folder `0.5pct` with `align/CLASS/` and `conflict/CLASS/`.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+
+EXTENSIONS = (".png", ".jpg", ".jpeg")
+
+
+@dataclass(frozen=True, eq=False)
+class BiasedFiles:
+    """Image files, with the class and the bias of each: int64 ``(N,)``."""
+
+    files: tuple[Path, ...]
+    labels: Tensor
+    bias: Tensor
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def conflicting(self) -> Tensor:
+        """Whether an image's bias is not that of its class, bool ``(N,)``."""
+        return self.labels != self.bias
+
+    def only(self, chosen: Tensor) -> "BiasedFiles":
+        """Return the files where ``chosen``, bool ``(N,)``, is true."""
+        files = tuple(file for file, keep in zip(self.files, chosen.tolist(), strict=True) if keep)
+        return BiasedFiles(files, self.labels[chosen], self.bias[chosen])
+
+
+def read_biased_files(name: str, folders: Sequence[Path], values: int, how: str) -> BiasedFiles:
+    """List the image files below some folders: folder by folder, sorted by path.
+
+    Args:
+        name: the dataset's, for messages.
+        folders: where they are, at any depth.
+        values: classes and biases are numbered 0..values-1.
+        how: what to get and where to put it.
+
+    Raises:
+        DatasetMissing: a folder is not there, or holds no image.
+        DatasetDamaged: a file's name does not end in `_CLASS_BIAS`, or a number in it is out of range.
+    """
+    parts = [_listed(name, folder, values, how) for folder in folders]
+    return BiasedFiles(
+        tuple(file for part in parts for file in part.files),
+        torch.cat([part.labels for part in parts]),
+        torch.cat([part.bias for part in parts]),
+    )
+
+
+def check_training_share(name: str, train: BiasedFiles, values: int, percent: float, how: str) -> None:
+    """Check that a training split looks whole: every class, aligned and conflicting, in the share it should.
+
+    How many images there should be is published by their share alone, so that half of it is what is refused.
+
+    Raises:
+        DatasetMissing: a class has no image of one kind, or the share of conflicting ones is not between half
+            of ``percent`` and twice that.
+    """
+    conflicting = train.conflicting
+    for kind, chosen in (("bias-aligned", ~conflicting), ("bias-conflicting", conflicting)):
+        counts = torch.bincount(train.labels[chosen], minlength=values)
+        if not bool(counts.all()):
+            without = ", ".join(map(str, (counts == 0).nonzero().flatten().tolist()))
+            raise DatasetMissing(f"dataset {name!r} is incomplete: no {kind} image of class {without}. {how}")
+    share = 100 * float(conflicting.double().mean())
+    if not percent / 2 <= share <= percent * 2:
+        raise DatasetMissing(
+            f"dataset {name!r} is incomplete: {int(conflicting.sum()):,} of its {len(train):,} training images "
+            f"are bias-conflicting, {share:.2f} % instead of about {percent:g} %. {how}"
+        )
+
+
+def how_to_get(folder: str, source: str, holds: str) -> str:
+    """Return what to get and where to put it, for messages."""
+    return (
+        f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
+        f"where DIR/{folder} holds {holds}."
+    )
+
+
+def _listed(name: str, folder: Path, values: int, how: str) -> BiasedFiles:
+    if not folder.is_dir():
+        raise DatasetMissing(f"dataset {name!r} not found: {folder} does not exist. {how}")
+    below = [folder, *sorted(entry for entry in folder.iterdir() if entry.is_dir())]
+    found = _parsed(folder, values, tuple(place.stat().st_mtime_ns for place in below))
+    if not len(found):
+        raise DatasetMissing(f"dataset {name!r} is incomplete: {folder} holds no image. {how}")
+    return found
+
+
+@lru_cache(maxsize=16)
+def _parsed(folder: Path, values: int, changed: tuple[int, ...]) -> BiasedFiles:
+    """Read the names below a folder; `changed` says which state of it is meant."""
+    below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
+    files = sorted(path for path in below if path.suffix.lower() in EXTENSIONS)
+    numbers = torch.tensor([_class_and_bias(file, values) for file in files], dtype=torch.int64)
+    labels, bias = numbers.view(-1, 2).unbind(dim=1)
+    return BiasedFiles(tuple(files), labels, bias)
+
+
+def _class_and_bias(file: Path, values: int) -> tuple[int, int]:
+    words = file.stem.split("_")[-2:]
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
+        raise DatasetDamaged(f"{file}: a name must end in _CLASS_BIAS, two whole numbers")
+    label, bias = map(int, words)
+    if max(label, bias) >= values:
+        raise DatasetDamaged(
+            f"{file}: class and bias must be 0..{values - 1}, its name says {label} and {bias}"
+        )
+    return label, bias

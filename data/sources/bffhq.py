@@ -1,0 +1,112 @@
+"""Biased FFHQ: faces whose age goes with their gender in training, and not in the test.
+
+Source: Kim et al., "BiaSwap" (ICCV 2021); released with Lee et al., "Learning Debiased Representation via
+Disentangled Feature Augmentation" (NeurIPS 2021), and used by FairKL (Barbano et al. 2023, B.2.3).
+
+Folders and names are those that the released code of both papers reads: `0.5pct/align/CLASS/`,
+`0.5pct/conflict/CLASS/`, `valid/` and `test/`, files `ID_AGE_GENDER.png`. Not checked here, for want of the
+archive: how many images each holds (reported: 19,200 of training, 96 of them conflicting, 1,000 in `valid`
+and in `test`) and their size of 128 pixels. What is there is counted.
+"""
+
+from pathlib import Path
+
+from data.biased_files import BiasedFiles, check_training_share, how_to_get, read_biased_files
+from data.decoding import CorruptImage, read_header
+from data.encoded import DecodedImages, FileImages
+from data.images import LabelledImages
+from data.root import DatasetDamaged, DatasetMissing
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from data.streaming import StreamedImages
+
+NAME = "bffhq"
+FOLDER = "bffhq"
+PERCENT = 0.5
+VIEW_SIZE = 224
+"""Height and width that the network sees, as released: the images are enlarged."""
+SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled (BFFHQ, by its link: unpack it)"
+HOW = how_to_get(FOLDER, SOURCE, "0.5pct/align, 0.5pct/conflict, valid and test")
+
+_REPORTED_SIZE = 128
+_REPORTED_TRAIN = 19_200
+_REPORTED_TEST = {"conflict": 500, "all": 1_000, "valid": 1_000}
+_AGES = ("young", "old")
+
+
+def _train(root: Path) -> BiasedFiles:
+    return read_biased_files(
+        NAME, [root / FOLDER / "0.5pct" / kind for kind in ("align", "conflict")], 2, HOW
+    )
+
+
+def _test(root: Path, options: Options) -> BiasedFiles:
+    chosen = options["test"]
+    found = read_biased_files(NAME, [root / FOLDER / ("valid" if chosen == "valid" else "test")], 2, HOW)
+    return found.only(found.conflicting) if chosen == "conflict" else found
+
+
+def _check(root: Path, options: Options) -> None:
+    train = _train(root)
+    check_training_share(NAME, train, 2, PERCENT, HOW)
+    if not len(_test(root, options)):
+        raise DatasetMissing(f"dataset {NAME!r} is incomplete: no test image is bias-conflicting. {HOW}")
+    _size(train)
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    try:
+        files = _train(root)
+        size, train, test = _size(files), len(files), len(_test(root, options))
+    except DatasetMissing:
+        # Whoever asks for the images is told; a list of all datasets is not stopped by it.
+        size, train, test = _REPORTED_SIZE, _REPORTED_TRAIN, _REPORTED_TEST[str(options["test"])]
+    return DatasetSpec(
+        name=BFFHQ.full_name(options),
+        summary=BFFHQ.summary,
+        classes=2,
+        channels=3,
+        image_size=size,
+        view_size=VIEW_SIZE,
+        train_size=train,
+        test_size=test,
+        licence="images from FFHQ: each its author's licence, the set CC BY-NC-SA 4.0 (Karras et al. 2019)",
+        source=SOURCE,
+        folder=FOLDER,
+        bias_classes=2,
+        bias_name="gender",
+        class_names=_AGES,
+    )
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    train = _train(root)
+    found = train if split == "train" else _test(root, options)
+    size = _size(train)
+    images = DecodedImages(FileImages(found.files), (3, size, size), resize=True)
+    return LabelledImages(StreamedImages(images), found.labels, bias=found.bias)
+
+
+def _size(train: BiasedFiles) -> int:
+    """Return the height of the first image."""
+    try:
+        return read_header(train.files[0].read_bytes()).height
+    except CorruptImage as error:
+        raise DatasetDamaged(f"corrupt image: {train.files[0]} cannot be decoded ({error})") from None
+
+
+BFFHQ = DatasetFamily(
+    name=NAME,
+    summary="faces, young or old, whose gender gives the age away in all but 0.5 % of the training images",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options={
+        "test": DatasetOption(
+            "which images are the test: those of test/ whose gender is not their age's, as released, or all of "
+            "them; or those of valid/, to choose settings by",
+            str,
+            "conflict",
+            choices=("conflict", "all", "valid"),
+        )
+    },
+)

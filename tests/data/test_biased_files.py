@@ -1,0 +1,166 @@
+"""bFFHQ and Corrupted CIFAR-10: read from their published layouts, and refused where these are not whole."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from biased_trees import write_bffhq, write_cifar10c
+
+from data import (
+    DatasetDamaged,
+    DatasetMissing,
+    LabelledImages,
+    StreamedImages,
+    check_available,
+    dataset_spec,
+    inspect_dataset,
+    load_test,
+    load_training,
+)
+from data.sources import corrupted_cifar10
+
+CIFAR = "corrupted-cifar10:percent=5"
+NPY = "corrupted-cifar10:percent=2,layout=npy,severity=3"
+NPY_FOLDER = "CorruptedCIFAR10-Type0-Skewed0.02-Severity3"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    write_bffhq(root)
+    write_cifar10c(root)
+    return root
+
+
+@pytest.fixture
+def root(written: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(written, tmp_path / "data"))
+
+
+def _told(images: LabelledImages) -> tuple[list[int], list[int]]:
+    """Return the class and the bias that each image shows in its first pixel."""
+    assert isinstance(images.images, torch.Tensor)
+    return images.images[:, 1, 0, 0].tolist(), images.images[:, 2, 0, 0].tolist()
+
+
+@pytest.mark.parametrize(("name", "train", "test"), [("bffhq", 202, 2), (CIFAR, 210, 20)])
+def test_class_and_bias_are_those_of_the_names(written: Path, name: str, train: int, test: int) -> None:
+    check_available(name, written)
+    spec = dataset_spec(name, written)
+    assert (spec.name, spec.train_size, spec.test_size) == (name, train, test)
+    for images, count in ((load_training(name, written).train, train), (load_test(name, written), test)):
+        assert len(images) == count
+        assert images.bias is not None
+        assert (images.labels.tolist(), images.bias.tolist()) == _told(images)
+        assert images.images.shape[1:] == (3, spec.image_size, spec.image_size)
+    assert len(inspect_dataset(name, written, every_image=True).splits) == 2
+
+
+def test_the_network_sees_faces_enlarged_and_the_test_is_what_is_asked_for(written: Path) -> None:
+    spec = dataset_spec("bffhq", written)
+    assert (spec.image_size, spec.view_size, spec.class_names) == (8, 224, ("young", "old"))
+    for which, count, conflicting in (("conflict", 2, 2), ("all", 6, 2), ("valid", 2, 0)):
+        test = load_test(f"bffhq:test={which}", written)
+        assert test.bias is not None
+        assert (len(test), int((test.labels != test.bias).sum())) == (count, conflicting)
+        assert dataset_spec(f"bffhq:test={which}", written).test_size == count
+
+
+def test_each_is_described_without_its_files(tmp_path: Path) -> None:
+    for name, classes, folder in (("bffhq", 2, "bffhq"), ("corrupted-cifar10", 10, "cifar10c")):
+        spec = dataset_spec(name, tmp_path)
+        assert (spec.classes, spec.bias_classes, spec.folder) == (classes, classes, folder)
+        with pytest.raises(DatasetMissing) as missing:
+            check_available(name, tmp_path)
+        for word in (str(tmp_path / folder), "0.5pct/align", "--data-root", "Learning-Debiased-Disentangled"):
+            assert word in str(missing.value)
+    assert dataset_spec(NPY, tmp_path).folder == NPY_FOLDER
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "message"),
+    [
+        ("bffhq", "bffhq/0.5pct/conflict", "0.5pct/conflict does not exist"),
+        ("bffhq", "bffhq/test", "bffhq/test does not exist"),
+        ("bffhq", "bffhq/0.5pct/align/1", "no bias-aligned image of class 1"),
+        ("bffhq", "bffhq/0.5pct/conflict/0", "no bias-conflicting image of class 0"),
+        (CIFAR, "cifar10c/5pct", "5pct/align does not exist"),
+        (CIFAR, "cifar10c/5pct/conflict/7", "no bias-conflicting image of class 7"),
+    ],
+)
+def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, message: str) -> None:
+    shutil.rmtree(root / lost)
+    for use in (check_available, load_training):
+        with pytest.raises(DatasetMissing, match=message):
+            use(name, root)
+    dataset_spec(name, root)
+
+
+def test_half_an_archive_is_told_by_its_share_of_conflicting_images(root: Path) -> None:
+    for file in (root / "bffhq/0.5pct/align").glob("*/*[1-9]_*.png"):
+        file.unlink()
+    with pytest.raises(DatasetMissing, match=r"2 of its 22 training images are bias-conflicting, 9\.09 %"):
+        check_available("bffhq", root)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [("5_3_1.png", r"must be 0\.\.1, its name says 3 and 1"), ("readme.png", "must end in _CLASS_BIAS")],
+)
+def test_a_name_that_says_no_class_and_bias_is_refused(root: Path, file: str, message: str) -> None:
+    shutil.copy(next((root / "bffhq/valid").iterdir()), root / "bffhq/valid" / file)
+    with pytest.raises(DatasetDamaged, match=f"{file}: .*{message}"):
+        load_test("bffhq:test=valid", root)
+
+
+def test_training_opens_no_test_file(root: Path) -> None:
+    for file in (root / "bffhq/test").iterdir():
+        file.write_bytes(b"")
+    train = load_training("bffhq", root, placement="stream").train
+    assert isinstance(train.images, StreamedImages)
+    assert int(train.pixels.max()) == 255
+
+
+def _write_npy(root: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """Write 12 + 10 images in the layout of Learning from Failure; return those of training."""
+    monkeypatch.setattr(corrupted_cifar10, "NPY_ROWS", {"train": 12, "valid": 10})
+    whole = np.random.default_rng(0).integers(0, 256, (22, 32, 32, 3), dtype=np.uint8)
+    numbers = np.stack([np.arange(22) % 10, np.arange(22) // 2 % 10], axis=1).astype(np.uint8)
+    for part, rows in (("train", slice(12)), ("valid", slice(12, 22))):
+        place = root / NPY_FOLDER / part
+        place.mkdir(parents=True)
+        np.save(place / "images.npy", whole[rows])
+        np.save(place / "attrs.npy", numbers[rows])
+    return whole[:12]
+
+
+def test_arrays_are_read_with_channels_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = _write_npy(tmp_path, monkeypatch)
+    check_available(NPY, tmp_path)
+    train, test = load_training(NPY, tmp_path).train, load_test(NPY, tmp_path)
+    assert np.array_equal(train.pixels.permute(0, 2, 3, 1).numpy(), stored)
+    assert train.labels.tolist() == [row % 10 for row in range(12)]
+    assert train.bias is not None
+    assert train.bias.tolist() == [row // 2 % 10 for row in range(12)]
+    assert test.labels.tolist() == [row % 10 for row in range(12, 22)]
+
+
+def test_arrays_of_another_shape_or_range_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_npy(tmp_path, monkeypatch)
+    place = tmp_path / NPY_FOLDER / "train"
+    np.save(place / "attrs.npy", np.full((12, 2), 10, dtype=np.uint8))
+    with pytest.raises(DatasetDamaged, match=r"label 10 of row 0 of .*attrs\.npy is out of range"):
+        load_training(NPY, tmp_path)
+    np.save(place / "images.npy", np.zeros((11, 32, 32, 3), dtype=np.uint8))
+    with pytest.raises(
+        DatasetDamaged, match=r"images\.npy must hold uint8 \(12, 32, 32, 3\), has uint8 \(11"
+    ):
+        load_training(NPY, tmp_path)
+    (place / "attrs.npy").unlink()
+    with pytest.raises(DatasetMissing, match=r"lacks train/attrs\.npy\. Get it from .*LfF"):
+        check_available(NPY, tmp_path)
