@@ -1,4 +1,4 @@
-"""Image files whose names say their class and their bias: `ID_CLASS_BIAS.png`, of bFFHQ and Corrupted CIFAR-10.
+"""Image files named `ID_CLASS_BIAS.png` after their class and bias, as bFFHQ and Corrupted CIFAR-10 are.
 
 Layout of Lee et al., "Learning Debiased Representation via Disentangled Feature Augmentation" (NeurIPS 2021),
 as its released code (github.com/kakaoenterprise/Learning-Debiased-Disentangled) and that of FairKL read it: a
@@ -80,8 +80,8 @@ def check_training_share(name: str, train: BiasedFiles, values: int, percent: fl
     share = 100 * float(conflicting.double().mean())
     if not percent / 2 <= share <= percent * 2:
         raise DatasetMissing(
-            f"dataset {name!r} is incomplete: {int(conflicting.sum()):,} of its {len(train):,} training images "
-            f"are bias-conflicting, {share:.2f} % instead of about {percent:g} %. {how}"
+            f"dataset {name!r} is incomplete: {int(conflicting.sum()):,} of its {len(train):,} training "
+            f"images are bias-conflicting, {share:.2f} % instead of about {percent:g} %. {how}"
         )
 
 

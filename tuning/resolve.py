@@ -23,6 +23,7 @@ NEED_IN_WORDS = {
     "labels": "class labels",
     "condition": "a conditioning variable",
     "bias": "a bias label",
+    "bias or condition": "a bias label or a conditioning variable",
     "two views": "two views of every object",
 }
 
@@ -62,6 +63,7 @@ DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
         "cifar10": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
         "cifar100": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
         "corrupted-cifar10": {"encoder.name": "resnet18", "batch_size": 256},
+        "imagenet9": _PHOTOGRAPHS,
         "bffhq": {"encoder.name": "resnet18", "batch_size": 256},
         "stl10": {**_PHOTOGRAPHS, "views.size": 64},
         "two-view-digits": {"encoder.name": "herocon-cnn", "batch_size": 512},
@@ -69,6 +71,7 @@ DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
         "scene": {"encoder.name": "herocon-mlp", "batch_size": 4096, "validation.fraction": 0.25},
         "noisy-mnist-1v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
         "noisy-mnist-2v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
+        "xrmb": {"encoder.name": "herocon-mlp", "batch_size": 4750},
         "hub-parquet": _PHOTOGRAPHS,
         "image-folder": _PHOTOGRAPHS,
     }
@@ -196,6 +199,7 @@ def lacking(
     else:
         there = {"condition": data.condition_dim, "bias": data.bias_classes}
         has = {need for need, size in there.items() if size is not None}
+        has |= {"bias or condition"} if has else set()
         has |= set() if data.unlabelled_size else {"labels"}
         lacks = []
     needs = sorted(method.needs_with(hyperparameters))

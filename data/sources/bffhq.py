@@ -102,8 +102,8 @@ BFFHQ = DatasetFamily(
     read=_read,
     options={
         "test": DatasetOption(
-            "which images are the test: those of test/ whose gender is not their age's, as released, or all of "
-            "them; or those of valid/, to choose settings by",
+            "the test images: of test/ those whose gender is not their age's, as released, or all; or "
+            "valid/, to choose settings by",
             str,
             "conflict",
             choices=("conflict", "all", "valid"),

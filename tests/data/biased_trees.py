@@ -18,7 +18,7 @@ def write_biased(
         levels[0, 0] = (number % 256, label, (label + shift) % classes)
         place = folder if flat else folder / str(label)
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"{shift}{number}_{label}_{(label + shift) % classes}.png").write_bytes(encoded(levels))
+        (place / f"{shift}{number:03}_{label}_{(label + shift) % classes}.png").write_bytes(encoded(levels))
 
 
 def write_bffhq(root: Path, side: int = 8) -> None:

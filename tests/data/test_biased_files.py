@@ -100,8 +100,10 @@ def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, messag
 
 
 def test_half_an_archive_is_told_by_its_share_of_conflicting_images(root: Path) -> None:
-    for file in (root / "bffhq/0.5pct/align").glob("*/*[1-9]_*.png"):
-        file.unlink()
+    for file in (root / "bffhq/0.5pct/align").glob("*/*.png"):
+        # Names start with the shift, 0.
+        if int(file.stem.split("_")[0][1:]) >= 20:
+            file.unlink()
     with pytest.raises(DatasetMissing, match=r"2 of its 22 training images are bias-conflicting, 9\.09 %"):
         check_available("bffhq", root)
 
@@ -157,9 +159,7 @@ def test_arrays_of_another_shape_or_range_are_refused(
     with pytest.raises(DatasetDamaged, match=r"label 10 of row 0 of .*attrs\.npy is out of range"):
         load_training(NPY, tmp_path)
     np.save(place / "images.npy", np.zeros((11, 32, 32, 3), dtype=np.uint8))
-    with pytest.raises(
-        DatasetDamaged, match=r"images\.npy must hold uint8 \(12, 32, 32, 3\), has uint8 \(11"
-    ):
+    with pytest.raises(DatasetDamaged, match=r"images\.npy must hold uint8 \(12, 32, 32, 3\), has .* \(11"):
         load_training(NPY, tmp_path)
     (place / "attrs.npy").unlink()
     with pytest.raises(DatasetMissing, match=r"lacks train/attrs\.npy\. Get it from .*LfF"):
