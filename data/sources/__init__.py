@@ -7,6 +7,7 @@ from data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
 from data.sources.digits import COLOUR_DIGITS, DIGITS
 from data.sources.hub_parquet import HUB_PARQUET
 from data.sources.image_folder import IMAGE_FOLDER
+from data.sources.imagenet9 import IMAGENET9
 from data.sources.mnist import COLORMNIST, MNIST
 from data.sources.noisy import NOISY_MNIST
 from data.sources.stl10 import STL10
@@ -25,6 +26,7 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     STL10,
     CORRUPTED_CIFAR10,
     BFFHQ,
+    IMAGENET9,
     HUB_PARQUET,
     IMAGE_FOLDER,
 )

@@ -52,7 +52,7 @@ def test_what_a_method_needs_is_said_in_words(run: Run) -> None:
     needs = {row["method"]: row["needs"] for row in json.loads(run("methods", "--json").output)}
     assert needs["infonce"] == "images alone"
     assert needs["fair-cclk"] == "a conditioning variable"
-    assert needs["fairkl"] == "a bias label and class labels"
+    assert needs["fairkl"] == "a bias label or a conditioning variable and class labels"
     assert needs["cl-infonce"] == (
         "a conditioning variable where clusters_from is condition or attributes, "
         "class labels where clusters_from is labels"

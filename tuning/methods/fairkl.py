@@ -1,7 +1,8 @@
 """FairKL beside a supervised loss: distances within and across bias groups come from one distribution.
 
 The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, with
-a linear classifier learning beside them, or the cross-entropy of a classifier trained with the encoder.
+a linear classifier learning beside them, or the cross-entropy of a classifier trained with the encoder. Where
+there is no bias label, the condition's rows are bias features: how alike they are weighs each pair (B.2.4).
 """
 
 from torch import Tensor
@@ -10,7 +11,8 @@ from losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from losses.fairkl import FORMS
 from models import Encoder
 from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of
+from tuning.errors import InputError
+from tuning.methods.debiasing import bias_of, bias_similarity
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from tuning.training.feeds import single_view
 from tuning.training.objective import Batch, Metrics, Objective
@@ -31,8 +33,15 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     settings = experiment.hyperparameters
     alpha, lam, base = float(settings["alpha"]), float(settings["lam"]), str(settings["base"])
     fair = FairKL(str(settings["form"]))
+    if data.train.bias is None and fair.form == "released":
+        others = ", ".join(form for form in FORMS if form != "released")
+        raise InputError(
+            f"form released compares bias labels, {experiment.dataset} has a condition only: give {others}"
+        )
 
     def regulariser(features: Tensor, batch: Batch) -> Tensor:
+        if batch.bias is None:
+            return fair.terms(features, batch.labels, bias_similarity=bias_similarity(batch)).sum()
         return fair.terms(features, batch.labels, bias_of(batch)).sum()
 
     if base == CROSS_ENTROPY:
@@ -69,7 +78,7 @@ METHOD = Method(
     },
     build=build,
     feed=single_view,
-    needs=frozenset({"labels", "bias"}),
+    needs=frozenset({"labels", "bias or condition"}),
     classifies=True,
     train_metrics=("regulariser", "classifier_loss"),
 )

@@ -1,0 +1,183 @@
+"""9-class ImageNet: 42 classes of ImageNet in nine groups of animals, tested on ImageNet or on ImageNet-A.
+
+Sources: Bahng et al., "Learning De-biased Representations with Biased Representations" (ICML 2020, ReBias),
+whose released code (github.com/clovaai/rebias, datasets/imagenet.py) has the groups below; Hendrycks et al.,
+"Natural Adversarial Examples" (CVPR 2021), for ImageNet-A; FairKL (Barbano et al. 2023, B.2.4).
+
+ImageNet is laid out as its users have it, `imagenet/train/WNID/*.JPEG` and `imagenet/val/WNID/*.JPEG` (the
+50,000 validation images sorted into folders), ImageNet-A as its archive unpacks, `imagenet-a/WNID/*.jpg`.
+Files are taken in the order of their paths, and so are the rows of a condition file: for FairKL, the features
+of a bias-capturing network. Not checked here, for want of the images: that ImageNet-A has images of all
+the 42 (ReBias takes those that it has), and how many.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+
+from data.conditioned import CONDITION_OPTIONS, NO_CONDITION, conditioned_spec, with_condition
+from data.encoded import DecodedImages, FileImages
+from data.images import LabelledImages
+from data.root import ROOT_VARIABLE, DatasetMissing
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from data.streaming import StreamedImages
+
+NAME = "imagenet9"
+A_FOLDER = "imagenet-a"
+EXTENSIONS = (".jpeg", ".jpg", ".png")
+SOURCE = "https://image-net.org (ILSVRC2012, train and val in a folder for each class)"
+A_SOURCE = "https://github.com/hendrycks/natural-adv-examples (imagenet-a.tar: unpack it)"
+
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "dog": ("n02085620", "n02099601", "n02106550", "n02106662", "n02110958"),
+        "cat": ("n02123045", "n02123159", "n02123394", "n02123597", "n02124075"),
+        "frog": ("n01641577", "n01644373", "n01644900"),
+        "turtle": ("n01664065", "n01665541", "n01667114", "n01667778", "n01669191"),
+        "bird": ("n01819313", "n01820546", "n01833805", "n01843383", "n01847000"),
+        "monkey": ("n02486410", "n02487347", "n02488291", "n02488702", "n02492035"),
+        "fish": ("n02607072", "n02640242", "n02641379", "n02643566", "n02655020"),
+        "crab": ("n01978287", "n01978455", "n01980166", "n01981276"),
+        "insect": ("n02174001", "n02177972", "n02190166", "n02206856", "n02219486"),
+    }
+)
+"""The WordNet numbers of ImageNet's classes in each group, in the order of the labels 0..8."""
+
+LABEL_OF: Mapping[str, int] = MappingProxyType(
+    {wnid: label for label, group in enumerate(GROUPS.values()) for wnid in group}
+)
+
+TRAIN_IMAGES_OF_A_CLASS = (732, 1_300)
+"""The fewest and the most training images that a class of ILSVRC2012 has."""
+VAL_IMAGES_OF_A_CLASS = 50
+VIEW_SIZE = 224
+
+
+@dataclass(frozen=True, eq=False)
+class _Files:
+    """Image files sorted by path, and the label of each."""
+
+    files: tuple[Path, ...]
+    labels: torch.Tensor
+
+
+def _train(root: Path, options: Options) -> _Files:
+    return _listed(_place(root, options) / "train", *TRAIN_IMAGES_OF_A_CLASS, _how(options))
+
+
+def _test(root: Path, options: Options) -> _Files:
+    if options["test"] == "val":
+        both = (VAL_IMAGES_OF_A_CLASS, VAL_IMAGES_OF_A_CLASS)
+        return _listed(_place(root, options) / "val", *both, _how(options))
+    how = _how_to_place(A_SOURCE, f"DIR/{A_FOLDER} holds a folder of images for each class")
+    return _listed(root / A_FOLDER, 0, None, how)
+
+
+def _place(root: Path, options: Options) -> Path:
+    return root / Path(str(options["path"])).expanduser()
+
+
+def _how(options: Options) -> str:
+    holds = f"DIR/{options['path']} (path= is absolute or under DIR) holds train/WNID/ and val/WNID/"
+    return _how_to_place(SOURCE, holds)
+
+
+def _how_to_place(source: str, holds: str) -> str:
+    return f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, where {holds}."
+
+
+def _listed(folder: Path, fewest: int, most: int | None, how: str) -> _Files:
+    """List the images of the 42 classes; with ``fewest`` 0, of those that are there.
+
+    Raises:
+        DatasetMissing: a folder is not there, or holds fewer or more images than ImageNet has of a class.
+    """
+    if not folder.is_dir():
+        raise DatasetMissing(f"dataset {NAME!r} not found: {folder} does not exist. {how}")
+    there = [wnid for wnid in sorted(LABEL_OF) if (folder / wnid).is_dir()]
+    lost = [wnid for wnid in sorted(LABEL_OF) if wnid not in there]
+    if fewest and lost:
+        named = f"{', '.join(lost[:5])}{' and others' if len(lost) > 5 else ''}"
+        raise DatasetMissing(f"dataset {NAME!r} is incomplete: {folder} lacks the classes {named}. {how}")
+    parts = {wnid: _images_of(folder / wnid, (folder / wnid).stat().st_mtime_ns) for wnid in there}
+    for wnid, files in parts.items():
+        if len(files) < fewest or (most is not None and len(files) > most):
+            allowed = str(most) if fewest == most else f"{fewest} to {most:,}"
+            raise DatasetMissing(
+                f"dataset {NAME!r} is incomplete: {folder / wnid} holds {len(files):,} images, ImageNet has "
+                f"{allowed} of a class. {how}"
+            )
+    files = tuple(file for part in parts.values() for file in part)
+    if not files:
+        raise DatasetMissing(f"dataset {NAME!r} is incomplete: {folder} holds no image of its classes. {how}")
+    labels = [LABEL_OF[wnid] for wnid, part in parts.items() for _ in part]
+    return _Files(files, torch.tensor(labels, dtype=torch.int64))
+
+
+@lru_cache(maxsize=256)
+def _images_of(folder: Path, changed: int) -> tuple[Path, ...]:
+    """List a class's images by name; `changed` says which state of its folder is meant."""
+    return tuple(folder / name for name in sorted(os.listdir(folder)) if name.lower().endswith(EXTENSIONS))
+
+
+def _check(root: Path, options: Options) -> None:
+    _train(root, options)
+    _test(root, options)
+    _describe(root, options)
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    size = int(options["size"])
+    train, test = TRAIN_IMAGES_OF_A_CLASS[1] * len(LABEL_OF), VAL_IMAGES_OF_A_CLASS * len(LABEL_OF)
+    # Whoever asks for the images is told what is missing; a list of all datasets is not stopped by it.
+    with suppress(DatasetMissing):
+        train = len(_train(root, options).files)
+        test = len(_test(root, options).files)
+    spec = DatasetSpec(
+        name=IMAGENET9.full_name(options),
+        summary=IMAGENET9.summary,
+        classes=len(GROUPS),
+        channels=3,
+        image_size=size,
+        view_size=min(VIEW_SIZE, size),
+        train_size=train,
+        test_size=test,
+        licence="for non-commercial research (ImageNet's terms of access); ImageNet-A: MIT, of its code",
+        source=SOURCE if options["test"] == "val" else f"{SOURCE} and {A_SOURCE}",
+        folder=str(options["path"]),
+        class_names=tuple(GROUPS),
+    )
+    if options["condition"] == NO_CONDITION:
+        return spec
+    return conditioned_spec(spec, root, options, len(_train(root, options).files))
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    found = _train(root, options) if split == "train" else _test(root, options)
+    size = int(options["size"])
+    images = StreamedImages(DecodedImages(FileImages(found.files), (3, size, size), resize=True))
+    labelled = LabelledImages(images, found.labels)
+    return with_condition(labelled, root, options) if split == "train" else labelled
+
+
+IMAGENET9 = DatasetFamily(
+    name=NAME,
+    summary="photographs of nine kinds of animals, whose textures are biased, from 42 classes of ImageNet",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options={
+        "test": DatasetOption(
+            "the test images: ImageNet's own, or ImageNet-A", str, "val", choices=("val", A_FOLDER)
+        ),
+        "path": DatasetOption("ImageNet's folder: absolute, or under the data root", str, "imagenet"),
+        "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, 256, low=1),
+        **CONDITION_OPTIONS,
+    },
+)

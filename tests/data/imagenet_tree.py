@@ -1,0 +1,29 @@
+"""A tree of ImageNet's 42 animal classes and of ImageNet-A with a few small images, written by the tests."""
+
+from pathlib import Path
+
+from encoded_files import encoded, pixels
+
+from data.sources.imagenet9 import LABEL_OF
+
+
+def write_imagenet9(root: Path, side: int = 8) -> None:
+    """Write 2 training images and 1 of validation of each class, a class of no group, and 2 of ImageNet-A.
+
+    An image's first pixel tells its label, its number and 255.
+    """
+    for number, (wnid, label) in enumerate(sorted(LABEL_OF.items())):
+        for place, image in (("train", "_0.JPEG"), ("train", "_1.JPEG"), ("val", "_2.JPEG")):
+            _write(root / f"imagenet/{place}/{wnid}/{wnid}{image}", label, number, side)
+    _write(root / "imagenet/train/n01440764/n01440764_0.JPEG", 0, 0, side)
+    for wnid in ("n01641577", "n02206856"):
+        _write(root / f"imagenet-a/{wnid}/0.jpg", LABEL_OF[wnid], 0, side)
+    (root / "imagenet-a/README.txt").write_text("no image")
+
+
+def _write(file: Path, label: int, number: int, side: int) -> None:
+    levels = pixels(number, side, side)
+    levels[0, 0] = (label, number, 255)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # PNG in a file of any name is read as what it is, and keeps the levels.
+    file.write_bytes(encoded(levels))

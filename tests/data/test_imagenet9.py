@@ -1,0 +1,106 @@
+"""9-class ImageNet: the groups as published, their images from the folders of ImageNet and ImageNet-A."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from imagenet_tree import write_imagenet9
+
+from data import (
+    DatasetDamaged,
+    DatasetMissing,
+    StreamedImages,
+    check_available,
+    dataset_spec,
+    inspect_dataset,
+    load_test,
+    load_training,
+)
+from data.sources import imagenet9
+from data.sources.imagenet9 import GROUPS, LABEL_OF
+
+NAME = "imagenet9:size=8"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    write_imagenet9(root)
+    return root
+
+
+@pytest.fixture
+def root(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(imagenet9, "TRAIN_IMAGES_OF_A_CLASS", (2, 4))
+    monkeypatch.setattr(imagenet9, "VAL_IMAGES_OF_A_CLASS", 1)
+    return Path(shutil.copytree(written, tmp_path / "data"))
+
+
+def test_the_groups_are_those_of_rebias() -> None:
+    assert [len(group) for group in GROUPS.values()] == [5, 5, 3, 5, 5, 5, 5, 4, 5]
+    assert len(LABEL_OF) == 42
+    named = {"n02085620": "dog", "n02123045": "cat", "n01644373": "frog", "n02206856": "insect"}
+    assert all(list(GROUPS)[LABEL_OF[wnid]] == group for wnid, group in named.items())
+    # ImageNet's classes are numbered in the order of their WordNet numbers, and so are these within a group.
+    assert all(list(group) == sorted(group) for group in GROUPS.values())
+
+
+def test_images_are_read_by_group_and_no_other_class_is(root: Path) -> None:
+    check_available(NAME, root)
+    spec = dataset_spec(NAME, root)
+    assert (spec.train_size, spec.test_size, spec.classes) == (84, 42, 9)
+    train, test = load_training(NAME, root, placement="stream").train, load_test(NAME, root)
+    assert isinstance(train.images, StreamedImages)
+    for images in (train, test):
+        assert images.labels.tolist() == images.pixels[:, 0, 0, 0].tolist()
+    assert train.pixels[:, 1, 0, 0].tolist() == sorted([*range(42)] * 2)
+    assert len(inspect_dataset(NAME, root, every_image=True).splits) == 2
+
+
+def test_the_test_can_be_imagenet_a(root: Path) -> None:
+    name = f"{NAME},test=imagenet-a"
+    test = load_test(name, root)
+    assert test.labels.tolist() == [LABEL_OF["n01641577"], LABEL_OF["n02206856"]]
+    assert dataset_spec(name, root).test_size == 2
+    shutil.rmtree(root / "imagenet-a")
+    with pytest.raises(
+        DatasetMissing, match=r"imagenet-a does not exist\. Get it from .*natural-adv-examples"
+    ):
+        check_available(name, root)
+    check_available(NAME, root)
+
+
+def test_bias_features_are_the_rows_of_a_file_in_the_order_of_the_paths(root: Path) -> None:
+    np.save(root / "bagnet.npy", np.repeat(np.arange(42), 2)[:, None] * np.ones((1, 3)))
+    train = load_training(f"{NAME},condition=bagnet.npy", root).train
+    assert train.condition is not None
+    assert train.condition.shape == (84, 3)
+    assert torch.equal(train.condition[:, 0], train.pixels[:, 1, 0, 0].float())
+    np.save(root / "bagnet.npy", np.zeros((42, 3)))
+    with pytest.raises(DatasetDamaged, match="a condition for 42 images, but there are 84 training images"):
+        dataset_spec(f"{NAME},condition=bagnet.npy", root)
+
+
+def test_it_is_described_without_its_files(tmp_path: Path) -> None:
+    spec = dataset_spec("imagenet9", tmp_path)
+    assert (spec.train_size, spec.test_size, spec.image_size, spec.view_size) == (54_600, 2_100, 256, 224)
+    with pytest.raises(DatasetMissing, match=r"imagenet/train does not exist\. Get it from .*image-net"):
+        check_available("imagenet9", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ("imagenet/val", r"imagenet/val does not exist\. .*--data-root"),
+        ("imagenet/train/n02206856", "train lacks the classes n02206856"),
+        ("imagenet/train/n02085620/n02085620_1.JPEG", r"n02085620 holds 1 images, ImageNet has 2 to 4 of a"),
+        ("imagenet/val/n02085620/n02085620_2.JPEG", r"n02085620 holds 0 images, ImageNet has 1 of a class"),
+    ],
+)
+def test_what_is_lost_is_named(root: Path, lost: str, message: str) -> None:
+    place = root / lost
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    with pytest.raises(DatasetMissing, match=message):
+        check_available(NAME, root)

@@ -1,0 +1,105 @@
+"""The papers' presets train on datasets in their published layouts, and every debiasing method does."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from biased_trees import write_bffhq, write_cifar10c
+from imagenet_tree import write_imagenet9
+from xrmb_files import write_xrmb
+
+from data.sources import imagenet9, xrmb
+from losses import FairKL
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.resolve import resolve
+from tuning.training.objective import Batch
+from tuning.training.prepared import PreparedData, prepare_data
+from tuning.training.pretrain import build_objective, pretrain
+
+QUICK = {"epochs": 1, "batch_size": 64, "probes.max_steps": 2, "validation.fraction": 0.25}
+IMAGES = {**QUICK, "views.size": 32}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    write_bffhq(root)
+    write_cifar10c(root)
+    write_imagenet9(root)
+    write_xrmb(root)
+    features = np.random.default_rng(0).uniform(size=(84, 512)).astype(np.float32)
+    np.save(root / "bagnet18.npy", features)
+    return root
+
+
+@pytest.fixture
+def root(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(imagenet9, "TRAIN_IMAGES_OF_A_CLASS", (2, 4))
+    monkeypatch.setattr(imagenet9, "VAL_IMAGES_OF_A_CLASS", 1)
+    monkeypatch.setattr(xrmb, "OF_EACH", 10)
+    monkeypatch.setattr(xrmb, "FOLDS", 4)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "values"),
+    [
+        ("fairkl", "bffhq", IMAGES),
+        ("fairkl", "corrupted-cifar10:percent=5", QUICK),
+        ("fairkl", "imagenet9:size=32,condition=bagnet18.npy", {**IMAGES, "batch_size": 30}),
+        ("herocon", "xrmb", QUICK),
+    ],
+)
+def test_a_preset_trains_two_steps(root: Path, method: str, dataset: str, values: Mapping[str, Any]) -> None:
+    e = resolve(method, dataset, values, use_preset=True, data_root=root)
+    data = prepare_data(e, root, torch.device("cpu"))
+    assert METHODS[method].feed(e, data).steps_per_epoch >= 2
+    before = build_objective(e, data).state_dict()
+    last = list(pretrain(e, data=data))[-1]
+    assert np.isfinite(list(last.metrics.values())).all()
+    after = last.objective.state_dict()
+    moved = [name for name, value in after.items() if not torch.equal(value, before[name])]
+    assert any(name.startswith("encoder.") for name in moved)
+
+
+@pytest.mark.parametrize("method", ["eps-supinfonce", "end", "biascon", "biasbal"])
+def test_debiasing_methods_train_on_files_of_class_and_bias(root: Path, method: str) -> None:
+    values = {**QUICK, "encoder.name": "small-conv"}
+    e = resolve(method, "corrupted-cifar10:percent=5", values, data_root=root)
+    data = prepare_data(e, root, torch.device("cpu"))
+    last = list(pretrain(e, data=data))[-1]
+    assert np.isfinite(list(last.metrics.values())).all()
+    assert "val.balanced_accuracy" in last.metrics
+
+
+def test_without_a_bias_label_fairkl_weighs_pairs_by_the_cosines_of_the_condition(root: Path) -> None:
+    values = {**IMAGES, "encoder.name": "small-conv", "form": "kl", "alpha": 0.0, "lam": 1.0}
+    e = resolve("fairkl", "imagenet9:size=32,condition=bagnet18.npy", values, data_root=root)
+    data = prepare_data(e, root, torch.device("cpu"))
+    assert isinstance(data, PreparedData)
+    objective = build_objective(e, data).train()
+    condition = torch.tensor([[1.0, 0.0], [3.0, 4.0], [-1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])
+    labels = torch.tensor([0, 0, 0, 1, 1, 1])
+    images = torch.rand(1, 6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    batch = Batch(images, labels, torch.arange(6), condition=condition)
+    loss, _ = objective.step(batch)
+    units = condition / condition.norm(dim=1, keepdim=True)
+    expected = FairKL("kl")(
+        objective.encoder(images[0])[None],
+        labels,
+        bias_similarity=(units @ units.T).clamp_min(0).clamp_max(1),
+    )
+    torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_released_form_asks_for_a_bias_label(root: Path) -> None:
+    dataset = "imagenet9:size=32,condition=bagnet18.npy"
+    e = resolve("fairkl", dataset, {**IMAGES, "form": "released"}, data_root=root)
+    with pytest.raises(InputError, match=r"form released compares bias labels.*give kl, jeffreys"):
+        build_objective(e, prepare_data(e, root, torch.device("cpu")))
+    with pytest.raises(InputError, match="needs a bias label or a conditioning variable"):
+        resolve("fairkl", "imagenet9", data_root=root)
