@@ -1,0 +1,373 @@
+"""The papers' tables and figures as data: what they print, what they claim, and how to run their cells.
+
+One file `tables/ID.yaml` a table or figure, read by `load_table`. Its first part is the paper's: rows,
+columns, printed figures, claims. Its `run` is ours: which method, settings and dataset stand behind a row and
+a column.
+"""
+
+import difflib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from search_spaces.files import parse_yaml
+from search_spaces.parameters import Scalar, SpaceError, nearest
+
+Kind = Literal["results", "figure", "hyperparameters", "definition", "statistics"]
+Source = Literal["run", "cited", "setting", "definition", "statistic"]
+Settings = Mapping[str, Scalar | list[Scalar]]
+"""Settings of an experiment under dotted paths or bare hyperparameter names."""
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Strict(BaseModel):
+    """Frozen content that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Paper(Strict):
+    """A paper: `short` names it in a sentence."""
+
+    title: str
+    short: str
+    venue: str
+    code: str
+
+
+class Metric(Strict):
+    """What a table measures; `direction` says which way is better."""
+
+    name: str
+    unit: str
+    direction: Literal["higher", "lower", "none"]
+
+
+class Column(Strict):
+    """A printed column; `details` are the settings that it alone has (`rho`, say)."""
+
+    key: str
+    dataset: str | None
+    metric: str
+    label: str | None = None
+    details: Mapping[str, Scalar] = Field(default_factory=dict)
+
+
+class Cell(Strict):
+    """A printed cell: `mean` and `std` as numbers and as the token `printed`, or a word (`value`).
+
+    `source` is given where a cell alone is quoted from another paper.
+    """
+
+    column: str
+    mean: float | None = None
+    std: float | None = None
+    printed: str | None = None
+    value: str | None = None
+    source: Source | None = None
+
+
+class Row(Strict):
+    """A printed row: `cited` rows are quoted from another paper, `run` rows are that paper's own."""
+
+    key: str
+    name: str
+    method: str
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    source: Source
+    note: str | None = None
+    cells: tuple[Cell, ...]
+
+
+class Claim(Strict):
+    """A statement of the paper and the check that decides it; see docs/claims.md for the language of checks.
+
+    Attributes:
+        text: the claim, in our own words.
+        check: the check; None where the claim cannot be put as one.
+        holds: whether the check holds on the printed cells; None where it cannot be evaluated on them.
+        columns: the columns that `*` stands for; None: all.
+        retest: whether another run can decide it; False of claims about exact printed figures.
+        threshold_chosen_here: the paper only says `similar` or `close`: the bound is ours.
+        drawn_by: who draws the claim where it is no sentence of the paper.
+        scope: a restriction applied to it.
+    """
+
+    text: str
+    check: str | None
+    holds: bool | None
+    columns: tuple[str, ...] | None = None
+    retest: bool = True
+    threshold_chosen_here: bool = False
+    drawn_by: str | None = None
+    scope: str | None = None
+
+
+class Swept(Strict):
+    """A hyperparameter that the table ablates, with the values it takes."""
+
+    hyperparameter: str
+    values: Any
+
+
+class ColumnRun(Strict):
+    """How a column is measured here.
+
+    Attributes:
+        datasets: the first whose files are there is taken.
+        metric: a test score of a final run, without the prefix `test.`.
+        scale: printed units in one of ours: 100 where the paper prints per cent.
+        control: the score of the untrained encoder beside it; None: that of `metric`.
+        set: settings of this column alone.
+        stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
+    """
+
+    datasets: Annotated[tuple[str, ...], Field(min_length=1)]
+    metric: str
+    scale: float = 1.0
+    control: str | None = None
+    set: Settings = Field(default_factory=dict)
+    stands_in: str | None = None
+
+
+class Override(Strict):
+    """Settings of a row in one column alone."""
+
+    set: Settings = Field(default_factory=dict)
+
+
+class RowRun(Strict):
+    """How a row is run here.
+
+    Attributes:
+        method: None: that of the preset.
+        preset: the name of a preset, or one for each column; `without` names its settings that are left out.
+        defines: settings that make the row what it is: they hold in a tuned run too.
+        set: the paper's values of the others, over the preset's.
+        columns: settings of one column alone.
+        never: why it cannot be run here.
+        series, x, y: its place in the figure of a swept parameter.
+    """
+
+    method: str | None = None
+    preset: str | Mapping[str, str] | None = None
+    without: tuple[str, ...] = ()
+    defines: Settings = Field(default_factory=dict)
+    set: Settings = Field(default_factory=dict)
+    columns: Mapping[str, Override] = Field(default_factory=dict)
+    never: str | None = None
+    series: str | None = None
+    x: float | None = None
+    y: float | None = None
+
+    @model_validator(mode="after")
+    def _runs_or_says_why_not(self) -> Self:
+        if self.never is None and self.method is None and self.preset is None:
+            raise ValueError("a row that runs needs a method or a preset; one that does not, never: REASON")
+        return self
+
+
+class QuickRun(Strict):
+    """The small form of a table: other datasets, settings and seeds; `what` says it in a sentence."""
+
+    what: str
+    seeds: Count
+    datasets: Mapping[str, str] = Field(default_factory=dict)
+    set: Settings = Field(default_factory=dict)
+
+
+class TunedRun(Strict):
+    """The searched form: each row has `trials` trials for the highest `metric`, around `set`."""
+
+    trials: Count
+    metric: str
+    set: Settings = Field(default_factory=dict)
+
+
+class Axis(Strict):
+    """The figure of a swept parameter: what its axes are called; with a `y`, it is a map over both."""
+
+    x: str
+    y: str | None = None
+    log: bool = False
+
+
+class Run(Strict):
+    """How a table is run here.
+
+    Attributes:
+        columns: how a column is measured; a printed column that is absent is not run.
+        rows: how a row is run.
+        seeds: runs of each cell at paper scale.
+        published_runs: the runs behind the printed deviations; None where the paper does not say.
+        seconds_per_epoch: measured cost of an epoch on one core, by dataset.
+        quick: None where there is no small form.
+        tune: None where there is no searched form.
+        axis: the figure of a swept parameter; None where there is none.
+        information: the set of clusterings whose information curves are the figure.
+        deviations: in what the runs differ from the paper.
+        never: why nothing of it can be run here.
+    """
+
+    columns: Mapping[str, ColumnRun] = Field(default_factory=dict)
+    rows: Mapping[str, RowRun] = Field(default_factory=dict)
+    seeds: Count = 5
+    published_runs: Count | None = None
+    seconds_per_epoch: Mapping[str, float] = Field(default_factory=dict)
+    quick: QuickRun | None = None
+    tune: TunedRun | None = None
+    axis: Axis | None = None
+    information: str | None = None
+    deviations: tuple[str, ...] = ()
+    never: str | None = None
+
+
+class Table(Strict):
+    """One table or figure of a paper.
+
+    Attributes:
+        id, paper, number, kind, caption: what it is; `paper` is a key of `PAPERS`.
+        metrics, columns, rows: what is printed.
+        axes, series, stated: of a figure: its axes, its curves, and numbers that the text states.
+        std: what the paper says of deviations where the cells have none.
+        setting: the settings that the paper states, as it states them.
+        claims: what the paper concludes from it.
+        swept: the hyperparameters that it ablates.
+        findings: where what is printed contradicts itself, or the text around it.
+        notes: other remarks.
+        run: how it is run here.
+    """
+
+    id: str
+    paper: str
+    number: str
+    kind: Kind
+    caption: str
+    metrics: tuple[Metric, ...] = ()
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    axes: Mapping[str, str] = Field(default_factory=dict)
+    series: tuple[str, ...] = ()
+    stated: tuple[Mapping[str, Any], ...] = ()
+    std: str | None = None
+    setting: Mapping[str, Any] = Field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    swept: tuple[Swept, ...] = ()
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    run: Run
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Self:
+        columns, rows = {c.key for c in self.columns}, {r.key for r in self.rows}
+        used = {cell.column for row in self.rows for cell in row.cells}
+        used |= {column for claim in self.claims for column in claim.columns or ()}
+        _refuse_strangers("column", used, columns)
+        ours = {key for key, column in self.run.columns.items() if column.stands_in is not None}
+        _refuse_strangers("column", set(self.run.columns) - ours, columns)
+        if rows:
+            _refuse_strangers("row", set(self.run.rows), rows)
+        for row in self.run.rows.values():
+            named = set(row.columns) | (set(row.preset) if isinstance(row.preset, Mapping) else set())
+            _refuse_strangers("column", named, columns | set(self.run.columns))
+        return self
+
+    def cell(self, row: str, column: str) -> Cell | None:
+        """Return the printed cell with a number, None where there is none."""
+        for one in self.rows:
+            for cell in one.cells:
+                if (one.key, cell.column) == (row, column) and cell.mean is not None:
+                    return cell
+        return None
+
+
+PAPERS: Mapping[str, Paper] = {
+    "cclk": Paper(
+        title="Conditional Contrastive Learning with Kernel",
+        short="CCL-K",
+        venue="ICLR 2022",
+        code="https://github.com/Crazy-Jack/CCLK-release",
+    ),
+    "herocon": Paper(
+        title="Contrastive Learning with Complex Heterogeneity",
+        short="HeroCon",
+        venue="KDD 2022",
+        code="https://github.com/Leo02016/HeroCon",
+    ),
+    "fairkl": Paper(
+        title="Unbiased Supervised Contrastive Learning",
+        short="eps-SupInfoNCE + FairKL",
+        venue="ICLR 2023",
+        code="https://github.com/EIDOSLAB/unbiased-contrastive-learning",
+    ),
+    "cl-infonce": Paper(
+        title="Learning Weakly-Supervised Contrastive Representations",
+        short="Cl-InfoNCE",
+        venue="ICLR 2022",
+        code="https://github.com/Crazy-Jack/Cl-InfoNCE",
+    ),
+    "cacr": Paper(
+        title="Contrastive Attraction and Contrastive Repulsion for Representation Learning",
+        short="CACR",
+        venue="TMLR 2023 (read here: a preprint of it)",
+        code="https://github.com/JegZheng/CACR-SSL",
+    ),
+}
+"""The papers whose tables ship, by the first part of a table's id."""
+
+
+def available_tables() -> tuple[str, ...]:
+    """Return the ids of the tables that ship, by paper, tables before figures, in order."""
+    names = (entry.name for entry in files("search_spaces").joinpath("tables").iterdir())
+    return tuple(sorted((n.removesuffix(".yaml") for n in names if n.endswith(".yaml")), key=_order))
+
+
+def load_table(table: str) -> Table:
+    """Return the table with this id.
+
+    Raises:
+        SpaceError: there is none (with the nearest id), or its file is wrong.
+    """
+    known = available_tables()
+    if table not in known:
+        raise SpaceError(f"no table {table!r}.{nearest(table, known)} Known: {', '.join(known)}.")
+    file = files("search_spaces").joinpath("tables", f"{table}.yaml")
+    return parse_table(file.read_text(encoding="utf-8"), f"search_spaces/tables/{table}.yaml")
+
+
+def parse_table(text: str, origin: str) -> Table:
+    """Return the table that YAML text describes.
+
+    Raises:
+        SpaceError: it is no YAML, a key is unknown (with the nearest), or a value is not allowed.
+    """
+    try:
+        return Table.model_validate(parse_yaml(text, origin))
+    except ValidationError as error:
+        reasons = "; ".join(_explain(item) for item in error.errors())
+        raise SpaceError(f"{origin}: {reasons}") from None
+
+
+def _order(table: str) -> tuple[Any, ...]:
+    paper = next(key for key in sorted(PAPERS, key=len, reverse=True) if table.startswith(f"{key}-"))
+    rest = table.removeprefix(f"{paper}-")
+    digits = "".join(c for c in rest if c.isdigit())
+    return list(PAPERS).index(paper), rest.startswith("fig"), int(digits or 99), rest
+
+
+def _refuse_strangers(what: str, used: set[str], known: set[str]) -> None:
+    for name in sorted(used - known):
+        raise ValueError(f"{what} {name!r} is not among {', '.join(sorted(known)) or 'none'}")
+
+
+def _explain(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] != "extra_forbidden":
+        return f"{path}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
+    models = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, QuickRun, TunedRun, Axis)
+    known = {name for model in models for name in model.model_fields}
+    near = difflib.get_close_matches(str(item["loc"][-1]), sorted(known), n=1)
+    return f"unknown key {path!r}" + (f" (nearest: {near[0]!r})" if near else "")
