@@ -6,10 +6,10 @@ DEMO := demo-results
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types demo clean
+.PHONY: help install test lint types demo reproduction clean
 
 help:  ## Say what there is to make.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## Make a virtual environment with the pinned versions.
 
@@ -35,6 +35,9 @@ demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that
 	$(BIN)/contrasweep best demo --results $(DEMO) -o $(DEMO)/best.yaml
 	$(BIN)/contrasweep show demo --results $(DEMO) --plot $(DEMO)/demo.png
 	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
+
+reproduction: $(STAMP)  ## Render docs/reproduction.md from the stored scores; no training.
+	$(BIN)/python -m tuning.reproduction.document docs
 
 clean:  ## Remove the virtual environment, caches and demo results.
 	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tuning.cli import catalogue, clusters, datasets, report, run, studies, sweep, train
+from tuning.cli import catalogue, clusters, datasets, report, run, studies, sweep, tables, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
 from tuning.packages import ShadowedPackage, refuse_shadowed_packages
 
@@ -29,6 +29,8 @@ for command in (
     catalogue.methods,
     catalogue.spaces,
     clusters.clusters,
+    tables.tables,
+    tables.table,
     catalogue.compact,
 ):
     app.command()(reporting_errors(command))

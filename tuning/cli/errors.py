@@ -12,6 +12,7 @@ FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 GO_ON = {
     "sweep": "What was finished is in the store; the same command with --name STUDY --resume goes on.",
     "run": "What was finished is in the store; the same command goes on.",
+    "table": "What was finished is in the store; the same command goes on.",
     "train": "With --checkpoint, the same command goes on.",
 }
 

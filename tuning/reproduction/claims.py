@@ -5,9 +5,10 @@ figures, `increasing(I(Z;T))`. Keys and names of curves are no Python names, hen
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from search_spaces.tables import Claim
 from tuning.errors import unknown_name
 
 STAR = "*"
@@ -154,6 +155,14 @@ def walk(tree: Node) -> Iterator[Node]:
         inner = tree.parts
     for node in inner:
         yield from walk(node)
+
+
+def tables_read(claims: Iterable[Claim]) -> list[str]:
+    """Return the ids of the other tables that claims refer to."""
+    checks = [parse_check(claim.check) for claim in claims if claim.check is not None]
+    nodes = (node for check in checks for node in walk(check))
+    found = (node.table for node in nodes if isinstance(node, Cells) and node.table is not None)
+    return list(dict.fromkeys(found))
 
 
 def of_printed_figures(tree: Node) -> bool:

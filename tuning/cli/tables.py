@@ -1,0 +1,265 @@
+"""`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tuning.cli.options import RESULTS, AsJson, Concurrency, DataRoot, Results, command_line
+from tuning.cli.progress import duration, progress_line
+from tuning.cli.rendering import print_json, print_rows, say, warn
+from tuning.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from search_spaces.tables import Table
+    from tuning.reproduction.plan import TablePlan
+    from tuning.reproduction.results import TableResults
+    from tuning.reproduction.verdict import Verdict
+    from tuning.store import ResultsStore
+
+Scale = Annotated[
+    str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
+]
+
+
+def tables(
+    scale: Scale = "paper",
+    results: Results = RESULTS,
+    data_root: DataRoot = None,
+    json: AsJson = False,
+) -> None:
+    """List the papers' tables and figures: what they need, what they cost, what of them is done.
+
+    Example: contrasweep tables
+    """
+    from search_spaces.tables import available_tables, load_table
+    from tuning.reproduction.plan import SCALES
+    from tuning.store import ResultsStore
+
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    store = ResultsStore(results)
+    rows = [_listed(load_table(name), scale, store, data_root) for name in available_tables()]
+    if json:
+        print_json(rows)
+        return
+    shown = [{key: row[key] for key in row if key != "why"} for row in rows if row["state"] != "never here"]
+    print_rows(
+        f"Tables that run, {scale} scale",
+        shown,
+        footer="Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID",
+    )
+    never = [f"{row['table']} ({row['why']})" for row in rows if row["state"] == "never here"]
+    say(f"Never here: {'; '.join(never)}.")
+
+
+def table(
+    table: Annotated[str, typer.Argument(help="Id of the table; `contrasweep tables` lists them.")],
+    scale: Scale = "paper",
+    tune: Annotated[
+        bool, typer.Option(help="Search each row with equal budget in place of the paper's values.")
+    ] = False,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each cell; default: the table's.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="With --tune: trials of each row; default: the table's.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Run this column alone; may be given several times.")
+    ] = None,
+    run: Annotated[bool, typer.Option(help="Run what is missing; --no-run shows what there is.")] = True,
+    dry_run: Annotated[bool, typer.Option(help="Print what would run and what would not, and stop.")] = False,
+    format_: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the table to this file.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the swept parameter into this file (.png, .pdf, .svg).")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the scores into this folder, as small Parquet.")
+    ] = None,
+    concurrency: Concurrency = None,
+    data_root: DataRoot = None,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Run what is missing of a paper's table, and print ours beside the printed with a verdict on each claim.
+
+    Example: contrasweep table cclk-t3 --scale quick
+    """
+    from search_spaces.tables import load_table
+    from tuning.analysis.figures import check_figure
+    from tuning.reproduction.plan import plan_table
+    from tuning.reproduction.render import FORMATS
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    if format_ not in FORMATS:
+        raise unknown_name("format", format_, FORMATS)
+    spec = load_table(table)
+    if figure is not None:
+        check_figure(figure)
+        if spec.run.axis is None:
+            raise InputError(f"table {table} sweeps no parameter: there is no figure of it")
+    if trials is not None and not tune:
+        raise InputError("--trials goes with --tune")
+    plan = plan_table(
+        spec,
+        scale=scale,
+        tune=tune,
+        seeds=seeds,
+        trials=trials,
+        columns=column or (),
+        data_root=data_root,
+    )
+    if dry_run:
+        _print_plan(plan, json)
+        return
+    failed = _run(plan, results, data_root, concurrency) if run and plan.studies else {}
+    found, verdicts = _judged(plan, results, data_root)
+    if save is not None:
+        _save(found, save)
+    if figure is not None:
+        from tuning.reproduction.figure import draw_table
+
+        draw_table(found, figure)
+    _write(found, verdicts, format_, output, json)
+    for study, why in failed.items():
+        warn(f"{study}: {why}")
+    _refuse_nothing(plan, found, run)
+
+
+def _run(
+    plan: "TablePlan", results: str, data_root: Path | None, concurrency: int | None
+) -> Mapping[str, str]:
+    from tuning.ray.tables import TableProgress, run_table
+
+    with progress_line() as line:
+
+        def show(progress: TableProgress) -> None:
+            what = "searching, " if progress.searching and progress.done == 0 else ""
+            line.show(
+                f"{progress.study}: {what}{progress.done}/{progress.runs} final runs · "
+                f"{duration(line.elapsed)} spent"
+            )
+
+        return run_table(
+            plan,
+            results=results,
+            data_root=data_root,
+            concurrency=concurrency,
+            command=command_line(),
+            show=show,
+        )
+
+
+def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
+    """Return the table's results and verdicts; claims read other tables of the same form from the store."""
+    from tuning.reproduction.claims import tables_read
+    from tuning.reproduction.collect import collect
+    from tuning.reproduction.verdict import judge_all
+    from tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    found = collect(plan, store, data_root)
+    others = {name: _other(name, plan, store, data_root) for name in tables_read(plan.table.claims)}
+    return found, judge_all(found, {name: one for name, one in others.items() if one is not None})
+
+
+def _other(
+    name: str, plan: "TablePlan", store: "ResultsStore", data_root: Path | None
+) -> "TableResults | None":
+    from search_spaces.tables import load_table
+    from tuning.reproduction.collect import collect
+    from tuning.reproduction.plan import plan_table
+
+    try:
+        other = plan_table(load_table(name), scale=plan.scale, tune=plan.tuned, data_root=data_root)
+    except InputError:
+        return None  # it has no such form, so its cells are not measured
+    return collect(other, store, data_root)
+
+
+def _save(found: "TableResults", folder: Path) -> None:
+    from tuning.reproduction.results import save_results
+
+    path = save_results(found, folder)
+    say(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
+
+
+def _write(
+    found: "TableResults", verdicts: "list[Verdict]", format_: str, output: Path | None, as_json: bool
+) -> None:
+    from tuning.reproduction.render import FORMATS, content
+
+    if as_json:
+        print_json(content(found, verdicts))
+        return
+    text = FORMATS[format_](found, verdicts)
+    if output is None:
+        say(text)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8")
+    say(f"Wrote {output}")
+
+
+def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
+    """End with an error where runs were asked for and none gave a number."""
+    from tuning.errors import SweepFailed
+
+    if ran and not found.values:
+        reasons = "; ".join(dict.fromkeys(found.gaps.values())) or plan.state
+        raise SweepFailed(f"nothing of table {plan.table.id} was measured: {reasons}")
+
+
+def _print_plan(plan: "TablePlan", as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "row": cell.row,
+            "column": cell.column,
+            "state": cell.state,
+            "dataset": None if cell.experiment is None else cell.experiment.dataset,
+            "method": None if cell.experiment is None else cell.experiment.method,
+            "epochs": None if cell.experiment is None else cell.experiment.epochs,
+            "study": cell.study or None,
+            "why": cell.why or None,
+        }
+        for cell in plan.cells
+    ]
+    if as_json:
+        print_json({"table": plan.table.id, "runs": plan.runs, "seconds": plan.seconds, "cells": rows})
+        return
+    budget = f" and {plan.trials} trials a row" if plan.tuned else ""
+    print_rows(
+        f"{plan.table.id}, {plan.scale} scale: {plan.state}",
+        rows,
+        footer=f"{plan.runs} final runs, {plan.seeds} of each cell{budget}; one core: {_cost(plan)}",
+    )
+
+
+def _listed(table: "Table", scale: str, store: "ResultsStore", data_root: Path | None) -> dict[str, Any]:
+    from tuning.reproduction.collect import runs_done
+    from tuning.reproduction.plan import NEVER, RUNS, needed_data, plan_table
+
+    line = {"table": table.id, "caption": table.caption}
+    if table.run.information is not None:
+        data = table.run.information
+        return {**line, "state": RUNS, "data": data, "done": "no runs", "cost": "0:00", "why": ""}
+    if scale == "quick" and table.run.quick is None and table.run.columns:
+        return {**line, "state": "no quick form", "data": "", "done": "", "cost": "", "why": ""}
+    plan = plan_table(table, scale=scale, data_root=data_root)
+    done = runs_done(plan, store)
+    return {
+        **line,
+        "state": plan.state,
+        "data": needed_data(plan),
+        "done": "done" if done >= plan.runs > 0 else f"{done} of {plan.runs} runs",
+        "cost": "" if plan.state == NEVER else _cost(plan),
+        "why": next((cell.why for cell in plan.cells if cell.why), table.run.never or ""),
+    }
+
+
+def _cost(plan: "TablePlan") -> str:
+    return "?" if plan.seconds is None else duration(plan.seconds)

@@ -1,0 +1,160 @@
+"""Ours beside what is printed: means, sample deviations, differences with intervals; no format yet."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy import stats
+
+from search_spaces.tables import Cell
+from tuning.analysis.summary import Summary, summarise
+from tuning.reproduction.plan import column_name, row_names
+from tuning.reproduction.results import TableResults
+
+CONFIDENCE = 0.95
+UNTRAINED = "untrained"
+
+Method = Literal["Welch", "ours alone", ""]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Ours minus the printed mean, in printed units, with the ends of its 95 % interval.
+
+    `method`: `Welch` where deviation and number of the printed runs are known; `ours alone` where the printed
+    mean is taken as exact; empty where a single run gives no interval.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    method: Method
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One cell: what is printed, what we found, how far apart they are, and why something is missing.
+
+    `row` is `untrained` for the control: the encoder before training, on the same seeds.
+    """
+
+    column: str
+    column_name: str
+    row: str
+    row_name: str
+    printed: str
+    published: float | None
+    published_std: float | None
+    cited: bool
+    ours: Summary | None
+    difference: Difference | None
+    gap: str
+    digits: int
+
+
+def compare(results: TableResults) -> list[Compared]:
+    """Return every cell of a table, column by column, each with its untrained control at the end."""
+    table = results.table
+    printed = [column.key for column in table.columns]
+    ours = [key for key in table.run.columns if key not in printed]
+    found = [v.column for v in results.values if v.column not in (*printed, *ours)]
+    columns = dict.fromkeys([*printed, *ours, *found])
+    compared: list[Compared] = []
+    for column in columns:
+        own = [_cell(results, row, column) for row in row_names(table)]
+        present = [cell for cell in own if cell is not None]
+        compared += present
+        control = _control(results, column)
+        if control is not None:
+            compared.append(control)
+    return compared
+
+
+def difference(
+    ours: Summary, published: float, published_std: float | None, published_runs: int | None
+) -> Difference:
+    """Return ours minus the printed mean, with Welch's interval where the print says enough for one."""
+    gap = ours.mean - published
+    if ours.std is None:
+        return Difference(gap, None, None, "")
+    own = ours.std**2 / ours.n
+    if published_std is not None and published_runs is not None and published_runs > 1:
+        other = published_std**2 / published_runs
+        bottom = own**2 / (ours.n - 1) + other**2 / (published_runs - 1)
+        freedom = (own + other) ** 2 / bottom if bottom > 0 else ours.n - 1.0
+        return _interval(gap, math.sqrt(own + other), freedom, "Welch")
+    return _interval(gap, math.sqrt(own), ours.n - 1.0, "ours alone")
+
+
+def _interval(gap: float, error: float, freedom: float, method: Method) -> Difference:
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    return Difference(gap, gap - reach, gap + reach, method)
+
+
+def _cell(results: TableResults, row: str, column: str) -> Compared | None:
+    table = results.table
+    printed = table.cell(row, column)
+    ours = summarise(value.value for value in results.of(row, column).values())
+    gap = results.gaps.get((row, column), "")
+    if printed is None and ours is None and not gap:
+        return None
+    runs = table.run.columns.get(column)
+    elsewhere = (runs is not None and runs.stands_in is not None) or results.on_other_data(row, column)
+    comparable = printed is not None and printed.mean is not None and ours is not None and not elsewhere
+    source = next((r.source for r in table.rows if r.key == row), "run")
+    return Compared(
+        column=column,
+        column_name=column_name(table, column),
+        row=row,
+        row_name=row_names(table)[row],
+        printed="" if printed is None else (printed.printed or ""),
+        published=None if printed is None else printed.mean,
+        published_std=None if printed is None else printed.std,
+        cited=printed is not None and (printed.source or source) == "cited",
+        ours=ours,
+        difference=_difference(results, ours, printed) if comparable else None,
+        gap=gap,
+        digits=_digits(results, column),
+    )
+
+
+def _difference(results: TableResults, ours: Summary | None, printed: Cell | None) -> Difference:
+    assert ours is not None, "the caller has looked"
+    assert printed is not None, "the caller has looked"
+    assert printed.mean is not None, "the caller has looked"
+    return difference(ours, printed.mean, printed.std, results.table.run.published_runs)
+
+
+def _control(results: TableResults, column: str) -> Compared | None:
+    """The untrained encoder: one of a seed is the same for all rows with one network, and counts once."""
+    found = {v.seed: v.untrained for v in results.values if v.column == column and v.untrained is not None}
+    ours = summarise(found.values())
+    if ours is None:
+        return None
+    return Compared(
+        column=column,
+        column_name=column_name(results.table, column),
+        row=UNTRAINED,
+        row_name="untrained encoder (control)",
+        printed="",
+        published=None,
+        published_std=None,
+        cited=False,
+        ours=ours,
+        difference=None,
+        gap="",
+        digits=_digits(results, column),
+    )
+
+
+def _digits(results: TableResults, column: str) -> int:
+    """Return how many digits the column prints behind the point; 3 where it prints nothing."""
+    tokens = [
+        cell.printed
+        for row in results.table.rows
+        for cell in row.cells
+        if cell.column == column and cell.printed and cell.mean is not None
+    ]
+    lengths = [len(token.partition("±")[0].partition(".")[2]) for token in tokens]
+    runs = results.table.run.columns.get(column)
+    return max(lengths, default=1 if runs is not None and runs.scale == 100 else 3)

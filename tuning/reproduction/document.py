@@ -1,0 +1,116 @@
+"""`docs/reproduction.md`: every table that was run, rendered from small Parquet files; nothing is trained.
+
+    python -m tuning.reproduction.document docs
+
+reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --save`), takes what was learned
+from `docs/reproduction/notes/NAME.md` where there is such a file, and draws into
+`docs/reproduction/figures/`.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from search_spaces.tables import PAPERS, available_tables, load_table
+from tuning.errors import InputError
+from tuning.reproduction.claims import tables_read
+from tuning.reproduction.figure import draw_table
+from tuning.reproduction.render import markdown, pipes
+from tuning.reproduction.results import TableResults, read_results
+from tuning.reproduction.text import duration_text
+from tuning.reproduction.verdict import Status, Verdict, judge_all
+
+HEAD = """# The papers' tables, run again
+
+Rendered by `make reproduction` from the scores in `reproduction/results/`; no number here was typed in. Each
+section shows one table or figure in one form: with the paper's settings, with each row searched under the
+same budget, or QUICK, which is smaller than what the paper did and says how. Beside every trained encoder
+stands the untrained one. A verdict says whether a claim of the paper holds on our runs: its check is
+evaluated on 2,000 resamples of the seeds (see [claims](claims.md)); with fewer than three seeds it is
+undecided.
+
+To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. It goes on where it
+was interrupted. `contrasweep tables` lists all of them.
+"""
+VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
+
+
+def write_document(docs: Path) -> Path:
+    """Write `DOCS/reproduction.md` and its figures, and return its path.
+
+    Raises:
+        InputError: there are no results, or a file holds none.
+    """
+    folder = docs / "reproduction"
+    files = sorted((folder / "results").glob("*.parquet"))
+    if not files:
+        raise InputError(
+            f"{folder / 'results'} holds no results; contrasweep table ID --save FOLDER writes them"
+        )
+    order = available_tables()
+    found = sorted((read_results(file) for file in files), key=lambda r: (order.index(r.table.id), r.name))
+    judged = [(results, judge_all(results, _others(results, found))) for results in found]
+    parts = [HEAD, _summary(judged)]
+    for paper in PAPERS:
+        own = [(results, verdicts) for results, verdicts in judged if results.table.paper == paper]
+        if own:
+            parts.append(f"## {PAPERS[paper].title} ({PAPERS[paper].venue})\n")
+            parts += [_section(results, verdicts, folder) for results, verdicts in own]
+    parts.append(_not_run({results.table.id for results in found}))
+    path = docs / "reproduction.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def _section(results: TableResults, verdicts: Sequence[Verdict], folder: Path) -> str:
+    text = markdown(results, verdicts)
+    if results.table.run.axis is not None and results.values:
+        figure = folder / "figures" / f"{results.name}.png"
+        draw_table(results, figure)
+        text += f"\n![{results.table.id}](reproduction/figures/{figure.name})\n"
+    notes = folder / "notes" / f"{results.name}.md"
+    if notes.is_file():
+        text += f"\nWhat we learned:\n\n{notes.read_text(encoding='utf-8').strip()}\n"
+    return text
+
+
+def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
+    rows = []
+    for results, verdicts in judged:
+        counts = Counter(verdict.status for verdict in verdicts)
+        runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
+        name = f"{PAPERS[results.table.paper].short}, {results.table.number}"
+        numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
+        time = duration_text(results.seconds) if runs else "-"
+        rows.append([name, results.label, str(runs or "no run"), *numbers, time])
+    headings = ("table", "form", "runs", *VERDICTS, "wall-clock of all runs")
+    return "Claims by verdict:\n\n" + pipes(headings, rows) + "\n"
+
+
+def _others(results: TableResults, found: Sequence[TableResults]) -> Mapping[str, TableResults]:
+    """Return the results, in the same form, of the tables that a table's claims read."""
+    names = tables_read(results.table.claims)
+    form = (results.scale, results.tuned)
+    return {r.table.id: r for r in found if r.table.id in names and (r.scale, r.tuned) == form}
+
+
+def _not_run(done: set[str]) -> str:
+    rows = []
+    for name in available_tables():
+        table = load_table(name)
+        if name not in done:
+            why = table.run.never or f"not run yet: contrasweep table {name}"
+            rows.append([name, f"{PAPERS[table.paper].short}, {table.number}", table.caption, why])
+    return "## Not run\n\n" + pipes(("id", "table", "what it shows", "why not"), rows) + "\n"
+
+
+def main() -> None:
+    """Render the document of the folder that the command line names."""
+    parser = argparse.ArgumentParser(description="Render reproduction.md from stored scores.")
+    parser.add_argument("docs", type=Path, help="the folder of the documents")
+    write_document(parser.parse_args().docs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""A table's results as Markdown, LaTeX or CSV."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tuning.reproduction.compare import Compared, compare
+from tuning.reproduction.results import TableResults
+from tuning.reproduction.text import (
+    difference_text,
+    facts,
+    gaps,
+    ours_text,
+    printed_text,
+    settings_lines,
+    title,
+    verdict_line,
+)
+from tuning.reproduction.verdict import Verdict
+
+HEADINGS = ("", "printed", "ours (n)", "difference", "")
+CSV_COLUMNS = (
+    "table",
+    "form",
+    "column",
+    "row",
+    "printed",
+    "published",
+    "published_std",
+    "cited",
+    "mean",
+    "std",
+    "n",
+    "difference",
+    "low",
+    "high",
+    "interval",
+    "gap",
+)
+CLAIMS = ("claim", "as printed", "our runs", "")
+
+
+def markdown(results: TableResults, verdicts: Sequence[Verdict]) -> str:
+    """Return a section in Markdown: what the numbers rest on, the numbers, the gaps, the claims."""
+    parts = [f"### {title(results)}", results.table.caption + ".", _bullets(facts(results))]
+    for column, cells in _by_column(compare(results)).items():
+        parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))
+    for heading, lines in (
+        ("Settings:", settings_lines(results)),
+        ("Not run, or not complete:", gaps(results)),
+        ("Where the runs differ from the paper:", results.table.run.deviations),
+        ("Where the print contradicts itself:", results.table.findings),
+    ):
+        if lines:
+            parts += [heading, _bullets(lines)]
+    if verdicts:
+        parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
+    """Return a `table` for LaTeX with booktabs; what the numbers rest on is its caption."""
+    lines = [
+        "% \\usepackage{booktabs} and an engine or encoding that reads UTF-8",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_tex(title(results) + '. ' + ' '.join(facts(results)))}}}",
+        f"\\label{{tab:{results.name}}}",
+        "\\begin{tabular}{lrrr}",
+        "\\toprule",
+        " & ".join(HEADINGS[:4]) + " \\\\",
+    ]
+    for column, cells in _by_column(compare(results)).items():
+        lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{_tex(column)}}}}} \\\\"]
+        lines += [" & ".join(_tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
+    lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    for verdict in verdicts:
+        claim, printed, ours, note = verdict_line(verdict)
+        lines.append(
+            f"% {claim} As printed: {printed or '-'}. Our runs: {ours}{f' ({note})' if note else ''}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
+    """Return one line a cell, with all digits; the form that was run is in every line."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for cell in compare(results):
+        ours, gap = cell.ours, cell.difference
+        writer.writerow(
+            [
+                results.table.id,
+                results.label,
+                cell.column,
+                cell.row,
+                cell.printed,
+                cell.published,
+                cell.published_std,
+                cell.cited,
+                *((None, None, 0) if ours is None else (ours.mean, ours.std, ours.n)),
+                *((None,) * 4 if gap is None else (gap.mean, gap.low, gap.high, gap.method)),
+                cell.gap,
+            ]
+        )
+    return buffer.getvalue()
+
+
+def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return all that the formats show, as plain data."""
+    return {
+        "table": results.table.id,
+        "form": results.label,
+        "seeds": results.seeds,
+        "facts": facts(results),
+        "cells": [asdict(cell) for cell in compare(results)],
+        "gaps": gaps(results),
+        "claims": [
+            {
+                "text": verdict.claim.text,
+                "check": verdict.claim.check,
+                "as_printed": verdict.claim.holds,
+                "verdict": verdict.status,
+                "share": verdict.share,
+                "seeds": verdict.seeds,
+                "note": verdict.note,
+            }
+            for verdict in verdicts
+        ],
+    }
+
+
+FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+}
+"""The formats by name."""
+
+
+def _by_column(cells: Sequence[Compared]) -> dict[str, list[Compared]]:
+    found: dict[str, list[Compared]] = {}
+    for cell in cells:
+        found.setdefault(cell.column_name, []).append(cell)
+    return found
+
+
+def _line(cell: Compared) -> tuple[str, str, str, str, str]:
+    return (
+        cell.row_name,
+        printed_text(cell),
+        ours_text(cell.ours, cell.digits),
+        difference_text(cell.difference, cell.digits),
+        cell.gap,
+    )
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; a last column that says nothing is left out."""
+    width = len(headings) - (0 if any(row[-1] for row in rows) else 1)
+    lines = [list(headings[:width]), ["---"] * width, *(list(row[:width]) for row in rows)]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+
+
+_TEX = {
+    "\\": "\\textbackslash{}",
+    "&": "\\&",
+    "%": "\\%",
+    "$": "\\$",
+    "#": "\\#",
+    "_": "\\_",
+    "{": "\\{",
+    "}": "\\}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "±": "$\\pm$",
+    "\u2212": "$-$",
+    "\u03c3": "$\\sigma$",
+    "\u03b1": "$\\alpha$",
+    "\u03bb": "$\\lambda$",
+    "\u03c0": "$\\pi$",
+    "\u03b8": "$\\theta$",
+    "\u03f5": "$\\epsilon$",
+    "\u03b5": "$\\epsilon$",
+}
+
+
+def _tex(text: str) -> str:
+    """Return text as LaTeX shows it; the papers' Greek letters become mathematics."""
+    return "".join(_TEX.get(letter, letter) for letter in text)

@@ -1,0 +1,166 @@
+"""What every format says of a table beside its numbers: form, selection, seeds, deviations, gaps, sums."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from search_spaces.tables import PAPERS
+from tuning.analysis.summary import Summary
+from tuning.reproduction.compare import Compared, Difference
+from tuning.reproduction.information import information_of
+from tuning.reproduction.results import TableResults, without
+from tuning.reproduction.verdict import Verdict
+
+NO_SELECTION = (
+    "nothing is selected: all settings are fixed before a run, which reads the test split once, at its end"
+)
+MINUS = "\u2212"
+
+
+def title(results: TableResults) -> str:
+    """Return paper and number, and the form that was run."""
+    table = results.table
+    return f"{PAPERS[table.paper].short}, {table.number}: {results.label}"
+
+
+def selection(results: TableResults) -> str:
+    """Return the rule by which the settings behind the numbers were chosen."""
+    if not results.tuned:
+        return NO_SELECTION
+    rules = sorted({info.selected for info in results.cells.values() if info.selected})
+    rule = rules[0] if rules else "none chosen yet"
+    return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
+
+
+def facts(results: TableResults) -> list[str]:
+    """Return what the numbers rest on, a sentence each."""
+    table = results.table
+    if table.run.information is not None:
+        return [f"Facts of the data ({table.run.information}): no run, no seed.", _crossing(results)]
+    datasets = sorted({info.dataset for info in results.cells.values()})
+    lines = [
+        f"Runs: {results.label}{_what(results)}.",
+        f"Selection: {selection(results)}.",
+        f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
+        f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
+        "the runs are on other data than the paper's.",
+        f"Data: {', '.join(datasets) or 'none here'}.",
+    ]
+    if results.values:
+        lines.append(f"Wall-clock of all runs together: {duration_text(results.seconds)}.")
+    if results.provenance:
+        lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
+    lines += [
+        f"Column {key} stands in: {column.stands_in}."
+        for key, column in table.run.columns.items()
+        if column.stands_in is not None
+    ]
+    return lines
+
+
+def gaps(results: TableResults) -> list[str]:
+    """Return why cells are missing or short of runs, one line a reason."""
+    reasons: dict[str, list[str]] = {}
+    for (row, column), why in results.gaps.items():
+        reasons.setdefault(why, []).append(f"{row} in {column}")
+    return [f"{why}: {_few(cells)}" for why, cells in reasons.items()]
+
+
+def number(value: float, digits: int) -> str:
+    """Return a number with this many digits behind the point."""
+    return f"{value:.{digits}f}"
+
+
+def ours_text(summary: Summary | None, digits: int) -> str:
+    """Return `mean ± std (n)`; empty where there is nothing."""
+    if summary is None:
+        return ""
+    spread = "" if summary.std is None else f" ± {number(summary.std, digits)}"
+    return f"{number(summary.mean, digits)}{spread} ({summary.n})"
+
+
+def difference_text(found: Difference | None, digits: int) -> str:
+    """Return the difference with the ends of its interval."""
+    if found is None:
+        return ""
+    ends = (
+        ""
+        if found.low is None or found.high is None
+        else f" [{signed(found.low, digits)}, {signed(found.high, digits)}]"
+    )
+    return signed(found.mean, digits) + ends
+
+
+def signed(value: float, digits: int) -> str:
+    """Return a number with its sign; one that rounds to nothing has none."""
+    text = f"{abs(value):.{digits}f}"
+    if not text.strip("0."):
+        return text
+    return ("+" if value > 0 else MINUS) + text
+
+
+def printed_text(cell: Compared) -> str:
+    """Return what is printed; quoted figures are marked."""
+    return cell.printed.replace("±", " ± ") + (" (cited)" if cell.cited else "")
+
+
+def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Return claim, whether the print bears it out, our verdict, and what goes with it."""
+    claim = verdict.claim
+    printed = {True: "holds", False: "does not hold", None: ""}[claim.holds]
+    share = "" if verdict.share is None else f"true in {100 * verdict.share:.1f} % of the resamples"
+    if verdict.share is not None and verdict.seeds is None:
+        share = "facts of the data"
+    seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
+    bound = "the bound is ours" if claim.threshold_chosen_here else ""
+    return claim.text, printed, verdict.status, "; ".join(filter(None, [share, seeds, verdict.note, bound]))
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds as minutes, or as hours from one on."""
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
+
+
+def settings_lines(results: TableResults) -> list[str]:
+    """Return the settings behind the cells: those that all share, then what each row adds, in its columns."""
+    common = results.common_settings
+    lines = [f"all rows: {_assigned(common)}"] if common else []
+    rows: dict[str, dict[str, list[str]]] = {}
+    for (row, column), info in results.cells.items():
+        own = _assigned(without(info.settings, common))
+        rows.setdefault(row, {}).setdefault(own, []).append(column)
+    for row, variants in rows.items():
+        for own, columns in variants.items():
+            where = "" if len(variants) == 1 else f" in {', '.join(columns)}"
+            lines.append(f"{row}{where}: {own or 'nothing else'}")
+    return lines
+
+
+def _assigned(settings: Mapping[str, Any]) -> str:
+    shown = {
+        name.removeprefix("hyperparameters."): value for name, value in settings.items() if name != "seed"
+    }
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if value is not None)
+
+
+def _crossing(results: TableResults) -> str:
+    curve = information_of(results)
+    found = f"k = {curve.ks[0]} to {curve.ks[-1]}"
+    if curve.crossing is None:
+        return f"Over {found} rescaled I(Z;T) and -H(Z|T) do not cross."
+    return f"Over {found} rescaled I(Z;T) and -H(Z|T) cross at k = {curve.crossing.at:.1f}."
+
+
+def _what(results: TableResults) -> str:
+    quick = results.table.run.quick
+    return f": {quick.what}" if results.scale == "quick" and quick is not None else ""
+
+
+def _interval_rule(results: TableResults) -> str:
+    if results.table.run.published_runs is not None:
+        return f"Welch, {results.table.run.published_runs} printed runs"
+    return "of ours alone: the paper does not say how many runs it prints"
+
+
+def _few(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

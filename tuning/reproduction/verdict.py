@@ -1,0 +1,159 @@
+"""Whether a claim of a paper holds on our runs: its check, evaluated on paired resamples of the seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data import numpy_generator
+from search_spaces.tables import Claim, Table
+from tuning.reproduction.claims import parse_check
+from tuning.reproduction.curves import Curve, NoCurve
+from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells
+from tuning.reproduction.results import Key, TableResults
+
+RESAMPLES = 2_000
+SURE = 0.95
+FEWEST_SEEDS = 3
+
+Status = Literal["holds", "does not hold", "undecided", "not re-testable", "not run"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What our runs say of a claim.
+
+    Attributes:
+        claim: the claim.
+        status: `holds` (true in 95 % of the resamples or more), `does not hold` (5 % or fewer), `undecided`.
+        share: of the resamples in which the check is true; None where it was not evaluated.
+        seeds: how many runs of each cell were resampled; None where no run stands behind the numbers.
+        note: why it is undecided or was not evaluated, and what of the table it leaves out.
+    """
+
+    claim: Claim
+    status: Status
+    share: float | None = None
+    seeds: int | None = None
+    note: str = ""
+
+
+def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
+    """Return the verdict on a claim of table `own`; `others` are the results of tables that it refers to."""
+    if claim.check is None:
+        return Verdict(claim, "not re-testable", note="a statement in words, without a check")
+    if not claim.retest:
+        return Verdict(claim, "not re-testable", note="about exact printed figures")
+    tree, name = parse_check(claim.check), own.table.id
+    known = {name: own, **(others or {})}
+    try:
+        read = needed_cells(tree, _numbers(known, None), name, claim.columns)
+        seeds = _common_seeds(known, read)
+        draws = _draws(claim, name, seeds)
+        outcome = evaluate(tree, _numbers(known, draws), name, claim.columns)
+    except (MissingCells, NoCurve) as error:
+        return Verdict(claim, "not run", note=f"not measured: {error}")
+    share, left_out = float(outcome.true.mean()), _left_out(outcome.left_out)
+    if seeds is None:
+        return Verdict(claim, _status(share), share, note=left_out)
+    if len(seeds) < FEWEST_SEEDS:
+        why = f"{len(seeds)} runs in common; {FEWEST_SEEDS} are needed"
+        return Verdict(claim, "undecided", seeds=len(seeds), note="; ".join(filter(None, [why, left_out])))
+    return Verdict(claim, _status(share), share, len(seeds), left_out)
+
+
+def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
+    """Return the verdict on every claim of a table."""
+    return [judge(claim, own, others) for claim in own.table.claims]
+
+
+def _status(share: float) -> Status:
+    if share >= SURE:
+        return "holds"
+    return "does not hold" if share <= 1 - SURE + 1e-12 else "undecided"
+
+
+def _left_out(names: Sequence[str]) -> str:
+    return f"without {', '.join(names)}" if names else ""
+
+
+def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, Key]]) -> list[int] | None:
+    """Return the seeds that every cell has; None where the cells are facts of the data."""
+    found: set[int] | None = None
+    for table, (row, column) in read:
+        seeds = {seed for seed in known[table].of(row, column) if seed is not None}
+        if seeds:
+            found = seeds if found is None else found & seeds
+    return None if found is None else sorted(found)
+
+
+def _draws(claim: Claim, table: str, seeds: Sequence[int] | None) -> NDArray[np.int64] | None:
+    """Return `(B, n)` seeds, n drawn with replacement B times; the same for every cell of a claim."""
+    if not seeds:
+        return None
+    generator = numpy_generator("claim", table, claim.text)
+    return np.asarray(seeds)[generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))]
+
+
+def _numbers(known: Mapping[str, TableResults], draws: NDArray[np.int64] | None) -> dict[str, Numbers]:
+    return {name: _of_table(results, draws) for name, results in known.items()}
+
+
+def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers:
+    """Return resampled means and sample deviations `(B,)` of the cells that have all the seeds drawn."""
+    means: dict[Key, NDArray[Any]] = {}
+    stds: dict[Key, NDArray[Any]] = {}
+    by_cell: dict[Key, dict[int | None, float]] = {}
+    for value in results.values:
+        by_cell.setdefault((value.row, value.column), {})[value.seed] = value.value
+    for key, values in by_cell.items():
+        if None in values or draws is None:
+            means[key] = np.array([float(np.mean(list(values.values())))])
+            continue
+        if not set(np.unique(draws).tolist()) <= set(values):
+            continue
+        lookup = np.full(max(v for v in values if v is not None) + 1, np.nan)
+        for seed, one in values.items():
+            lookup[seed] = one
+        drawn = lookup[draws]
+        means[key] = drawn.mean(axis=1)
+        if draws.shape[1] > 1:
+            stds[key] = drawn.std(axis=1, ddof=1)
+    rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
+    columns = tuple(column.key for column in results.table.columns)
+    return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
+
+
+def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[str, Curve]:
+    """Return a figure's curves: of its points' series, or of clusterings one for each column."""
+    table = results.table
+    if table.rows:
+        return {}
+    places: dict[str, list[tuple[float, float | None, Key]]] = {}
+    for row, column in means:
+        how = table.run.rows.get(row)
+        if how is not None and how.series is not None and how.x is not None:
+            places.setdefault(how.series, []).append((how.x, how.y, (row, column)))
+        elif how is None:
+            places.setdefault(column, []).append((float(row.removeprefix("k")), None, (row, column)))
+    return {name: _curve(own, means) for name, own in places.items()}
+
+
+def _curve(places: list[tuple[float, float | None, Key]], means: Mapping[Key, NDArray[Any]]) -> Curve:
+    places.sort(key=lambda place: (place[0], -np.inf if place[1] is None else place[1]))
+    heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
+    ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
+    return Curve(tuple(x for x, _, _ in places), heights, ys, tuple(key for _, _, key in places))
+
+
+def _tolerance(table: Table) -> float:
+    """Return half a unit of the last printed digit: cells that agree to it are printed as equal."""
+    digits = [
+        len(cell.printed.partition("±")[0].partition(".")[2])
+        for row in table.rows
+        for cell in row.cells
+        if cell.printed is not None and cell.mean is not None
+    ]
+    return 0.5 * 10.0 ** -min(digits, default=15)
