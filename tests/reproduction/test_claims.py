@@ -1,11 +1,15 @@
 """The language of the checks: parsed, and evaluated on printed cells and on curves."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from search_spaces.tables import available_tables, load_table
 from tuning.errors import InputError
 from tuning.reproduction.claims import (
+    CURVE_FUNCTIONS,
+    FUNCTIONS,
     Arithmetic,
     Call,
     Cells,
@@ -215,3 +219,9 @@ def test_a_curve_or_place_that_was_not_measured_is_named() -> None:
     for check, named in (("flat(sideways)", "curve sideways"), ("at(up, 9) > 1", "place 9")):
         with pytest.raises(NoCurve, match=named):
             evaluate(parse_check(check), numbers, "t")
+
+
+def test_every_function_is_defined_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8")
+    for name in (*FUNCTIONS, *CURVE_FUNCTIONS):
+        assert f"`{name}(" in text, name

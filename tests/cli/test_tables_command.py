@@ -1,0 +1,137 @@
+"""`contrasweep tables` and `table`: what is listed, what runs, what is shown, what is refused."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import tuning.ray.final as final
+from search_spaces.tables import load_table
+from tuning.cli import app
+from tuning.reproduction.plan import CellPlan, plan_table
+from tuning.store import ResultsStore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduction"))
+from stored import store_runs
+
+Run = Callable[..., Result]
+QUICK = plan_table(load_table("cclk-t3"), scale="quick")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def score(cell: CellPlan, seed: int) -> float:
+    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
+
+
+def test_tables_lists_all_with_what_they_need(run: Run) -> None:
+    rows = {row["table"]: row for row in json.loads(run("tables", "--json").output)}
+    assert len(rows) == 70
+    assert rows["cclk-t3"]["state"] == "data missing"
+    assert rows["cclk-t3"]["data"] == "colormnist (not here)"
+    assert rows["cclk-t2a"]["state"] == "never here"
+    assert "CUB" in rows["cclk-t2a"]["why"]
+
+
+def test_tables_tells_how_far_each_is(run: Run) -> None:
+    store_runs(QUICK, Path("results"), score, seeds=range(1, 3))
+    rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").output)}
+    assert (rows["cclk-t3"]["state"], rows["cclk-t3"]["done"]) == ("runs here", "6 of 9 runs")
+    assert rows["cclk-t6"]["state"] == "no quick form"
+    store_runs(QUICK, Path("results"), score, seeds=range(3, 4))
+    assert "done" in run("tables", "--scale", "quick").output
+
+
+def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path) -> None:
+    found = json.loads(run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--json").output)
+    assert (found["runs"], len(found["cells"])) == (9, 6)
+    assert found["cells"][0]["study"] == "table-cclk-t3-quick-infonce-colour-digits"
+    assert "9 final runs, 3 of each cell" in run("table", "cclk-t3", "--scale", "quick", "--dry-run").output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None:
+    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "| FairCCLK (ours) | 86.4 ± 0.9 | 81.5 ± 0.7 (2) | 2 of 3 runs done |" in result.output.replace(
+        " |  | 2", " | 2"
+    )
+    assert "undecided" in result.output
+    for name in ("latex", "csv"):
+        written = run(*arguments, "--format", name, "-o", f"out/{name}")
+        assert f"Wrote out/{name}" in written.output
+        assert (tmp_path / "out" / name).read_text()
+    found = json.loads(run(*arguments, "--json").output)
+    assert [claim["verdict"] for claim in found["claims"]][:2] == ["undecided", "not re-testable"]
+    assert run(*arguments, "--save", "kept").exit_code == 0
+    assert (tmp_path / "kept" / "cclk-t3.quick.parquet").is_file()
+
+
+def test_a_quick_table_goes_on_where_it_was_and_is_judged(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
+    trained: list[tuple[str, int]] = []
+    run_one = final.run_one
+
+    def counted(request: Any) -> Any:
+        trained.append((request.study.method, request.experiment.seed))
+        return run_one(request)
+
+    monkeypatch.setattr(final, "run_one", counted)
+    result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
+    assert result.exit_code == 0, result.output
+    assert trained == [("infonce", 3), ("fair-infonce", 3), ("fair-cclk", 3)]
+    assert "QUICK" in result.output
+    assert "(3)" in result.output
+    assert "untrained encoder (control)" in result.output
+    rows = ResultsStore(tmp_path / "results").trials("table-cclk-t3-quick-fair-cclk-colour-digits-final")
+    real = rows.to_pylist()[-1]
+    assert real["status"] == "completed"
+    assert 0.1 < real["metric.test.accuracy"] < 1
+    # Nothing is missing any more.
+    trained.clear()
+    assert run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1").exit_code == 0
+    assert trained == []
+
+
+def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
+    result = run("table", "cclk-t3")
+    assert result.exit_code == 1
+    assert "nothing of table cclk-t3 was measured: colormnist: " in " ".join(result.output.split())
+    assert run("table", "cclk-t2a").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cclk-t33"], "Did you mean 'cclk-t3'?"),
+        (["cclk-t3", "--format", "latx"], "Did you mean 'latex'?"),
+        (["cclk-t3", "--scale", "quik"], "Did you mean 'quick'?"),
+        (["cclk-t3", "--column", "acu"], "Did you mean 'acc'?"),
+        (["cclk-t3", "--figure", "x.png"], "sweeps no parameter"),
+        (["cclk-t8", "--figure", "x.gif"], "a figure ends in"),
+        (["cclk-t3", "--trials", "3"], "--trials goes with --tune"),
+        (["cacr-t8", "--tune"], "no searched form"),
+        (["cclk-t3", "--seeds", "0"], "seeds must be at least 1"),
+    ],
+)
+def test_wrong_input_is_refused_before_any_work(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    result = run("table", *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []

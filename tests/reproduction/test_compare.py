@@ -1,0 +1,62 @@
+"""Differences with intervals, and what is not compared."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from search_spaces.tables import load_table
+from tuning.analysis.summary import Summary
+from tuning.reproduction.compare import UNTRAINED, compare, difference
+from tuning.reproduction.results import CellInfo, RunValue, TableResults
+
+
+def test_the_interval_is_welch_where_the_print_says_enough() -> None:
+    ours, theirs = [85.0, 86.5, 84.0, 86.0, 85.5], [80.0, 81.5, 80.5]
+    mean, std = sum(theirs) / 3, math.sqrt(sum((x - sum(theirs) / 3) ** 2 for x in theirs) / 2)
+    found = difference(Summary(85.4, _std(ours), 5), mean, std, 3)
+    expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    assert found.method == "Welch"
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_without_the_printed_runs_it_is_that_of_ours_alone() -> None:
+    ours = [85.0, 86.5, 84.0]
+    found = difference(Summary(sum(ours) / 3, _std(ours), 3), 80.0, 1.5, None)
+    expected = stats.ttest_1samp([x - 80.0 for x in ours], 0).confidence_interval()
+    assert found.method == "ours alone"
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_single_run_has_a_difference_and_no_interval() -> None:
+    found = difference(Summary(85.0, None, 1), 80.0, 1.0, 5)
+    assert (found.mean, found.low, found.method) == (5.0, None, "")
+
+
+def test_the_untrained_encoder_counts_once_a_seed() -> None:
+    values = tuple(
+        RunValue(row, "acc", seed, 80.0, untrained=50.0 + seed)
+        for row in ("infonce", "fair-cclk")
+        for seed in (1, 2, 3)
+    )
+    cells = compare(TableResults(load_table("cclk-t3"), "paper", False, 3, values))
+    control = next(cell for cell in cells if cell.row == UNTRAINED)
+    assert control.ours == Summary(52.0, 1.0, 3)
+
+
+def test_runs_on_other_data_are_not_compared_with_print() -> None:
+    stood_in = load_table("cclk-t7")
+    values = tuple(RunValue("s10", "cub", seed, 80.0 + seed) for seed in (1, 2, 3))
+    cell = next(c for c in compare(TableResults(stood_in, "paper", False, 3, values)) if c.row == "s10")
+    assert (cell.printed, cell.ours is not None, cell.difference) == ("30.9±0.3", True, None)
+    quick = load_table("cclk-t3")
+    own = tuple(RunValue("infonce", "acc", seed, 80.0) for seed in (1, 2, 3))
+    for dataset, compared in (("colour-digits", False), ("colormnist", True)):
+        info = {("infonce", "acc"): CellInfo(dataset, "infonce", {})}
+        found = compare(TableResults(quick, "quick", False, 3, own, info))
+        assert (found[0].difference is not None) == compared
+
+
+def _std(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))

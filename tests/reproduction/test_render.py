@@ -1,0 +1,193 @@
+"""The formats, the figures and the document, from stored rows; nothing is trained."""
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from stored import store_runs
+
+from search_spaces.tables import load_table
+from tuning.errors import InputError
+from tuning.reproduction.collect import collect
+from tuning.reproduction.document import write_document
+from tuning.reproduction.figure import draw_table
+from tuning.reproduction.plan import CellPlan, plan_table
+from tuning.reproduction.render import CSV_COLUMNS, comma_separated, content, latex, markdown
+from tuning.reproduction.results import RunValue, TableResults, save_results
+from tuning.reproduction.text import signed
+from tuning.reproduction.verdict import judge_all
+
+PLAN = plan_table(load_table("cclk-t3"), scale="quick")
+
+
+def score(cell: CellPlan, seed: int) -> float:
+    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> TableResults:
+    return collect(PLAN, store_runs(PLAN, tmp_path / "store", score))
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> TableResults:
+    """The first of three seeds, without one row."""
+    store = store_runs(
+        PLAN, tmp_path / "half", lambda c, s: None if c.row == "infonce" else score(c, s), seeds=range(1, 2)
+    )
+    return collect(PLAN, store)
+
+
+def as_printed(rows: dict[str, list[float]]) -> TableResults:
+    values = tuple(
+        RunValue(row, "acc", seed, value, untrained=80.0)
+        for row, own in rows.items()
+        for seed, value in enumerate(own, start=1)
+    )
+    return TableResults(load_table("cclk-t3"), "paper", False, 3, values)
+
+
+def test_markdown_shows_ours_beside_the_printed() -> None:
+    results = as_printed({"infonce": [84.0, 85.0, 86.0]})
+    text = markdown(results, judge_all(results))
+    assert "| InfoNCE | 84.1 ± 1.8 | 85.0 ± 1.0 (3) | +0.9 [\u22121.6, +3.4] |" in text
+    assert "| untrained encoder (control) |  | 80.0 ± 0.0 (3) |  |" in text
+    assert "Selection: nothing is selected" in text
+    assert "| FairCCLK beats InfoNCE on both metrics. | holds | not run |" in text
+
+
+def test_markdown_tables_are_whole(found: TableResults) -> None:
+    lines = [line for line in markdown(found, judge_all(found)).splitlines() if line.startswith("|")]
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
+    assert len(lines) > 12
+    for line, width, before in zip(lines[1:], widths[1:], widths, strict=False):
+        assert width == before or "ours" in line or "claim" in line
+
+
+def test_quick_numbers_say_so_everywhere(found: TableResults) -> None:
+    verdicts = judge_all(found)
+    assert markdown(found, verdicts).startswith("### CCL-K, Table 3: QUICK")
+    assert "\\caption{CCL-K, Table 3: QUICK" in latex(found, verdicts)
+    rows = list(csv.DictReader(io.StringIO(comma_separated(found, verdicts))))
+    assert all("QUICK" in row["form"] for row in rows)
+    assert "QUICK" in content(found, verdicts)["form"]
+
+
+def test_csv_keeps_all_digits(found: TableResults) -> None:
+    rows = list(csv.DictReader(io.StringIO(comma_separated(found, []))))
+    assert tuple(rows[0]) == CSV_COLUMNS
+    ours = next(row for row in rows if (row["row"], row["column"]) == ("fair-cclk", "acc"))
+    assert float(ours["mean"]) == pytest.approx(82.0)
+    assert float(ours["std"]) == pytest.approx(1.0)
+    assert (ours["published"], ours["printed"], ours["n"]) == ("86.4", "86.4±0.9", "3")
+
+
+def test_latex_has_a_table_of_equal_rows(found: TableResults) -> None:
+    text = latex(found, judge_all(found))
+    body = text.partition("\\toprule")[2].partition("\\bottomrule")[0].splitlines()
+    rows = [line for line in body if line.endswith("\\\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in rows} == {3}
+    assert len(rows) == 1 + 2 * 4
+    for name in ("table", "tabular"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
+    written = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert written.count("{") == written.count("}")
+    assert not re.search(r"(?<!\\)[%#]", written)
+    assert written.isascii()
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_latex_compiles(found: TableResults, tmp_path: Path) -> None:
+    wrapped = ["\\documentclass{article}", "\\usepackage{booktabs}", "\\begin{document}"]
+    (tmp_path / "t.tex").write_text("\n".join([*wrapped, latex(found, judge_all(found)), "\\end{document}"]))
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-draftmode", "t.tex"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_half_finished_table_renders_with_its_gaps(half: TableResults) -> None:
+    verdicts = judge_all(half)
+    text = markdown(half, verdicts)
+    assert "| InfoNCE | 84.1 ± 1.8 |  |  | 0 of 3 runs done, 1 failed: loss nan at epoch 1 |" in text
+    assert "| FairCCLK (ours) | 86.4 ± 0.9 | 81.0 (1) |  | 1 of 3 runs done |" in text
+    assert "1 of 3 runs done: fair-infonce in acc, fair-infonce in mse, fair-cclk in acc" in text
+    assert "loss nan" in latex(half, verdicts) or "InfoNCE" in latex(half, verdicts)
+    assert "1 failed" in comma_separated(half, verdicts)
+
+
+def test_an_empty_table_renders() -> None:
+    empty = TableResults(load_table("cclk-t3"), "paper", False, 5, gaps={("infonce", "acc"): "no data"})
+    for render in (markdown, latex, comma_separated):
+        assert "InfoNCE" in render(empty, judge_all(empty)) or render is comma_separated
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.04, "0.0"), (-0.04, "0.0"), (0.06, "+0.1"), (-1.25, "\u22121.2"), (-12.5, "\u221212.5")],
+)
+def test_signs(value: float, text: str) -> None:
+    assert signed(value, 1) == text
+
+
+def swept(name: str, column: str) -> TableResults:
+    table = load_table(name)
+    values = tuple(
+        RunValue(row, column, seed, 80.0 + index + seed / 10, untrained=70.0)
+        for index, row in enumerate(table.run.rows)
+        for seed in (1, 2, 3)
+    )
+    return TableResults(table, "paper", False, 3, values)
+
+
+@pytest.mark.parametrize(("name", "column"), [("cclk-t8", "acc"), ("herocon-fig3a", "f1")])
+def test_a_swept_parameter_is_drawn(name: str, column: str, tmp_path: Path) -> None:
+    draw_table(swept(name, column), tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    assert text.count("<path") > 20
+
+
+def test_the_figure_holds_ours_the_printed_and_the_control(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.axes import Axes
+
+    drawn: list[tuple[list[float], list[float], str]] = []
+
+    def errorbar(self: Axes, xs, heights, **more):  # type: ignore[no-untyped-def]
+        drawn.append((list(xs), list(heights), more["label"]))
+
+    monkeypatch.setattr(Axes, "errorbar", errorbar)
+    draw_table(swept("cclk-t8", "acc"), tmp_path / "figure.png")
+    xs = [3.0, 5.0, 10.0, 15.0, 20.0]
+    ours, printed = drawn
+    assert (ours[0], ours[2]) == (xs, "ours, FairInfoNCE")
+    assert ours[1] == pytest.approx([80.2, 81.2, 82.2, 83.2, 84.2])
+    assert printed == (xs, [82.12, 84.55, 85.9, 85.22, 84.23], "printed, FairInfoNCE")
+
+
+def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="sweeps no parameter"):
+        draw_table(as_printed({}), tmp_path / "figure.png")
+    with pytest.raises(InputError, match="nothing of table cclk-t8"):
+        draw_table(TableResults(load_table("cclk-t8"), "paper", False, 3), tmp_path / "figure.png")
+
+
+def test_the_document_is_rendered_from_its_files(tmp_path: Path, half: TableResults) -> None:
+    folder = tmp_path / "docs" / "reproduction"
+    with pytest.raises(InputError, match="holds no results"):
+        write_document(tmp_path / "docs")
+    save_results(half, folder / "results")
+    save_results(swept("cclk-t8", "acc"), folder / "results")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "cclk-t8.md").write_text("More clusters, less colour.")
+    text = write_document(tmp_path / "docs").read_text()
+    assert "| CCL-K, Table 3 | QUICK, smaller than the paper's | 2 |" in text
+    assert "![cclk-t8](reproduction/figures/cclk-t8.png)" in text
+    assert (folder / "figures" / "cclk-t8.png").stat().st_size > 5_000
+    assert "What we learned:\n\nMore clusters, less colour." in text
+    assert "| cclk-t5a | CCL-K, Table 5 (left) |" in text
+    assert text.index("CCL-K, Table 3: QUICK") < text.index("CCL-K, Table 8:")

@@ -1,0 +1,120 @@
+"""Verdicts on claims: by paired resamples of the seeds."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from search_spaces.tables import Claim, load_table
+from tuning.reproduction.results import RunValue, TableResults
+from tuning.reproduction.verdict import judge, judge_all
+
+TABLE = load_table("cclk-t3")
+
+
+def results(cells: Mapping[tuple[str, str], list[float]], **more: object) -> TableResults:
+    values = tuple(
+        RunValue(row, column, seed, value)
+        for (row, column), own in cells.items()
+        for seed, value in enumerate(own, start=1)
+    )
+    return TableResults(TABLE, "paper", False, 5, values, **more)  # type: ignore[arg-type]
+
+
+def claim(check: str | None, **more: object) -> Claim:
+    return Claim(text="a claim", check=check, holds=None, **more)  # type: ignore[arg-type]
+
+
+HIGHER = claim("row[fair-cclk].acc > row[infonce].acc")
+
+
+def test_a_claim_true_on_every_seed_holds_and_its_opposite_does_not() -> None:
+    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
+    assert (judge(HIGHER, found).status, judge(HIGHER, found).share) == ("holds", 1.0)
+    below = claim("row[fair-cclk].acc < row[infonce].acc")
+    assert (judge(below, found).status, judge(below, found).share) == ("does not hold", 0.0)
+    assert judge(HIGHER, found).seeds == 3
+
+
+def test_seeds_are_paired() -> None:
+    # Between the seeds lie 10 points, within a seed one: only paired draws see that it is always there.
+    found = results({("fair-cclk", "acc"): [71, 81, 91], ("infonce", "acc"): [70, 80, 90]})
+    assert judge(HIGHER, found).share == 1.0
+
+
+def test_a_claim_that_hangs_on_the_seeds_is_undecided() -> None:
+    found = results({("fair-cclk", "acc"): [71, 81, 89], ("infonce", "acc"): [70, 80, 90]})
+    verdict = judge(HIGHER, found)
+    assert verdict.status == "undecided"
+    assert 0.5 < (verdict.share or 0) < 0.95
+    assert judge(HIGHER, found) == verdict, "the draws are seeded"
+
+
+def test_fewer_than_three_seeds_decide_nothing() -> None:
+    found = results({("fair-cclk", "acc"): [90, 91], ("infonce", "acc"): [80, 81, 82]})
+    verdict = judge(HIGHER, found)
+    assert (verdict.status, verdict.seeds, verdict.share) == ("undecided", 2, None)
+    assert "3 are needed" in verdict.note
+
+
+def test_only_seeds_that_all_cells_have_are_drawn() -> None:
+    # The fourth run of one row would turn the claim around.
+    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82, 900]})
+    assert (judge(HIGHER, found).status, judge(HIGHER, found).seeds) == ("holds", 3)
+
+
+def test_claims_about_printed_figures_or_in_words_are_not_re_testable() -> None:
+    found = results({})
+    assert judge(claim("approx(row[fair-cclk].acc, 2.3, 0.05)", retest=False), found).status == (
+        "not re-testable"
+    )
+    assert judge(claim(None), found).status == "not re-testable"
+
+
+def test_what_was_not_run_is_named_and_what_is_left_out_too() -> None:
+    verdict = judge(HIGHER, results({("infonce", "acc"): [1, 2, 3]}))
+    assert (verdict.status, verdict.note) == ("not run", "not measured: fair-cclk in acc")
+    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
+    both = judge(claim("row[fair-cclk].* > row[infonce].*"), found)
+    assert (both.status, both.note) == ("holds", "without column mse")
+    most = judge(claim('argmax(rows[*].acc) == "fair-cclk"'), found)
+    assert (most.status, most.note) == ("holds", "without fair-infonce in acc")
+
+
+def test_a_claim_reads_other_tables_where_they_were_run() -> None:
+    across = claim("row[fair-cclk].acc > table[cclk-t5a].row[cosine].acc")
+    own = results({("fair-cclk", "acc"): [90, 91, 92]})
+    assert judge(across, own).note == "not measured: table cclk-t5a"
+    cells = (RunValue("cosine", "acc", seed, 80.0) for seed in (1, 2, 3))
+    other = TableResults(load_table("cclk-t5a"), "paper", False, 5, tuple(cells))
+    assert judge(across, own, {"cclk-t5a": other}).status == "holds"
+
+
+def test_deviations_are_those_of_the_drawn_runs() -> None:
+    spread = claim("row[infonce].acc.std < 5")
+    assert judge(spread, results({("infonce", "acc"): [80, 81, 82]})).status == "holds"
+    assert judge(spread, results({("infonce", "acc"): [0, 50, 100, 150, 200]})).status == "does not hold"
+
+
+def test_facts_of_the_data_need_no_seeds() -> None:
+    heights = {"I(Z;T)": [1, 2, 3], "H(Z|T)": [1, 2, 4], "-H(Z|T)": [-1, -2, -4], "clusters": [2, 4, 8]}
+    values = tuple(
+        RunValue(f"k{k}", name, None, height)
+        for name, own in heights.items()
+        for k, height in zip((1, 2, 3), own, strict=True)
+    )
+    found = TableResults(load_table("cl-infonce-fig4a"), "paper", False, 0, values)
+    verdicts = judge_all(found)
+    assert [verdict.status for verdict in verdicts] == ["holds", "holds", "not run", "not run"]
+    assert verdicts[0].seeds is None
+
+
+@pytest.mark.parametrize(("beta", "expected"), [(10.0, "holds"), (1.0, "does not hold")])
+def test_the_best_place_of_a_map_is_found(beta: float, expected: str) -> None:
+    table = load_table("herocon-fig3a")
+    values = [
+        RunValue(key, "f1", seed, 0.9 if (row.x, row.y) == (0.01, beta) else 0.5)
+        for key, row in table.run.rows.items()
+        for seed in (1, 2, 3)
+    ]
+    found = TableResults(table, "paper", False, 5, tuple(values))
+    assert judge(table.claims[1], found).status == expected
