@@ -76,7 +76,11 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     found = json.loads(run(*arguments, "--json").output)
     assert [claim["verdict"] for claim in found["claims"]][:2] == ["undecided", "not re-testable"]
     assert run(*arguments, "--save", "kept").exit_code == 0
-    assert (tmp_path / "kept" / "cclk-t3.quick.parquet").is_file()
+    kept = tmp_path / "kept" / "cclk-t3.quick.parquet"
+    before = kept.read_bytes()
+    # A results folder without its runs does not empty the file.
+    assert "is not written" in run(*arguments, "--save", "kept", "--results", "elsewhere").output
+    assert kept.read_bytes() == before
 
 
 def test_a_quick_table_goes_on_where_it_was_and_is_judged(

@@ -184,6 +184,9 @@ def _other(
 def _save(found: "TableResults", folder: Path) -> None:
     from tuning.reproduction.results import save_results
 
+    if not found.values:
+        warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
+        return
     path = save_results(found, folder)
     say(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
 

@@ -136,9 +136,7 @@ def settings_lines(results: TableResults) -> list[str]:
 
 
 def _assigned(settings: Mapping[str, Any]) -> str:
-    shown = {
-        name.removeprefix("hyperparameters."): value for name, value in settings.items() if name != "seed"
-    }
+    shown = {name.removeprefix("hyperparameters."): value for name, value in settings.items()}
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value is not None)
 
 
