@@ -1,0 +1,93 @@
+"""The searched form of a table: every row with the same budget, its best run on fresh seeds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tuning.ray.tables as running
+from search_spaces.tables import load_table
+from tuning.best import BestConfig
+from tuning.errors import SweepFailed
+from tuning.plan import SweepPlan
+from tuning.ray.final import FinalRuns
+from tuning.ray.tables import run_table
+from tuning.reproduction.collect import collect
+from tuning.reproduction.plan import plan_table
+from tuning.reproduction.text import selection
+from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+
+PLAN = plan_table(load_table("cclk-t5a"), scale="quick", tune=True, trials=2, seeds=1)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """Searches whose second trial is the better one, and final runs that are only noted."""
+    made: dict[str, list[Any]] = {"new": [], "again": [], "final": []}
+
+    def search(plan: SweepPlan) -> None:
+        made["new"].append(plan)
+        location, record = open_location(plan.results, writable=True), plan.record()
+        save_study(location, record)
+        for trial, accuracy in enumerate((0.6, 0.7)):
+            values = {**plan.space.defaults(), "temperature": 0.1 + trial / 10}
+            info = TrialInfo(trial, 0, "search", plan.experiment_of(values).identity(), values, 3)
+            writer = TrialWriter(location, record, info, attempt=1)
+            writer.start()
+            writer.finish("completed", {"val.accuracy": accuracy})
+
+    def finish(configs: list[BestConfig], **more: Any) -> FinalRuns:
+        made["final"] += configs
+        return FinalRuns(configs[0].study, [], 0)
+
+    monkeypatch.setattr(running, "run_sweep", search)
+    monkeypatch.setattr(running, "resume_sweep", lambda name, *_, **__: made["again"].append(name))
+    monkeypatch.setattr(running, "final_runs", finish)
+    return made
+
+
+def test_every_row_is_searched_with_the_same_budget(calls: dict[str, list[Any]], tmp_path: Path) -> None:
+    assert run_table(PLAN, results=tmp_path) == {}
+    assert [plan.name for plan in calls["new"]] == [
+        f"table-cclk-t5a-quick-tuned-{kernel}-colour-digits"
+        for kernel in ("rbf", "polynomial", "laplacian", "cosine")
+    ]
+    assert {plan.trials for plan in calls["new"]} == {2}
+    assert {plan.metric for plan in calls["new"]} == {"val.accuracy"}
+    searched = [{parameter.name for parameter in plan.space.searched} for plan in calls["new"]]
+    assert "sigma2" in searched[0]
+    assert not any("kernel" in names for names in searched)
+    # The better trial is what runs on fresh seeds.
+    assert [(config.trial, config.values["temperature"]) for config in calls["final"]] == [(1, 0.2)] * 4
+
+
+def test_a_search_that_is_there_is_gone_on_with(calls: dict[str, list[Any]], tmp_path: Path) -> None:
+    run_table(PLAN, results=tmp_path)
+    run_table(PLAN, results=tmp_path)
+    assert len(calls["new"]) == 4
+    assert len(calls["again"]) == 4
+
+
+def test_the_selection_rule_is_told(calls: dict[str, list[Any]], tmp_path: Path) -> None:
+    run_table(PLAN, results=tmp_path)
+    found = collect(PLAN, ResultsStore(tmp_path))
+    info = found.cells["rbf", "acc"]
+    assert info.settings["hyperparameters.temperature"] == 0.2
+    assert "highest val.accuracy" in selection(found)
+    assert "of 2" in selection(found)
+    assert found.gaps["rbf", "acc"] == "0 of 1 runs done"
+
+
+def test_a_row_that_fails_takes_no_other_with_it(
+    calls: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_laplacian(configs: list[BestConfig], **more: Any) -> FinalRuns:
+        if "laplacian" in configs[0].study:
+            raise SweepFailed("no final run completed")
+        calls["final"] += configs
+        return FinalRuns(configs[0].study, [], 0)
+
+    monkeypatch.setattr(running, "final_runs", fail_laplacian)
+    failed = run_table(PLAN, results=tmp_path)
+    assert list(failed) == ["table-cclk-t5a-quick-tuned-laplacian-colour-digits"]
+    assert len(calls["final"]) == 3
