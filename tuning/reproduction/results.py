@@ -93,6 +93,8 @@ class TableResults:
     def label(self) -> str:
         """The form that was run, in words, for every place where its numbers are shown."""
         quick = self.table.run.quick
+        if self.table.run.information is not None:
+            return "facts of the data"
         if self.scale == "quick" and quick is not None:
             return "QUICK, smaller than the paper's" + ("; each row searched" if self.tuned else "")
         return "each row searched with the same budget" if self.tuned else "the paper's settings"
