@@ -9,7 +9,8 @@ import numpy as np
 
 from search_spaces.tables import RowRun
 from tuning.analysis.cluster_curve import draw_cluster_curve
-from tuning.analysis.figures import COLOURS, GREY, check_figure
+from tuning.analysis.colours import COLOURS, GREY
+from tuning.analysis.figures import check_figure
 from tuning.errors import InputError
 from tuning.reproduction.compare import UNTRAINED, Compared, compare
 from tuning.reproduction.information import information_of
