@@ -15,6 +15,7 @@ from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
 from tuning.errors import InputError, unknown_name
 from tuning.facts import Facts, check_files, facts_of
+from tuning.limits import Limits
 from tuning.methods import METHODS, Method
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
@@ -62,6 +63,7 @@ class SweepPlan:
     results: str
     data_root: Path
     grid_points: int | None = None
+    limits: Limits = field(default_factory=Limits)
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -99,6 +101,8 @@ class SweepPlan:
                 "given": dict(self.given),
                 "concurrency": self.resources.concurrency,
                 "cpus": self.resources.cpus,
+                "max_failures": self.limits.max_failures,
+                "trial_timeout": self.limits.trial_timeout,
                 "data_root": str(self.data_root),
             },
             columns=StudySchema(
@@ -127,6 +131,7 @@ def plan_sweep(
     seed: int = 0,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
+    limits: Limits | None = None,
     data_root: Path | None = None,
     results: str | Path = "results",
     name: str | None = None,
@@ -151,6 +156,7 @@ def plan_sweep(
         seed: of the proposals.
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores, and threads, of a trial.
+        limits: how often a trial's worker may die, and how long a trial may take.
         data_root: the folder of the datasets.
         results: the results folder or URI.
         name: of the study; by default `METHOD-DATASET-` and the time.
@@ -192,6 +198,7 @@ def plan_sweep(
         results=str(results),
         data_root=root,
         grid_points=grid_points,
+        limits=limits or Limits(),
         command=command,
         created=created,
     )
@@ -239,6 +246,7 @@ def plan_of(
         results=results,
         data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
         grid_points=search.get("grid_points"),
+        limits=Limits(search.get("max_failures", 1), search.get("trial_timeout")),
         command=record.command,
         created=record.created,
     )

@@ -14,7 +14,16 @@ import torch
 
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
-from tuning.store import Location, StoreError, StudyRecord, TrialInfo, TrialWriter, end_trial, next_attempt
+from tuning.store import (
+    Location,
+    StoreError,
+    StoreUnavailable,
+    StudyRecord,
+    TrialInfo,
+    TrialOvertaken,
+    TrialWriter,
+    end_trial,
+)
 from tuning.store.schema import FINAL_STATUSES, Phase, Status
 from tuning.store.tensorboard import TrialEvents
 from tuning.training.checkpoint import checkpoint_epoch
@@ -135,9 +144,7 @@ class Trial:
         self._request = request
         self._at_end = at_end
         self._clock = clock
-        location, study, experiment = request.location, request.study, request.experiment
-        attempt = next_attempt(location, study, trial=request.trial, seed=experiment.seed)
-        self._writer = TrialWriter(location, study, request.info(), attempt)
+        self._writer = TrialWriter(request.location, request.study, request.info())
         self._events: TrialEvents | None = None
         self._data = data
         self._records: Iterator[EpochRecord] | None = None
@@ -147,7 +154,12 @@ class Trial:
         self._saved = clock()
 
     def advance(self) -> TrialReport:
-        """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it."""
+        """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it.
+
+        Raises:
+            StoreUnavailable: the results cannot be kept. The trial is not at fault, and can go on later.
+            TrialOvertaken: another worker has the trial now; nothing more is written.
+        """
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
         started = time.perf_counter()
@@ -156,6 +168,8 @@ class Trial:
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
+        except (StoreUnavailable, TrialOvertaken):
+            raise
         except TrainingDiverged as error:
             return self._fail(str(error))
         except Exception as error:  # whatever breaks one trial is recorded, and the sweep goes on
@@ -201,6 +215,7 @@ class Trial:
         elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
             # The rows come first: a checkpoint without them would leave a hole in the trial's curve.
             self._writer.flush()
+            self._refuse_overtaken()
             self._request.location.write(self._request.checkpoint_path, record.checkpoint())
             self._saved = self._clock()
 
@@ -214,7 +229,13 @@ class Trial:
         self._writer.start(epoch=done)
         self._started = True
 
+    def _refuse_overtaken(self) -> None:
+        # The checkpoint is the trial's and not the attempt's: who comes back from the dead leaves it alone.
+        if self._writer.overtaken():
+            raise TrialOvertaken(f"trial {self._request.trial} was taken over by another worker")
+
     def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
+        self._refuse_overtaken()
         self._ended = True
         self._writer.finish(status, metrics, error=error)
         if self._events is not None:

@@ -61,7 +61,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--set", "seed=-1"], ["'seed'", "-1"]),
         (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
         (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "no --dry-run"]),
-        (["fair-cclk", "--resume"], ["--resume needs the study's --name"]),
+        (["fair-cclk", "--resume"], ["need the study's --name"]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
     ],
 )

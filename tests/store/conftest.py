@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tuning.store import Location, StudyRecord, StudySchema, TrialInfo, TrialWriter, open_location, save_study
+from tuning.store.retry import ONCE
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ def columns() -> StudySchema:
 
 @pytest.fixture
 def location(tmp_path: Path) -> Location:
-    return open_location(tmp_path / "results", writable=True)
+    """A results folder that is asked once: a test that breaks it waits for nothing."""
+    return replace(open_location(tmp_path / "results", writable=True), retry=ONCE)
 
 
 @pytest.fixture

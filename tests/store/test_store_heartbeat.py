@@ -41,7 +41,8 @@ def test_a_driver_killed_on_this_machine_is_known_to_be_dead_at_once(monkeypatch
     pid = dead_process()
     assert not driver_alive(beat_of(pid, "this one"), 1000.0)
     assert driver_alive(beat_of(pid, "another"), 1000.0)
-    assert driver_alive(beat_of(os.getpid(), "this one"), 1000.0)
+    assert driver_alive(beat_of(os.getppid(), "this one"), 1000.0)
+    assert not driver_alive(beat_of(os.getpid(), "this one"), 1000.0), "this process drives nothing"
 
 
 def test_the_state_follows_the_driver(location, record):

@@ -9,10 +9,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.store import Heartbeat, ResultsStore, StudySchema, TrialWriter, end_trial, save_study
+from tuning.store import Heartbeat, Location, ResultsStore, StudySchema, TrialWriter, end_trial, save_study
 from tuning.store import parts as parts_module
 from tuning.store.heartbeat import STALE_SECONDS
-from tuning.store.parts import Key, trial_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +29,13 @@ for trial in range(int(sys.argv[2]), 60, 3):
         writer.flush()
     writer.finish("completed", {"loss": float(trial)})
 """
+
+
+def row_file(location: Location, trial: int) -> str:
+    """The file of the row of a trial that had one attempt."""
+    folder = "trials/study=digits-1"
+    (name,) = (i.base_name for i in location.files(folder) if i.base_name.startswith(f"trial-{trial:06d}-"))
+    return f"{folder}/{name}"
 
 
 @pytest.fixture
@@ -95,7 +101,7 @@ def test_an_attempt_is_limited_by_all_that_are_newer(store, attempt):
 
 def test_of_two_copies_of_an_attempt_the_ended_one_counts(location, record, store, attempt):
     writer = attempt(1, range(1))
-    running = location.read(trial_path("digits-1", Key(0, 0, 1)))
+    running = location.read(row_file(location, 0))
     writer.finish("completed", {})
     for name in ("aaa", "zzz"):  # listed before and after the other
         location.write(f"trials/study=digits-1/{name}.parquet", running)
@@ -161,29 +167,29 @@ def test_studies_are_listed_oldest_first_with_counts(location, record, attempt):
 def test_damaged_and_foreign_files_are_skipped_and_named(location, record, store, attempt, caplog):
     for trial in range(5):
         attempt(1, range(1), trial=trial, end="completed")
-    good = location.read(trial_path("digits-1", Key(0, 0, 1)))
+    good = location.read(row_file(location, 0))
     table = pq.ParquetFile(pa.BufferReader(good)).read()
 
     def overwrite(trial: int, change) -> None:
         sink = pa.BufferOutputStream()
         pq.write_table(change, sink)
-        location.write(trial_path("digits-1", Key(trial, 0, 1)), sink.getvalue().to_pybytes())
+        location.write(row_file(location, trial), sink.getvalue().to_pybytes())
 
-    location.write(trial_path("digits-1", Key(1, 0, 1)), good[: len(good) // 2])
+    location.write(row_file(location, 1), good[: len(good) // 2])
     overwrite(2, table.drop_columns(["hp.sigma2"]).append_column("hp.sigma", pa.array([1.0])))
     overwrite(3, table.set_column(table.column_names.index("hp.sigma2"), "hp.sigma2", pa.nulls(1)))
     overwrite(4, table.replace_schema_metadata({b"contrasweep.schema_version": b"7"}))
 
     assert store.trials("digits-1")["trial"].to_pylist() == [0]
     named = {Path(file.path).name: file.reason for file in store.damaged("digits-1")}
-    assert list(named) == [f"trial-{trial:06d}-seed-0-attempt-1.parquet" for trial in (1, 2, 3, 4)]
+    assert list(named) == [Path(row_file(location, trial)).name for trial in (1, 2, 3, 4)]
     reasons = list(named.values())
     assert "not a whole Parquet file" in reasons[0]
     assert reasons[1] == "lacks hp.sigma2; has the foreign columns hp.sigma"
     assert reasons[2] == "has hp.sigma2 as null and not double"
     assert reasons[3] == "has store version 7, not 1"
     store.trials("digits-1")
-    assert caplog.text.count("trial-000001-seed-0-attempt-1.parquet") == 1
+    assert caplog.text.count(Path(row_file(location, 1)).name) == 1
 
 
 @pytest.mark.parametrize("name", ["_x.parquet", ".x.parquet", "notes.txt"])

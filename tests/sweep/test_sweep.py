@@ -26,15 +26,6 @@ HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progress]]:
-    """A results folder with a study that nobody disturbed, and the progress that was shown."""
-    results = tmp_path_factory.mktemp("finished")
-    shown: list[Progress] = []
-    run_sweep(small_plan(results), show=shown.append)
-    return results, shown
-
-
 def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list[Progress]]) -> None:
     results, _ = finished
     store = ResultsStore(results)

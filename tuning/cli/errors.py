@@ -46,9 +46,9 @@ def _code_of(error: Exception) -> int | None:
     from data import DatasetMissing
     from search_spaces import SpaceError
     from tuning.errors import InputError, SweepFailed, TrainingDiverged
-    from tuning.store import StoreError
+    from tuning.store import StoreError, StoreUnavailable, TrialOvertaken
 
-    if isinstance(error, SweepFailed | TrainingDiverged):
+    if isinstance(error, SweepFailed | TrainingDiverged | StoreUnavailable | TrialOvertaken):
         return FAILED
     if isinstance(error, InputError | SpaceError | StoreError | DatasetMissing):
         return WRONG_INPUT

@@ -23,6 +23,19 @@ Set = Annotated[
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
 
+MaxFailures = Annotated[
+    int | None,
+    typer.Option(help="How often a trial whose worker died goes on, from its checkpoint; default: 1."),
+]
+TrialTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="A trial that takes longer has failed; default: never."),
+]
+Extend = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Go on with the study --name, and try N configurations more."),
+]
+
 RESULTS = "results"
 
 

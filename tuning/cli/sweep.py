@@ -13,8 +13,11 @@ from tuning.cli.options import (
     AsJson,
     Concurrency,
     DataRoot,
+    Extend,
+    MaxFailures,
     Results,
     Set,
+    TrialTimeout,
     command_line,
     parse_settings,
     results_option,
@@ -24,6 +27,7 @@ from tuning.cli.rendering import configuration, print_json, print_rows, say, war
 from tuning.errors import InputError
 
 if TYPE_CHECKING:
+    from tuning.limits import Limits
     from tuning.plan import SweepPlan
     from tuning.ray.sweep import SweepResult
 
@@ -60,12 +64,15 @@ def sweep(
     seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
     concurrency: Concurrency = None,
     cpus_per_trial: Annotated[int, typer.Option(help="Cores, and threads, of a trial.")] = 1,
+    max_failures: MaxFailures = None,
+    trial_timeout: TrialTimeout = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
     resume: Annotated[
         bool, typer.Option(help="Go on with the study --name where it was interrupted.")
     ] = False,
+    extend: Extend = None,
     dry_run: Annotated[bool, typer.Option(help="Print the first configurations and stop.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -74,6 +81,7 @@ def sweep(
     Example: contrasweep sweep fair-cclk --data colour-digits --trials 24 --epochs 10
     """
     from search_spaces import load_space
+    from tuning.limits import Limits
     from tuning.plan import plan_sweep
     from tuning.ray.sweep import run_sweep
 
@@ -88,12 +96,16 @@ def sweep(
         "metric": metric,
         "seed": seed,
     }
-    if resume:
+    limits = Limits(1 if max_failures is None else max_failures, trial_timeout)
+    if resume or extend is not None:
         if dry_run or preset:
             raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
+        if extend is not None and trials is not None:
+            raise InputError("--extend N adds N trials to those planned: no --trials")
         given = {**values, **({} if epochs is None else {"epochs": epochs})}
         expected = {"method": method, "dataset": data, "space": given_space, "values": given, **rules}
-        _report(_resume(name, results, data_root, concurrency, expected), json)
+        changed = None if max_failures is None and trial_timeout is None else limits
+        _report(_resume(name, results, data_root, concurrency, changed, expected, extend or 0), json)
         return
     plan = plan_sweep(
         method,
@@ -105,6 +117,7 @@ def sweep(
         use_preset=preset,
         concurrency=concurrency,
         cpus_per_trial=cpus_per_trial,
+        limits=limits,
         data_root=data_root,
         results=results,
         name=name,
@@ -129,19 +142,23 @@ def _resume(
     results: str,
     data_root: Path | None,
     concurrency: int | None,
+    limits: "Limits | None",
     expected: Mapping[str, Any],
+    extend: int,
 ) -> "SweepResult":
     from tuning.ray.sweep import resume_sweep
 
     if name is None:
-        raise InputError("--resume needs the study's --name; `contrasweep studies` lists them")
+        raise InputError("--resume and --extend need the study's --name; `contrasweep studies` lists them")
     with progress_line() as line:
         return resume_sweep(
             name,
             results,
             data_root=data_root,
             concurrency=concurrency,
+            limits=limits,
             expected=expected,
+            extend=extend,
             show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
         )
 

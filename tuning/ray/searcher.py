@@ -1,8 +1,9 @@
 """Between Ray Tune and our search: hands out trials, tells Optuna and the store what became of them."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ray.tune.search import Searcher
@@ -11,7 +12,7 @@ from search_spaces import Scalar
 from tuning.plan import SweepPlan
 from tuning.ray.scheduler import rungs
 from tuning.search import PastTrial, Proposal, SearchStudy
-from tuning.store import Location, StudyRecord
+from tuning.store import Location, StoreUnavailable, StudyRecord
 from tuning.trial import TrialRequest, end_from_outside
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,34 @@ class StoreSearcher(Searcher):
     """Proposes a plan's trials; first those that an earlier driver left unfinished, then new ones.
 
     Ray knows a trial by a random id, we by its number in the study, which is also Optuna's.
+
+    Args:
+        plan: of the sweep.
+        record: of its study.
+        location: the results folder.
+        past: the trials of earlier drivers.
+        in_charge: whether the study is still this driver's: the store of another's is left alone.
+        cause: why Tune gave up the trial of an id.
+        crashes: where workers report crashes.
     """
 
     def __init__(
-        self, plan: SweepPlan, record: StudyRecord, location: Location, past: Sequence[PastTrial]
+        self,
+        plan: SweepPlan,
+        record: StudyRecord,
+        location: Location,
+        past: Sequence[PastTrial],
+        *,
+        in_charge: Callable[[], bool] = lambda: True,
+        cause: Callable[[str], str] = lambda _: "its worker died",
+        crashes: Path = Path("/nowhere"),
     ) -> None:
         super().__init__(metric="score", mode="max")
+        self.stopped_by: str | None = None
+        """Why the sweep must stop before its end, if it must."""
+        self._in_charge = in_charge
+        self._cause = cause
+        self._crashes = crashes
         self._plan = plan
         self._record = record
         self._location = location
@@ -67,6 +90,10 @@ class StoreSearcher(Searcher):
             self._count_past(trial)
         self._resumed = sum(self._counts.values())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles its searcher for a restore that we never use."""
+        return {}
+
     @property
     def progress(self) -> Progress:
         """Where the sweep stands now."""
@@ -85,6 +112,8 @@ class StoreSearcher(Searcher):
 
     def suggest(self, trial_id: str) -> Any:
         """Return the next trial's configuration (a dict), or `Searcher.FINISHED` when there is none left."""
+        if self._must_stop():
+            return Searcher.FINISHED
         if self._waiting:
             proposal = self._waiting.pop(0)
         elif self._left > 0:
@@ -94,7 +123,11 @@ class StoreSearcher(Searcher):
             return Searcher.FINISHED
         request = self._request(proposal)
         self._running[trial_id] = request
-        return {"request": request, "rung_metric": self._plan.rung_metric}
+        return {
+            "request": request,
+            "rung_metric": self._plan.rung_metric,
+            "crashes": str(self._crashes),
+        }
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Tell Optuna what a trial reached; of the epoch that ends it Ray tells `on_trial_complete` only."""
@@ -105,13 +138,21 @@ class StoreSearcher(Searcher):
     ) -> None:
         """Tell Optuna, and where the worker could not, the store, how a trial ended."""
         request = self._running.pop(trial_id, None)
-        if request is None:
-            return
         result = result or {}
+        if result.get("lost") is not None:
+            self.stopped_by = self.stopped_by or str(result["lost"])
+        if request is None or self._must_stop():
+            return
         self._learn(request, result)
-        if error:
+        try:
+            self._end(request, result, self._cause(trial_id) if error else None)
+        except StoreUnavailable as problem:
+            self.stopped_by = str(problem)
+
+    def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> None:
+        if cause is not None:
             self._study.fail(request.trial)
-            self._count(end_from_outside(request, "failed", error="its worker died"))
+            self._count(end_from_outside(request, "failed", error=cause))
         elif result.get("error") is not None:
             self._study.fail(request.trial)
             self._count("failed")
@@ -122,6 +163,11 @@ class StoreSearcher(Searcher):
             self._study.prune(request.trial)
             reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
             self._count(end_from_outside(request, "stopped", rung=max(reached, default=None)))
+
+    def _must_stop(self) -> bool:
+        if self.stopped_by is None and not self._in_charge():
+            self.stopped_by = "another driver has taken the study over"
+        return self.stopped_by is not None
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: the results store is what a sweep resumes from."""

@@ -2,25 +2,29 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 from ray.tune import Callback
 from ray.tune.schedulers import FIFOScheduler
+from ray.tune.stopper import Stopper
 
-from tuning.errors import SweepFailed
+from tuning.errors import InputError, SweepFailed
+from tuning.limits import Limits
 from tuning.plan import SweepPlan, plan_of, plan_sweep, refuse_difference
 from tuning.ray.scheduler import ResumableASHA
 from tuning.ray.searcher import Progress, StoreSearcher
 from tuning.ray.session import local_ray
+from tuning.ray.watch import TrialWatch
 from tuning.ray.worker import TrialWorker
 from tuning.search import PastTrial
 from tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
+    StoreUnavailable,
     StudyRecord,
     compact,
     open_location,
@@ -71,7 +75,9 @@ def resume_sweep(
     *,
     data_root: Path | None = None,
     concurrency: int | None = None,
+    limits: Limits | None = None,
     expected: Mapping[str, Any] | None = None,
+    extend: int = 0,
     show: Show | None = None,
 ) -> SweepResult:
     """Go on with an interrupted study: finished trials stay, unfinished ones continue from their checkpoints.
@@ -81,7 +87,9 @@ def resume_sweep(
         results: the results folder.
         data_root: in place of the recorded one.
         concurrency: in place of the recorded one.
+        limits: in place of the recorded ones.
         expected: what the caller believes the study to be; a difference is refused.
+        extend: how many trials more than were planned.
         show: called with the progress.
 
     Raises:
@@ -94,7 +102,10 @@ def resume_sweep(
     record = store.study(name)
     plan = plan_of(record, str(results), data_root=data_root, concurrency=concurrency)
     refuse_difference(plan, record, expected or {})
-    return _run(plan, record, location, show)
+    if extend < 0:
+        raise InputError(f"extend must be at least 1, given {extend}")
+    plan = replace(plan, limits=limits or plan.limits)
+    return _run(plan, record, location, show, extend)
 
 
 def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
@@ -116,45 +127,101 @@ def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
     return past
 
 
-def _run(plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None) -> SweepResult:
-    with Heartbeat(location, plan.name):
+def _run(
+    plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None, extend: int = 0
+) -> SweepResult:
+    with Heartbeat(location, plan.name) as heartbeat:
+        if extend:
+            plan = replace(plan, trials=plan.trials + extend)
+            record = record.model_copy(update={"search": {**record.search, "trials": plan.trials}})
+            save_study(location, record, replace=True)
         # Read only now that no other driver can be at work on the study.
         past = past_trials(ResultsStore(location), plan)
-        searcher = StoreSearcher(plan, record, location, past)
-        if searcher.progress.done < plan.trials:
-            _tune(plan, searcher, past, show)
-        compact(location, plan.name, by_driver=True)
-    counts = searcher.progress.counts
+        counts = _tune(plan, record, location, past, heartbeat, show)
+        _tidy(location, plan)
     if not counts.get("completed"):
         failed = f"contrasweep show {plan.name} --results {plan.results}"
         raise SweepFailed(f"no trial of {plan.name} finished ({_in_words(counts)}); `{failed}` shows why")
     return SweepResult(plan, counts)
 
 
-def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], show: Show | None) -> None:
-    resources = plan.resources
-    with local_ray(resources.concurrency * resources.cpus) as scratch:
-        tuner = tune.Tuner(
-            tune.with_resources(TrialWorker, {"CPU": resources.cpus}),
-            tune_config=tune.TuneConfig(
-                search_alg=searcher,
-                scheduler=_scheduler(plan, past),
-                num_samples=plan.trials,
-                max_concurrent_trials=resources.concurrency,
-                reuse_actors=True,
-            ),
-            run_config=tune.RunConfig(
-                name=plan.name,
-                storage_path=str(scratch / "tune"),
-                verbose=0,
-                callbacks=[_ShowProgress(searcher, show)],
-                # Trials save their own state in the store.
-                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-                # A worker that died once may have been unlucky; its trial goes on from its checkpoint.
-                failure_config=tune.FailureConfig(max_failures=1),
-            ),
+def _tune(
+    plan: SweepPlan,
+    record: StudyRecord,
+    location: Location,
+    past: list[PastTrial],
+    heartbeat: Heartbeat,
+    show: Show | None,
+) -> Mapping[str, int]:
+    """Run the trials that are left; return how many of all ended in which way."""
+    if sum(not trial.unfinished for trial in past) >= plan.trials:
+        return StoreSearcher(plan, record, location, past).progress.counts
+    with local_ray(plan.resources.concurrency * plan.resources.cpus) as scratch:
+        crashes = scratch / "crashes"
+        crashes.mkdir()
+        watch = TrialWatch(plan.limits.trial_timeout, crashes)
+        searcher = StoreSearcher(
+            plan,
+            record,
+            location,
+            past,
+            in_charge=lambda: _in_charge(heartbeat),
+            cause=watch.cause,
+            crashes=crashes,
         )
-        tuner.fit()
+        _tuner(plan, searcher, past, scratch, [watch, _ShowProgress(searcher, show)]).fit()
+    if searcher.stopped_by is not None:
+        go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
+        raise SweepFailed(
+            f"the sweep {plan.name} stopped: {searcher.stopped_by}. "
+            f"What was finished is kept; `{go_on}` goes on"
+        )
+    return searcher.progress.counts
+
+
+def _tuner(
+    plan: SweepPlan,
+    searcher: StoreSearcher,
+    past: list[PastTrial],
+    scratch: Path,
+    callbacks: list[Callback],
+) -> tune.Tuner:
+    return tune.Tuner(
+        tune.with_resources(TrialWorker, {"CPU": plan.resources.cpus}),
+        tune_config=tune.TuneConfig(
+            search_alg=searcher,
+            scheduler=_scheduler(plan, past),
+            num_samples=plan.trials,
+            max_concurrent_trials=plan.resources.concurrency,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(
+            name=plan.name,
+            storage_path=str(scratch / "tune"),
+            verbose=0,
+            stop=_StopWith(searcher),
+            callbacks=callbacks,
+            # Trials save their own state in the store.
+            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            # A worker that died may have been unlucky; its trial goes on from its checkpoint.
+            failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
+        ),
+    )
+
+
+def _in_charge(heartbeat: Heartbeat) -> bool:
+    try:
+        return heartbeat.holds()
+    except OSError:
+        # Away for a moment, perhaps: what is written next tries for longer, and fails if it is not.
+        return not heartbeat.superseded
+
+
+def _tidy(location: Location, plan: SweepPlan) -> None:
+    try:
+        compact(location, plan.name, by_driver=True)
+    except StoreUnavailable as error:
+        log.warning("The results are whole, but in many files (`contrasweep compact` merges them): %s", error)
 
 
 def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
@@ -166,6 +233,25 @@ def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
         past=[trial.epochs for trial in past if not trial.unfinished],
         interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
     )
+
+
+class _StopWith(Stopper):
+    """Stops a sweep whose searcher says that it must not go on."""
+
+    def __init__(self, searcher: StoreSearcher) -> None:
+        self._searcher = searcher
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles its settings for a restore that we never use."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Leave the single trial alone."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Return whether the sweep must stop; asked several times a second."""
+        return self._searcher.stopped_by is not None
 
 
 class _ShowProgress(Callback):

@@ -1,10 +1,14 @@
 """What runs in a Ray actor: one trial after another, with the dataset prepared once."""
 
+import faulthandler
+import os
+from pathlib import Path
 from typing import Any
 
 import torch
 from ray import tune
 
+from tuning.store import StoreUnavailable, TrialOvertaken
 from tuning.trial import DataCache, Trial, TrialReport, TrialRequest
 
 
@@ -12,11 +16,13 @@ class TrialWorker(tune.Trainable):
     """Advances a `Trial` by one epoch a step; reused for the next trial, so imports and data are paid once.
 
     A trial that fails by itself (a loss that becomes NaN, say) ends as a normal result with `error` set: to
-    run it again would only fail again. A worker that dies is Ray's to notice.
+    run it again would only fail again. One that cannot go on for no fault of its own says so in `lost`: the
+    driver then stops the sweep, and a resumed one goes on with it. A worker that dies is Ray's to notice.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
         """Begin the first trial."""
+        report_crashes(Path(config["crashes"]))
         self._data = DataCache()
         self._begin(config)
 
@@ -28,7 +34,10 @@ class TrialWorker(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         """Train one epoch and report it."""
-        return report_of(self._trial.advance(), self._rung_metric)
+        try:
+            return report_of(self._trial.advance(), self._rung_metric)
+        except (StoreUnavailable, TrialOvertaken) as error:
+            return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
 
     def cleanup(self) -> None:
         """Let go of the last trial's files."""
@@ -39,6 +48,16 @@ class TrialWorker(tune.Trainable):
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
         self._trial = Trial(request, self._data)
+
+
+def report_crashes(folder: Path) -> None:
+    """Have this process write a report into `folder` if it crashes (SIGSEGV, SIGABRT, ...), by its number.
+
+    Ray tells the driver only that a worker is gone. On another machine the folder is not there: no report.
+    """
+    if folder.is_dir():
+        # Left open: a crash has no time to open anything.
+        faulthandler.enable(os.open(folder / str(os.getpid()), os.O_WRONLY | os.O_CREAT))
 
 
 def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
@@ -52,5 +71,6 @@ def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
         "train_seconds": report.train_seconds,
         "finished": report.finished,
         "error": report.error,
+        "lost": None,
         "done": report.finished or report.error is not None,
     }

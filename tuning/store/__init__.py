@@ -1,13 +1,15 @@
 """The results store: Parquet files that any number of workers write and any tool reads, without a server."""
 
+from tuning.store.attempts import TrialOvertaken, next_attempt
 from tuning.store.compact import Compaction, compact
 from tuning.store.filesystem import Location, StoreError, open_location
 from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
 from tuning.store.parts import DamagedFile
 from tuning.store.reader import ResultsStore, StudySummary
+from tuning.store.retry import Retry, StoreUnavailable
 from tuning.store.schema import SCHEMA_VERSION, StudySchema
 from tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
-from tuning.store.writer import TrialInfo, TrialWriter, end_trial, next_attempt
+from tuning.store.writer import TrialInfo, TrialWriter, end_trial
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -17,11 +19,14 @@ __all__ = [
     "HeartbeatRecord",
     "Location",
     "ResultsStore",
+    "Retry",
     "StoreError",
+    "StoreUnavailable",
     "StudyRecord",
     "StudySchema",
     "StudySummary",
     "TrialInfo",
+    "TrialOvertaken",
     "TrialWriter",
     "check_study_name",
     "compact",

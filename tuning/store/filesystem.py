@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from tuning.errors import InputError
+from tuning.store.retry import ONCE, Retry
 
 # Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
@@ -25,12 +27,14 @@ class StoreError(InputError):
 class Location:
     """A results folder: a filesystem and the folder's path on it. Picklable, so it travels to workers.
 
-    All paths given to its methods are relative to ``root`` and use ``/``.
+    All paths given to its methods are relative to ``root`` and use ``/``. An operation that the filesystem
+    refuses is tried again, as ``retry`` says; one that is refused for good raises StoreUnavailable.
     """
 
     filesystem: fs.FileSystem
     root: str
     uri: str
+    retry: Retry = field(default=Retry(), repr=False)
 
     def path(self, relative: str) -> str:
         """The path of ``relative`` on the filesystem."""
@@ -43,8 +47,8 @@ class Location:
             FileNotFoundError: there is no such file.
             OSError: it cannot be read.
         """
-        with self.filesystem.open_input_stream(self.path(relative)) as stream:
-            return bytes(stream.read())
+        path = self.path(relative)
+        return self.retry.call(f"reading {path}", lambda: _read(self.filesystem, path))
 
     def write(self, relative: str, content: bytes) -> None:
         """Write one file so that any reader sees all of it, or the file it replaces, or nothing.
@@ -52,33 +56,34 @@ class Location:
         Raises:
             OSError: it cannot be written.
         """
-        target = self.path(relative)
-        if self.filesystem.type_name in OBJECT_STORES:
-            _write_stream(self.filesystem, target, content)
-            return
-        folder, name = target.rsplit("/", 1)
-        self.filesystem.create_dir(folder, recursive=True)
-        # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
-        unfinished = f"{folder}/_{name}.{uuid.uuid4().hex[:8]}"
-        try:
-            if self.filesystem.type_name == "local":
-                _write_local(unfinished, content)
-                os.replace(unfinished, target)
-            else:
-                _write_stream(self.filesystem, unfinished, content)
-                self.filesystem.move(unfinished, target)
-        except OSError:
-            _delete_if_there(self.filesystem, unfinished)
-            raise
+        path = self.path(relative)
+        self.retry.call(f"writing {path}", lambda: _write_whole(self.filesystem, path, content))
 
     def files(self, folder: str) -> list[fs.FileInfo]:
-        """The files directly inside ``folder``, unordered; none when the folder does not exist."""
-        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        return [info for info in self.filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+        """The files directly inside ``folder``, unordered; none when the folder does not exist.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        path = self.path(folder)
+        return self.retry.call(f"listing {path}", lambda: _files(self.filesystem, path))
 
     def delete(self, relative: str) -> None:
-        """Delete one file; one that is already gone is no error."""
-        _delete_if_there(self.filesystem, self.path(relative))
+        """Delete one file; one that is already gone is no error.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        path = self.path(relative)
+        self.retry.call(f"deleting {path}", lambda: _delete_if_there(self.filesystem, path))
+
+    def reachable(self) -> bool:
+        """Whether the filesystem answers, asked once: tells a store that is away from a file that is bad."""
+        try:
+            self.filesystem.get_file_info(self.root)
+        except OSError:
+            return False
+        return True
 
 
 def open_location(uri: str | Path, *, writable: bool = False) -> Location:
@@ -113,11 +118,45 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
 
 def _prove_writable(location: Location) -> None:
     probe = f"_write-check-{uuid.uuid4().hex[:8]}"
+    # Who has just mistyped a folder should hear of it now, and not after a minute.
+    location = replace(location, retry=ONCE)
     try:
         location.write(probe, b"")
         location.delete(probe)
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"The results location {location.uri} cannot be written: {error}") from error
+
+
+def _read(filesystem: fs.FileSystem, path: str) -> bytes:
+    with filesystem.open_input_stream(path) as stream:
+        return bytes(stream.read())
+
+
+def _files(filesystem: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    selector = fs.FileSelector(folder, allow_not_found=True)
+    return [info for info in filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+
+
+def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None:
+    if filesystem.type_name in OBJECT_STORES:
+        _write_stream(filesystem, target, content)
+        return
+    folder, name = target.rsplit("/", 1)
+    filesystem.create_dir(folder, recursive=True)
+    # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
+    unfinished = f"{folder}/_{name}.{uuid.uuid4().hex[:8]}"
+    try:
+        if filesystem.type_name == "local":
+            _write_local(unfinished, content)
+            os.replace(unfinished, target)
+        else:
+            _write_stream(filesystem, unfinished, content)
+            filesystem.move(unfinished, target)
+    except OSError:
+        # Whatever keeps the remains from going must not hide what went wrong before.
+        with suppress(OSError):
+            _delete_if_there(filesystem, unfinished)
+        raise
 
 
 def _write_local(path: str, content: bytes) -> None:

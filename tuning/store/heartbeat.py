@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -17,12 +18,16 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tuning.store.filesystem import Location, StoreError
+from tuning.store.retry import ONCE
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user's patience.
 STALE_SECONDS: Final = 30.0
 
 log = logging.getLogger(__name__)
+
+# The drivers of this process: one that left while the store was away could not say so there.
+_beating: Final[set[str]] = set()
 
 
 class HeartbeatRecord(BaseModel):
@@ -69,7 +74,11 @@ def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
     if heartbeat is None or heartbeat.state != "running" or now - heartbeat.time > STALE_SECONDS:
         return False
     here = _machine()
-    return here is None or heartbeat.machine != here or _process_exists(heartbeat.pid)
+    if here is None or heartbeat.machine != here:
+        return True
+    if heartbeat.pid == os.getpid():
+        return heartbeat.driver in _beating
+    return _process_exists(heartbeat.pid)
 
 
 class Heartbeat:
@@ -87,7 +96,8 @@ class Heartbeat:
         interval: float = BEAT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._location = location
+        # A beat that is late must not be written: by then another driver may have taken the study over.
+        self._location = replace(location, retry=ONCE)
         self._study = study
         self._interval = interval
         self._now = now
@@ -103,12 +113,23 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Say once that the driver is alive, unless another one has taken the study over."""
+        if self.holds():
+            self._write("running")
+
+    def holds(self) -> bool:
+        """Whether the study is still this driver's, by what the store says now.
+
+        Raises:
+            OSError: the store cannot be read.
+        """
         current = read_heartbeat(self._location, self._study)
         if current is not None and current.driver != self._driver:
+            if not self.superseded:
+                log.error(
+                    "Study %s was taken over by process %d on %s.", self._study, current.pid, current.host
+                )
             self._superseded.set()
-            log.error("Study %s was taken over by process %d on %s.", self._study, current.pid, current.host)
-            return
-        self._write("running")
+        return not self.superseded
 
     def __enter__(self) -> Self:
         current = read_heartbeat(self._location, self._study)
@@ -118,6 +139,7 @@ class Heartbeat:
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
         self._write("running")
+        _beating.add(self._driver)
         self._thread.start()
         return self
 
@@ -126,9 +148,13 @@ class Heartbeat:
     ) -> None:
         self._left.set()
         self._thread.join()
-        current = read_heartbeat(self._location, self._study)
-        if current is None or current.driver == self._driver:
-            self._write("ended" if kind is None else "interrupted")
+        _beating.discard(self._driver)
+        try:
+            if self.holds():
+                self._write("ended" if kind is None else "interrupted")
+        except (OSError, pa.ArrowException) as problem:
+            # It will be known by its silence; what ended the work matters more.
+            log.warning("The end of the driver of study %s was not recorded: %s", self._study, problem)
 
     def _beat_until_left(self) -> None:
         while not self._left.wait(self._interval) and not self.superseded:

@@ -27,7 +27,7 @@ Kind = Literal["trials", "epochs"]
 _ROUNDS: Final = 8
 _READ_THREADS: Final = 4
 _READ_THREADS_REMOTE: Final = 32
-_KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+-[0-9a-f]+)?")
+_KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+)?(?:-[0-9a-f]+)?")
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,8 @@ class Parts:
 
 
 def trial_path(study: str, key: Key) -> str:
-    """The file of a trial's row."""
-    return f"{folder('trials', study)}/{_stem(key)}.parquet"
+    """A new file for a trial's row; no two calls give the same, so no writer overwrites another's."""
+    return f"{folder('trials', study)}/{_stem(key)}-{uuid.uuid4().hex[:12]}.parquet"
 
 
 def epoch_path(study: str, key: Key, part: int) -> str:
@@ -177,6 +177,9 @@ def _read_part(
     except FileNotFoundError:
         return None
     except OSError as error:
+        # A store that is away would else look like one whose files are all damaged, and so hold no trials.
+        if not location.reachable():
+            raise
         return DamagedFile(location.path(part.path), f"cannot be read: {error}")
     try:
         file = pq.ParquetFile(pa.BufferReader(content))

@@ -6,8 +6,10 @@ experiment summary, and under it every trial has a folder of its own, which Tens
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,6 +21,8 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from tuning.store.schema import Status, StudySchema
+
+log = logging.getLogger(__name__)
 
 _DATA_TYPES: Final = {
     "float": api_pb2.DATA_TYPE_FLOAT64,
@@ -42,6 +46,8 @@ class TrialEvents:
     TensorBoard keeps the first session record it finds in a folder, so an attempt after one that failed
     belongs in a new folder; one that goes on after an interruption may use the old, with ``resumed_from``.
 
+    The results are in the store: events that cannot be written are given up, with a warning in the log.
+
     Args:
         folder: of this trial, below the one that holds the experiment summary; a local path.
         resumed_from: the last epoch of the checkpoint that this attempt goes on from; TensorBoard forgets
@@ -53,10 +59,13 @@ class TrialEvents:
         self, folder: str | Path, *, resumed_from: int | None = None, now: Callable[[], float] = time.time
     ) -> None:
         self._now = now
-        self._writer = EventFileWriter(str(folder), flush_secs=10)
+        self._folder = folder
+        self._writer: EventFileWriter | None = None
+        with self._giving_up():
+            self._writer = EventFileWriter(str(folder), flush_secs=10)
         if resumed_from is not None:
             start = SessionLog(status=SessionLog.START)
-            self._writer.add_event(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
+            self._write(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
 
     def session_start(self, hyperparameters: Mapping[str, Any], *, group: str = "") -> None:
         """Record the hyperparameters; inactive ones (None) are left out.
@@ -73,7 +82,7 @@ class TrialEvents:
             if value is not None:
                 _set_value(info.hparams[name], name, value)
         self._add(_record(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=info)))
-        self._writer.flush()
+        self._flush()
 
     def scalars(self, epoch: int, metrics: Mapping[str, float | None]) -> None:
         """Record metrics of an epoch; a missing one (None) is left out."""
@@ -88,11 +97,13 @@ class TrialEvents:
         """Record how the trial ended: completed and stopped show as success, failed as failure."""
         info = SessionEndInfo(status=_STATUSES[status], end_time_secs=self._now())
         self._add(_record(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=info)))
-        self._writer.flush()
+        self._flush()
 
     def close(self) -> None:
         """Flush and close the file."""
-        self._writer.close()
+        with self._giving_up():
+            if self._writer is not None:
+                self._writer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +114,25 @@ class TrialEvents:
         self.close()
 
     def _add(self, summary: Any, step: int = 0) -> None:
-        self._writer.add_event(Event(wall_time=self._now(), step=step, summary=summary))
+        self._write(Event(wall_time=self._now(), step=step, summary=summary))
+
+    def _write(self, event: Event) -> None:
+        with self._giving_up():
+            if self._writer is not None:
+                self._writer.add_event(event)
+
+    def _flush(self) -> None:
+        with self._giving_up():
+            if self._writer is not None:
+                self._writer.flush()
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            self._writer = None
+            log.warning("TensorBoard's events in %s end here: %s", self._folder, error)
 
 
 def write_experiment(

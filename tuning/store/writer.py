@@ -10,20 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
 from tuning.store.filesystem import Location, StoreError
-from tuning.store.parts import (
-    Key,
-    Part,
-    epoch_path,
-    list_parts,
-    read_parts,
-    trial_path,
-    write_rows,
-)
-from tuning.store.resolve import winning_epochs, winning_trials
+from tuning.store.parts import Key, epoch_path, trial_path, write_rows
 from tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
 from tuning.store.study import StudyRecord
 
@@ -75,7 +64,7 @@ class TrialWriter:
         location: the results folder.
         record: the study.
         info: the trial.
-        attempt: from ``next_attempt``.
+        attempt: its number; by default the next one, settled by ``start``.
         clock: monotonic seconds, for the time since the last flush.
         now: the time of day, for what is recorded.
 
@@ -88,15 +77,17 @@ class TrialWriter:
         location: Location,
         record: StudyRecord,
         info: TrialInfo,
-        attempt: int,
+        attempt: int | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
         self._location = location
         self._record = record
-        self._key = Key(info.trial, info.seed, attempt)
-        self._row = _new_row(record, info, attempt)
+        self._attempt = attempt
+        self._key = Key(info.trial, info.seed, attempt or 0)
+        self._path = trial_path(record.name, self._key)
+        self._row = _new_row(record, info, attempt or 0)
         self._clock = clock
         self._now = now
         self._buffer: list[Mapping[str, Any]] = []
@@ -106,14 +97,32 @@ class TrialWriter:
         self._evaluate_seconds = 0.0
 
     def start(self, *, epoch: int | None = None) -> None:
-        """Write the row as running.
+        """Write the row as running, which claims the attempt: it is this writer's alone.
 
         Args:
             epoch: the last epoch of the checkpoint from which this attempt goes on; None for a fresh start.
+
+        Raises:
+            TrialOvertaken: the trial has ended already, or another writer claimed it at the same moment.
+            OSError: the store cannot be written.
         """
+        claiming = self._attempt is None
+        if claiming:
+            self._number()
         self._row |= {"status": "running", "epoch": epoch, "started": self._now()}
         self._flushed = self._clock()
         self._write_row()
+        if claiming and self.overtaken():
+            self._location.delete(self._path)
+            raise self._lost()
+
+    def overtaken(self) -> bool:
+        """Whether another writer has begun or ended the trial since this one began.
+
+        Raises:
+            OSError: the store cannot be read.
+        """
+        return is_overtaken(self._location, self._record, self._key, self._path)
 
     def add_epoch(
         self,
@@ -200,30 +209,30 @@ class TrialWriter:
         }
         self._write_row()
 
+    def _number(self) -> None:
+        trial, seed, _ = self._key
+        attempt = next_attempt(self._location, self._record, trial=trial, seed=seed)
+        self._attempt = attempt
+        self._key = Key(trial, seed, attempt)
+        self._path = trial_path(self._record.name, self._key)
+        self._row["attempt"] = attempt
+        if attempt > 1 and has_ended(self._location, self._record, trial, seed):
+            raise self._lost()
+
+    def _lost(self) -> TrialOvertaken:
+        trial, seed, attempt = self._key
+        return TrialOvertaken(
+            f"trial {trial} (seed {seed}) of study {self._record.name} was taken over or ended by another "
+            f"worker while this one began attempt {attempt}"
+        )
+
     def _require_running(self) -> None:
         if self._row["status"] != "running" or self._row["started"] is None:
             state = "has ended" if self._row["started"] else "has not started"
             raise StoreError(f"Trial {self._key.trial}, seed {self._key.seed}, {state}: it takes no results.")
 
     def _write_row(self) -> None:
-        path = trial_path(self._record.name, self._key)
-        write_rows(self._location, path, [self._row], self._record.columns.trials)
-
-
-def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: int) -> int:
-    """The number for the next attempt at a (trial, seed): 1, or one above the highest there is.
-
-    File names say it, damaged files' too; only a compacted file is opened.
-    """
-    parts = list_parts(location, "trials", record.name)
-    attempts = [part.key.attempt for part in parts if part.key and part.key[:2] == (trial, seed)]
-    if any(part.compacted for part in parts):
-        read = read_parts(
-            location, "trials", record.name, record.columns, only=lambda _: False, names=list(Key._fields)
-        )
-        keys = (Key(**row) for table in read.tables.values() for row in table.to_pylist())
-        attempts += [key.attempt for key in keys if key[:2] == (trial, seed)]
-    return max(attempts, default=0) + 1
+        write_rows(self._location, self._path, [self._row], self._record.columns.trials)
 
 
 def end_trial(
@@ -259,11 +268,7 @@ def end_trial(
         StoreError: a status that is no end, or names or values that the study does not have.
     """
     _require_end(status)
-
-    def of_this_trial(part: Part) -> bool:
-        return part.key is not None and part.key[:2] == (info.trial, info.seed)
-
-    rows, epochs = _rows_of(location, record, info, of_this_trial)
+    rows, epochs = rows_of(location, record, info.trial, info.seed)
     last = rows[-1] if rows else None
     if last is not None and last["status"] in FINAL_STATUSES:
         ended: Status = last["status"]
@@ -289,21 +294,6 @@ def end_trial(
     key = Key(info.trial, info.seed, attempt)
     write_rows(location, trial_path(record.name, key), [row], record.columns.trials)
     return status
-
-
-def _rows_of(
-    location: Location, record: StudyRecord, info: TrialInfo, only: Callable[[Part], bool]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The winning trial row (none or one) and the winning epoch rows of one (trial, seed)."""
-
-    def of_this_trial(table: pa.Table) -> pa.Table:
-        return table.filter((pc.field("trial") == info.trial) & (pc.field("seed") == info.seed))
-
-    columns = record.columns
-    trials = read_parts(location, "trials", record.name, columns, only=only).table(columns.trials)
-    epochs = read_parts(location, "epochs", record.name, columns, only=only).table(columns.epochs)
-    winners = winning_trials(of_this_trial(trials))
-    return winners.to_pylist(), winning_epochs(of_this_trial(epochs), winners).to_pylist()
 
 
 def _require_end(status: Status) -> None:

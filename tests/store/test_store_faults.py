@@ -1,0 +1,183 @@
+"""A disk that is full, a share that is away, two writers of one trial: what the store does, and keeps."""
+
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from faulty_disk import faulty_location
+
+from tuning.store import (
+    Heartbeat,
+    Location,
+    ResultsStore,
+    Retry,
+    StoreUnavailable,
+    StudyRecord,
+    TrialInfo,
+    TrialOvertaken,
+    TrialWriter,
+    compact,
+    end_trial,
+    read_heartbeat,
+)
+from tuning.store.tensorboard import TrialEvents
+
+Info = Callable[..., TrialInfo]
+WAITS = Retry().waits
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, location: Location, record: StudyRecord) -> Location:
+    """The results folder of `record`, on a disk that a test can break."""
+    return faulty_location(tmp_path, Path(location.root))
+
+
+def switch(location: Location) -> Path:
+    file: Path = location.filesystem.handler.switch
+    return file
+
+
+def waited(location: Location) -> list[float]:
+    seconds: list[float] = location.retry.wait.noted  # type: ignore[attr-defined]
+    return seconds
+
+
+def test_a_full_disk_is_tried_until_there_is_room(
+    faulty: Location, location: Location, record: StudyRecord, info: Info
+) -> None:
+    waits = replace(faulty.retry.wait, repaired_after=3)  # type: ignore[type-var]
+    faulty = replace(faulty, retry=Retry(wait=waits))
+    writer = TrialWriter(faulty, record, info(), clock=lambda: 0.0)
+    writer.start()
+    writer.add_epoch(0, {"loss": 1.0}, seconds=0.0, train_seconds=0.0)
+    switch(faulty).write_text("full")
+    writer.finish("completed", {"loss": 1.0})
+    assert waited(faulty) == list(WAITS[:3])
+    store = ResultsStore(location)
+    assert store.trials("digits-1")["status"].to_pylist() == ["completed"]
+    assert store.epochs("digits-1")["metric.loss"].to_pylist() == [1.0]
+    names = [i.base_name for kind in ("trials", "epochs") for i in location.files(f"{kind}/study=digits-1")]
+    assert not [name for name in names if name.startswith("_")]
+
+
+def test_a_disk_that_stays_full_ends_the_work_and_keeps_what_there_is(
+    faulty: Location, location: Location, record: StudyRecord, info: Info
+) -> None:
+    writer = TrialWriter(faulty, record, info(), clock=lambda: 0.0)
+    writer.start()
+    switch(faulty).write_text("full")
+    with pytest.raises(StoreUnavailable, match=r"writing .* tried 9 times in 60\.5 s.*No space left"):
+        writer.finish("completed", {"loss": 1.0})
+    assert waited(faulty) == list(WAITS)
+    store = ResultsStore(location)
+    assert store.trials("digits-1")["status"].to_pylist() == ["interrupted"]
+    assert store.damaged("digits-1") == []
+
+
+def test_a_store_that_is_away_is_not_taken_for_one_of_damaged_files(
+    faulty: Location, location: Location, record: StudyRecord, attempt: Callable[..., TrialWriter]
+) -> None:
+    attempt(1, range(2), end="completed")
+    reading = faulty.filesystem.handler
+    opened = reading.open_input_stream
+
+    def away_from_now_on(path: str) -> object:
+        if "trials" in path:
+            switch(faulty).write_text("away")
+        return opened(path)
+
+    reading.open_input_stream = away_from_now_on
+    with pytest.raises(StoreUnavailable, match="Input/output error"):
+        ResultsStore(faulty).trials("digits-1")
+    switch(faulty).unlink()
+    reading.open_input_stream = opened
+    assert ResultsStore(faulty).trials("digits-1").equals(ResultsStore(location).trials("digits-1"))
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(
+    faulty: Location, location: Location, record: StudyRecord, attempt: Callable[..., TrialWriter]
+) -> None:
+    attempt(1, range(1), end="completed", trial=0)
+    bad = location.files("trials/study=digits-1")[0].path
+    attempt(1, range(1), end="completed", trial=1)
+    switch(faulty).write_text(bad)
+    store = ResultsStore(faulty)
+    assert store.trials("digits-1")["trial"].to_pylist() == [1]
+    assert [file.path for file in store.damaged("digits-1")] == [bad]
+
+
+def test_an_answer_is_not_asked_for_again(faulty: Location) -> None:
+    with pytest.raises(FileNotFoundError):
+        faulty.read("studies/nothing.json")
+    assert waited(faulty) == []
+
+
+def test_a_heartbeat_that_is_late_is_not_written(
+    faulty: Location, record: StudyRecord, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Heartbeat(faulty, "digits-1", interval=3600) as heartbeat:
+        switch(faulty).write_text("away")
+        with pytest.raises(StoreUnavailable):
+            heartbeat.beat()
+    assert waited(faulty) == []
+    assert "The end of the driver of study digits-1 was not recorded" in caplog.text
+    switch(faulty).unlink()
+    left = read_heartbeat(faulty, "digits-1")
+    assert left is not None
+    assert left.state == "running"
+    with Heartbeat(faulty, "digits-1", interval=3600):
+        pass
+
+
+def test_events_are_given_up_and_the_trial_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with TrialEvents(tmp_path / "t") as events:
+        monkeypatch.setattr(events._writer, "add_event", full)
+        with caplog.at_level(logging.WARNING):
+            events.scalars(0, {"loss": 1.0})
+            events.scalars(1, {"loss": 1.0})
+            events.session_end("completed")
+    assert caplog.text.count("No space left on device") == 1
+
+
+def test_two_writers_that_take_one_number_do_not_both_go_on(
+    faulty: Location, location: Location, record: StudyRecord, info: Info
+) -> None:
+    second = TrialWriter(location, record, info(kernel="rbf"))
+    faulty.filesystem.handler.before_write = second.start
+    first = TrialWriter(faulty, record, info(kernel="rbf"))
+    with pytest.raises(TrialOvertaken, match=r"trial 0.* attempt 1"):
+        first.start()
+    assert not second.overtaken()
+    second.finish("completed", {})
+    (row,) = ResultsStore(location).trials("digits-1").to_pylist()
+    assert (row["attempt"], row["status"]) == (1, "completed")
+    assert len(location.files("trials/study=digits-1")) == 1
+
+
+def test_a_worker_that_wakes_after_the_end_does_not_begin_again(
+    location: Location, record: StudyRecord, info: Info
+) -> None:
+    end_trial(location, record, info(), "failed", error="timed out")
+    with pytest.raises(TrialOvertaken):
+        TrialWriter(location, record, info()).start()
+    assert len(location.files("trials/study=digits-1")) == 1
+
+
+def test_a_worker_learns_that_it_was_overtaken(location: Location, record: StudyRecord, info: Info) -> None:
+    writer = TrialWriter(location, record, info())
+    writer.start()
+    assert not writer.overtaken()
+    TrialWriter(location, record, info(trial=1)).start()
+    assert not writer.overtaken()
+    end_trial(location, record, info(), "stopped")
+    assert writer.overtaken()
+    compact(location, "digits-1")
+    assert writer.overtaken(), "its row was merged away"

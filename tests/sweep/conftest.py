@@ -1,0 +1,18 @@
+"""The study that nobody disturbed: what every disturbed one is compared with."""
+
+from pathlib import Path
+
+import pytest
+from studies import small_plan
+
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import run_sweep
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progress]]:
+    """A results folder with a study that nobody disturbed, and the progress that was shown."""
+    results = tmp_path_factory.mktemp("finished")
+    shown: list[Progress] = []
+    run_sweep(small_plan(results), show=shown.append)
+    return results, shown

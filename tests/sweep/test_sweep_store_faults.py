@@ -1,0 +1,47 @@
+"""A sweep on a disk that fills up: it waits, then stops, and a resumed one ends as if nothing had been."""
+
+from pathlib import Path
+
+import pytest
+from ray import cloudpickle
+from studies import outcome, small_plan
+
+from tests.store import faulty_disk
+from tuning.errors import SweepFailed
+from tuning.ray import sweep as sweep_module
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import resume_sweep, run_sweep
+from tuning.store import ResultsStore
+
+
+def test_a_sweep_outlives_a_full_disk(
+    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full for two waits in trial 1: nothing is seen of it. Full for good from trial 3 on: a clear stop."""
+    # Workers cannot import what lies among the tests.
+    cloudpickle.register_pickle_by_value(faulty_disk)
+    results, switch = tmp_path / "results", tmp_path / "switch"
+    results.mkdir()
+    location = faulty_disk.faulty_location(tmp_path, results, repaired_after=2)
+    monkeypatch.setattr(sweep_module, "open_location", lambda *_, **__: location)
+    filled: list[int] = []
+
+    def fill(progress: Progress) -> None:
+        if progress.running and progress.done in (1, 3) and progress.done not in filled:
+            filled.append(progress.done)
+            switch.write_text("full")
+
+    with pytest.raises(
+        SweepFailed, match=r"small stopped: .*No space left on device.*--name small.*--resume"
+    ):
+        run_sweep(small_plan(results), show=fill)
+    assert filled == [1, 3]
+    assert len(location.retry.wait.noted) == 2 + len(location.retry.waits)  # type: ignore[attr-defined]
+    rows = ResultsStore(results).trials("small").to_pylist()
+    assert [row["status"] for row in rows[:3]] == [row["status"] for row in outcome(finished[0])[:3]]
+    assert {row["status"] for row in rows[3:]} <= {"interrupted"}
+    assert ResultsStore(results).studies()[0].state == "interrupted"
+
+    switch.unlink()
+    resume_sweep("small", results)
+    assert outcome(results) == outcome(finished[0])

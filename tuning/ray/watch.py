@@ -1,0 +1,138 @@
+"""The driver's eye on its workers: which trial takes too long, and what a worker died of."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.tune import Callback
+from ray.tune.experiment import Trial
+
+DEATH = "worker process has died"
+"""What Ray says of a worker that left without a word; it knows neither the signal nor the exit code."""
+
+
+def kernel_oom_kills() -> int | None:
+    """Return how many processes the kernel has killed for want of memory since it started (Linux only)."""
+    try:
+        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found is not None else None
+
+
+class TrialWatch(Callback):
+    """Ends trials that take too long, and says why others ended.
+
+    A step that hangs cannot be asked to stop, so its worker is killed.
+
+    Args:
+        timeout: seconds that a trial may spend in one worker; None for any time.
+        crashes: where workers leave a crash report, named by their process number (see `report_crashes`).
+        clock: monotonic seconds.
+        oom_kills: how many processes the kernel killed for want of memory, None where it does not say.
+        kill: ends an actor, whatever it does.
+    """
+
+    def __init__(
+        self,
+        timeout: float | None,
+        crashes: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        oom_kills: Callable[[], int | None] = kernel_oom_kills,
+        kill: Callable[[Any], None] = ray.kill,
+    ) -> None:
+        self._timeout = timeout
+        self._crashes = crashes
+        self._clock = clock
+        self._oom_kills = oom_kills
+        self._kill = kill
+        self._oom_kills_seen = oom_kills()
+        self._trials: Sequence[Trial] = ()
+        self._running: dict[str, tuple[Trial, float]] = {}
+        self._overdue: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles callbacks for a restore that we never use."""
+        return {}
+
+    def on_step_begin(self, iteration: int, trials: Any, **info: Any) -> None:
+        """Remember the trials, also those whose worker has not started."""
+        self._trials = trials
+
+    def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Begin to count: a worker has taken the trial."""
+        self._running[trial.trial_id] = (trial, self._clock())
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Stop counting."""
+        self._running.pop(trial.trial_id, None)
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Stop counting."""
+        self._running.pop(trial.trial_id, None)
+
+    def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Stop counting until the next worker takes the trial."""
+        self._running.pop(trial.trial_id, None)
+
+    def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
+        """Kill the workers of trials that are overdue; Tune calls this several times a second."""
+        for trial_id, (trial, started) in self._running.items():
+            overdue = self._timeout is not None and self._clock() - started > self._timeout
+            if overdue and trial_id not in self._overdue:
+                self._overdue.add(trial_id)
+                # Another try would take as long.
+                trial.max_failures = 0
+                self._kill(trial.temporary_state.ray_actor)
+
+    def cause(self, trial_id: str) -> str:
+        """Return in a sentence why Tune gave a trial up."""
+        if trial_id in self._overdue:
+            self._overdue.discard(trial_id)
+            return f"timed out after {self._timeout:g} s"
+        trial = next((trial for trial in reversed(self._trials) if trial.trial_id == trial_id), None)
+        if trial is None or trial.error_file is None:
+            return "its worker died"
+        told = Path(trial.error_file).read_text(encoding="utf-8").split("Failure # ")[-1]
+        times = f" {trial.num_failures} times, the last time" if trial.num_failures > 1 else ""
+        return f"its worker failed{times}: {self._in_words(told.partition(chr(10))[2])}"
+
+    def _in_words(self, told: str) -> str:
+        if "low on memory" in told or "OutOfMemory" in told:
+            return f"Ray ended it because memory ran out on its node. {_one_line(told)}"
+        if DEATH not in told:
+            return _last_line(told)
+        before, self._oom_kills_seen = self._oom_kills_seen, self._oom_kills()
+        crash = self._crash(told)
+        if crash is not None:
+            return f"it crashed: {crash}"
+        if before is None or self._oom_kills_seen is None:
+            return "it was killed from outside (SIGKILL), perhaps because memory ran out"
+        if self._oom_kills_seen > before:
+            return "it was killed by the kernel because memory ran out"
+        return (
+            "it was killed (SIGKILL), or left without a word; the kernel reports no kill for want of memory"
+        )
+
+    def _crash(self, told: str) -> str | None:
+        pid = re.search(r"pid: (\d+)", told)
+        report = self._crashes / pid[1] if pid is not None else None
+        if report is None or not report.is_file():
+            return None
+        text = report.read_text(encoding="utf-8", errors="replace")
+        fatal = re.search(r"Fatal Python error: (.+)", text)
+        place = re.search(r"Current thread .*\n\s*(File .+)", text)
+        return None if fatal is None else fatal[1] + (f" ({place[1]})" if place is not None else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason was given"

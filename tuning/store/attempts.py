@@ -1,0 +1,77 @@
+"""Attempts at a trial: how they are numbered, what the store holds of them, and when one is overtaken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.store.filesystem import Location
+from tuning.store.parts import Key, Kind, Part, list_parts, read_parts
+from tuning.store.resolve import winning_epochs, winning_trials
+from tuning.store.schema import FINAL_STATUSES
+from tuning.store.study import StudyRecord
+
+
+class TrialOvertaken(RuntimeError):
+    """Another worker has begun or ended this trial since: what this one still does would not count."""
+
+
+def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: int) -> int:
+    """The number for the next attempt at a (trial, seed): 1, or one above the highest there is.
+
+    File names say it, damaged files' too; only a compacted file is opened.
+    """
+    parts = list_parts(location, "trials", record.name)
+    attempts = [part.key.attempt for part in parts if part.key and part.key[:2] == (trial, seed)]
+    if any(part.compacted for part in parts):
+        read = read_parts(
+            location, "trials", record.name, record.columns, only=lambda _: False, names=list(Key._fields)
+        )
+        keys = (Key(**row) for table in read.tables.values() for row in table.to_pylist())
+        attempts += [key.attempt for key in keys if key[:2] == (trial, seed)]
+    return max(attempts, default=0) + 1
+
+
+def is_overtaken(location: Location, record: StudyRecord, key: Key, path: str) -> bool:
+    """Whether the attempt whose row is in the file ``path`` has been overtaken, by the names of the files.
+
+    Another writer may have the same number, if both asked for one at the same moment.
+    """
+    listed = list_parts(location, "trials", record.name)
+    of_others = (
+        part.key.attempt
+        for part in listed
+        if part.key is not None and part.key[:2] == key[:2] and part.path != path
+    )
+    # A file that has gone was merged, as those of trials are that ended.
+    return max(of_others, default=0) >= key.attempt or all(part.path != path for part in listed)
+
+
+def rows_of(
+    location: Location, record: StudyRecord, trial: int, seed: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The winning trial row (none or one) and the winning epoch rows of one (trial, seed)."""
+    winners = _winner_of(location, record, trial, seed)
+    epochs = _table_of(location, record, "epochs", trial, seed)
+    return winners.to_pylist(), winning_epochs(epochs, winners).to_pylist()
+
+
+def has_ended(location: Location, record: StudyRecord, trial: int, seed: int) -> bool:
+    """Whether the store holds an end of a (trial, seed)."""
+    status = _winner_of(location, record, trial, seed)["status"].to_pylist()
+    return bool(status) and status[0] in FINAL_STATUSES
+
+
+def _winner_of(location: Location, record: StudyRecord, trial: int, seed: int) -> pa.Table:
+    return winning_trials(_table_of(location, record, "trials", trial, seed))
+
+
+def _table_of(location: Location, record: StudyRecord, kind: Kind, trial: int, seed: int) -> pa.Table:
+    def of_this_trial(part: Part) -> bool:
+        return part.key is not None and part.key[:2] == (trial, seed)
+
+    schema = record.columns.trials if kind == "trials" else record.columns.epochs
+    table = read_parts(location, kind, record.name, record.columns, only=of_this_trial).table(schema)
+    return table.filter((pc.field("trial") == trial) & (pc.field("seed") == seed))
