@@ -1,10 +1,13 @@
 """A small study that every test of the sweep can afford, and how to read it back."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from tuning.plan import SweepPlan, plan_sweep
 from tuning.store import ResultsStore
+
+ROOT = Path(__file__).parents[2]
 
 # More trials than the sampler's random start, so that its model is part of what is compared.
 TRIALS, EPOCHS = 8, 3
@@ -24,3 +27,13 @@ def outcome(results: Path, name: str = "small") -> list[dict[str, Any]]:
         {key: value for key, value in row.items() if key in told or key.startswith(("hp.", "metric."))}
         for row in rows
     ]
+
+
+def with_faulty_method(folder: Path) -> dict[str, str]:
+    """Install contrasweep-faulty for a driver and its workers; return the environment that has it."""
+    info = folder / "site" / "contrasweep_faulty-0.1.0.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: contrasweep-faulty\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[contrasweep.methods]\nfaulty = contrasweep_faulty:METHOD\n")
+    path = [str(ROOT), str(info.parent), str(Path(__file__).parent / "contrasweep-faulty")]
+    return {"PYTHONPATH": os.pathsep.join(path), "FAULTS": str(folder)}

@@ -1,13 +1,17 @@
 """The sweep on a real local Ray: what the store holds after it, and after drivers that died in the middle."""
 
+import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from studies import EPOCHS, TRIALS, outcome, small_plan
+from studies import EPOCHS, TRIALS, outcome, small_plan, with_faulty_method
 from tensorboard_server import asked_until, tensorboard
 
 from data import load_test, whole_image
@@ -21,6 +25,7 @@ from tuning.ray.scheduler import rungs
 from tuning.ray.searcher import Progress
 from tuning.ray.sweep import resume_sweep, run_sweep
 from tuning.store import ResultsStore, read_heartbeat
+from tuning.store.schema import FINAL_STATUSES
 
 HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"
@@ -112,16 +117,61 @@ def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> 
 def test_killed_and_resumed_equals_never_killed(
     finished: tuple[Path, list[Progress]], tmp_path: Path
 ) -> None:
-    """Ctrl-C in trial 2, SIGKILL in trial 6, then to the end: proposals, stops and scores agree."""
+    """The driver dies in the first trial, in the middle (by Ctrl-C and by SIGKILL), and in the last ones."""
     results = tmp_path / "killed"
-    assert _drive(results, "SIGINT", 2) == 130
-    early = ResultsStore(results)
-    assert {row["status"] for row in early.trials("small").to_pylist()} >= {"interrupted"}
-    assert early.studies()[0].state == "interrupted"
-    assert _drive(results, "SIGKILL", 6) == -signal.SIGKILL
-    assert early.studies()[0].state == "interrupted"
-    assert _drive(results, "none", 0) == 0
+    store = ResultsStore(results)
+    ended: dict[int, dict[str, Any]] = {}
+    unfinished: set[int] = set()
+    for ending, code, done in (
+        ("SIGKILL", -signal.SIGKILL, 0),
+        ("SIGINT", 130, 3),
+        ("SIGKILL", -signal.SIGKILL, 5),
+        ("SIGKILL", -signal.SIGKILL, TRIALS - 1),
+        ("none", 0, 0),
+    ):
+        assert _drive(results, ending, done) == code
+        rows = {row["trial"]: row for row in store.trials("small").to_pylist()}
+        assert {trial: rows[trial] for trial in ended} == ended, "what had ended is as it was"
+        assert store.studies()[0].state == ("ended" if ending == "none" else "interrupted")
+        ended = {trial: row for trial, row in rows.items() if row["status"] in FINAL_STATUSES}
+        unfinished |= rows.keys() - ended.keys()
+    assert len(ended) == TRIALS
     assert outcome(results) == outcome(finished[0])
+    # An attempt that goes on from a checkpoint writes later epochs only; a worker may outlive its driver by
+    # the moment that it takes to end its trial.
+    epochs = store.epochs("small").to_pylist()
+    attempts = [{row["attempt"] for row in epochs if row["trial"] == trial} for trial in unfinished]
+    assert sum(1 in own and len(own) > 1 for own in attempts) >= 2
+
+
+def test_extended_on_purpose_and_taken_over_by_another_driver(
+    finished: tuple[Path, list[Progress]], tmp_path: Path
+) -> None:
+    """Two trials more; while they run, another driver claims the study: the first stops."""
+    results = tmp_path / "results"
+    shutil.copytree(finished[0], results)
+    heartbeat = results / "studies" / "small.heartbeat"
+    before = outcome(results)
+
+    def usurp(progress: Progress) -> None:
+        if progress.done == TRIALS and progress.running:
+            other = {"driver": "another", "host": "h", "machine": None, "pid": 1, "state": "running"}
+            heartbeat.write_text(json.dumps({**other, "time": 0.0}))
+
+    with pytest.raises(SweepFailed, match="small stopped: another driver has taken the study over"):
+        resume_sweep("small", results, extend=2, show=usurp)
+    assert json.loads(heartbeat.read_text())["driver"] == "another"
+    rows = outcome(results)
+    assert rows[:TRIALS] == before
+    assert len(rows) == TRIALS + 1
+    assert rows[-1]["status"] in ("interrupted", "completed"), "by its worker; the driver records nothing"
+
+    done = resume_sweep("small", results, expected={"trials": TRIALS + 2})
+    assert sum(done.counts.values()) == TRIALS + 2
+    rows = outcome(results)
+    assert rows[:TRIALS] == before
+    assert [row["trial"] for row in rows] == list(range(TRIALS + 2))
+    assert len({row["config"] for row in rows}) == TRIALS + 2
 
 
 def test_final_runs_use_fresh_seeds_and_are_not_repeated(finished: tuple[Path, list[Progress]]) -> None:
@@ -155,7 +205,9 @@ def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path) -> None:
 
 def _drive(results: Path, ending: str, done: int) -> int:
     command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done)]
-    return subprocess.run(command, capture_output=True, timeout=240, check=False).returncode
+    environment = {**os.environ, **with_faulty_method(results.parent)}
+    run = subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)
+    return run.returncode
 
 
 def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, list[Progress]]) -> None:

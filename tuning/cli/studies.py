@@ -12,6 +12,7 @@ from tuning.errors import InputError
 
 if TYPE_CHECKING:
     from tuning.analysis.selection import SelectedTrial
+    from tuning.store import ResultsStore
 
 Study = Annotated[str, typer.Argument(help="Name of the study; `contrasweep studies` lists them.")]
 
@@ -116,6 +117,14 @@ def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
         **others,
         "configuration": configuration(trial.values),
     }
+
+
+def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
+    """Return the trials of a study that failed: number, seed and error."""
+    rows = store.trials(study).to_pylist()
+    return [
+        {name: row[name] for name in ("trial", "seed", "error")} for row in rows if row["status"] == "failed"
+    ]
 
 
 def trial_row(row: Mapping[str, Any]) -> dict[str, Any]:

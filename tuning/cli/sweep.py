@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 DEFAULT_DATASET = "colour-digits"
 DRY_RUN_TRIALS = 5
+MOST_FAILURES = 5
+"""Beyond so many, `contrasweep show` has the others."""
 
 
 def sweep(
@@ -191,14 +193,15 @@ def _print_plan(plan: "SweepPlan", as_json: bool) -> None:
 def _report(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
     from tuning.analysis.selection import best_trials
-    from tuning.cli.studies import selected_row
+    from tuning.cli.studies import failed_trials, selected_row
     from tuning.store import ResultsStore
 
-    plan = result.plan
-    selected = best_trials(ResultsStore(plan.results), plan.name, top=5)
+    plan, store = result.plan, ResultsStore(result.plan.results)
+    selected = best_trials(store, plan.name, top=5)
     rows = [selected_row(trial) for trial in selected]
     if as_json:
-        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows})
+        failed = failed_trials(store, plan.name)
+        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows, "failed": failed})
         return
     print_rows(
         f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
@@ -207,7 +210,9 @@ def _report(result: "SweepResult", as_json: bool) -> None:
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
-        warn(f"{result.counts['failed']} trials failed; `contrasweep show {plan.name}{where}` says why.")
+        warn(f"{result.counts['failed']} trials failed (`contrasweep show {plan.name}{where}`):")
+        for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
+            say(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
 
 

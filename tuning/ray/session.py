@@ -9,6 +9,13 @@ from pathlib import Path
 
 import ray
 
+from tuning.errors import SweepFailed
+
+log = logging.getLogger(__name__)
+
+STARTS = 3
+"""Ray gives its processes 15 s to start, which a machine with much else to do may not keep."""
+
 # Ray's own reports go to files of its session; ours go to the results store.
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -30,6 +37,7 @@ def local_ray(cpus: int) -> Iterator[Path]:
 
     Raises:
         RuntimeError: this process is connected to a Ray already.
+        SweepFailed: Ray did not start.
     """
     if ray.is_initialized():
         raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
@@ -39,14 +47,7 @@ def local_ray(cpus: int) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="contrasweep-", ignore_cleanup_errors=True) as scratch:
             empty = Path(scratch, "empty")
             empty.mkdir()
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"working_dir": str(empty)},
-            )
+            _start(cpus, empty)
             try:
                 yield Path(scratch)
             finally:
@@ -55,3 +56,22 @@ def local_ray(cpus: int) -> Iterator[Path]:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
+
+
+def _start(cpus: int, working_dir: Path) -> None:
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"working_dir": str(working_dir)},
+            )
+            return
+        except Exception as error:  # Ray raises no narrower one
+            ray.shutdown()
+            if attempt == STARTS:
+                raise SweepFailed(f"Ray did not start, tried {STARTS} times: {error}") from error
+            log.warning("Ray did not start, tried again: %s", error)

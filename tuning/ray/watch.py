@@ -114,9 +114,7 @@ class TrialWatch(Callback):
             return "it was killed from outside (SIGKILL), perhaps because memory ran out"
         if self._oom_kills_seen > before:
             return "it was killed by the kernel because memory ran out"
-        return (
-            "it was killed (SIGKILL), or left without a word; the kernel reports no kill for want of memory"
-        )
+        return "it was killed from outside (SIGKILL), and not by the kernel for want of memory"
 
     def _crash(self, told: str) -> str | None:
         pid = re.search(r"pid: (\d+)", told)

@@ -1,0 +1,81 @@
+"""InfoNCE with a fault: a method for tests, installed as a plug-in so that Ray's workers have it too.
+
+Wherever it is installed, trials of any method save a checkpoint after every epoch: short ones have something
+to go on from.
+"""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+from losses import InfoNCE
+from losses.terms import LossTerms
+from models import Encoder
+from search_spaces import Space
+from tuning import trial
+from tuning.config import Experiment
+from tuning.methods import Hyperparameter, Method
+from tuning.methods.method import with_projection_head
+from tuning.training.objective import Batch, Objective
+from tuning.training.prepared import PreparedData
+
+trial.CHECKPOINT_SECONDS = 0.0
+
+FAULTS = ("none", "killed-once", "crash", "nan", "memory", "error", "hang")
+
+
+class Faulty:
+    """The loss; a fault comes with the first batch after epoch 1."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.epoch = 0
+        self.loss = InfoNCE(temperature=0.5)
+
+    def __call__(self, views: object, batch: Batch) -> LossTerms:
+        if self.epoch == 2:
+            self.act()
+        terms = self.loss.terms(views)  # type: ignore[arg-type]
+        if self.fault == "nan" and self.epoch == 2:
+            return LossTerms(terms.values * float("nan"), terms.valid)
+        return terms
+
+    def act(self) -> None:
+        notes = Path(os.environ["FAULTS"])
+        if self.fault == "killed-once" and not (notes / "killed").exists():
+            (notes / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.fault == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif self.fault == "memory":
+            bytearray(1 << 60)
+        elif self.fault == "error":
+            raise ValueError("this trial always fails")
+        elif self.fault == "hang":
+            (notes / "hanging").touch()
+            threading.Event().wait()
+
+
+def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    faulty = Faulty(str(experiment.hyperparameters["fault"]))
+    objective = with_projection_head(experiment, encoder, faulty)
+    begun = objective.on_epoch_start
+
+    def on_epoch_start(epoch: int, embed: object) -> object:
+        faulty.epoch = epoch
+        return begun(epoch, embed)  # type: ignore[arg-type]
+
+    objective.on_epoch_start = on_epoch_start  # type: ignore[method-assign, assignment]
+    return objective
+
+
+METHOD = Method(
+    name="faulty",
+    summary="InfoNCE with a fault",
+    paper="none",
+    equation="none",
+    hyperparameters={"fault": Hyperparameter("what goes wrong in epoch 2", str, FAULTS)},
+    build=build,
+    space=Space.parse({"fault": {"choice": list(FAULTS), "default": "none"}}, "the space of faults"),
+)

@@ -1,0 +1,36 @@
+"""Starting Ray, on a machine that is too busy for it at first."""
+
+from typing import Any
+
+import pytest
+
+from tuning.errors import SweepFailed
+from tuning.ray import session
+
+
+@pytest.fixture
+def ray_that_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was asked of Ray; `init` fails as long as `failures` are left among it."""
+    calls: list[str] = []
+
+    def init(**_: Any) -> None:
+        calls.append("init")
+        if "failure" in calls:
+            calls.remove("failure")
+            raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(session.ray, "init", init)
+    monkeypatch.setattr(session.ray, "shutdown", lambda: calls.append("shutdown"))
+    return calls
+
+
+def test_ray_gets_another_chance_to_start(ray_that_fails: list[str]) -> None:
+    ray_that_fails += ["failure"] * 2
+    with session.local_ray(1):
+        assert ray_that_fails == ["init", "shutdown", "init", "shutdown", "init"]
+
+
+def test_a_ray_that_does_not_start_is_said_so(ray_that_fails: list[str]) -> None:
+    ray_that_fails += ["failure"] * session.STARTS
+    with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), session.local_ray(1):
+        pass

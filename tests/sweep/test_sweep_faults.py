@@ -1,0 +1,91 @@
+"""What goes wrong inside trials, in one real sweep: each fault is recorded, and the sweep goes on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studies import with_faulty_method
+
+from tuning.store import ResultsStore
+
+TIMEOUT = 100_000
+# The clock of the driver leaps when the trial that hangs has begun to: nobody waits for its timeout.
+DRIVER = """
+import functools, os, time
+from pathlib import Path
+from tuning.ray import sweep, watch
+hanging = Path(os.environ["FAULTS"], "hanging")
+clock = lambda: time.monotonic() + 1e6 * hanging.exists()
+sweep.TrialWatch = functools.partial(watch.TrialWatch, clock=clock)
+from tuning.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A sweep over all faults: the results folder, and what the command said."""
+    folder = tmp_path_factory.mktemp("faults")
+    options = {"trials": 7, "epochs": 3, "scheduler": "none", "sampler": "random", "concurrency": 1}
+    options |= {"name": "faults", "max-failures": 1, "trial-timeout": TIMEOUT}
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, "sweep", "faulty", "--set", "probes.max_steps=5", *arguments],
+        cwd=folder,
+        env={**os.environ, **with_faulty_method(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return folder / "results", done
+
+
+@pytest.fixture(scope="module")
+def rows(swept: tuple[Path, Any]) -> dict[str, dict[str, Any]]:
+    """The rows of the trials, by their fault."""
+    trials = ResultsStore(swept[0]).trials("faults").to_pylist()
+    return {row["hp.fault"]: row for row in trials}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "attempts"),
+    [
+        ("nan", "loss nan at epoch 2", 1),
+        ("memory", "MemoryError", 1),
+        ("error", "ValueError: this trial always fails", 1),
+        ("crash", "its worker failed 2 times, the last time: it crashed: Segmentation fault (File", 3),
+        ("hang", f"timed out after {TIMEOUT} s", 2),
+    ],
+)
+def test_a_fault_is_recorded_with_its_cause(
+    rows: dict[str, dict[str, Any]], fault: str, error: str, attempts: int
+) -> None:
+    """The end that the driver records of a worker that could not is an attempt of its own."""
+    row = rows[fault]
+    assert (row["status"], row["epoch"], row["attempt"]) == ("failed", 0 if attempts == 1 else 1, attempts)
+    assert error in row["error"]
+
+
+def test_a_killed_worker_costs_nothing_but_time(
+    rows: dict[str, dict[str, Any]], swept: tuple[Path, Any]
+) -> None:
+    killed, whole = rows["killed-once"], rows["none"]
+    assert (killed["status"], killed["attempt"], whole["attempt"]) == ("completed", 2, 1)
+    assert killed["metric.val.accuracy"] == whole["metric.val.accuracy"]
+    epochs = ResultsStore(swept[0]).epochs("faults").to_pylist()
+    own = {row["epoch"]: row["attempt"] for row in epochs if row["trial"] == killed["trial"]}
+    assert own == {0: 1, 1: 1, 2: 2, 3: 2}, "it goes on from the checkpoint of epoch 1"
+
+
+def test_the_summary_says_so(swept: tuple[Path, "subprocess.CompletedProcess[str]"]) -> None:
+    results, done = swept
+    assert done.returncode == 0, done.stderr
+    assert "2 completed" in done.stdout
+    assert "5 failed" in done.stdout
+    assert "5 trials failed" in done.stdout
+    assert "this trial always fails" in done.stdout
+    assert not list((results / "checkpoints").rglob("*.pt"))
