@@ -36,10 +36,10 @@ def test_each_configuration_and_then_the_untrained_encoders() -> None:
         _row(4, 2, 0.7, 0.7, colour_mse=300.0, untrained_colour_mse=60.0),
         _row(2, 1, 0.6, 0.5, colour_mse=50.0, untrained_colour_mse=40.0),
     ]
-    second, fourth, untrained = summarise_runs(rows)
-    assert [s.encoder for s in (second, fourth, untrained)] == [
-        "infonce, trial 2",
+    fourth, second, untrained = summarise_runs(rows)
+    assert [s.encoder for s in (fourth, second, untrained)] == [
         "infonce, trial 4",
+        "infonce, trial 2",
         "untrained",
     ]
     assert second.accuracy == Summary(0.6, None, 1)

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,14 +16,18 @@ from tuning.store.heartbeat import STALE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
+WRITERS = 8
+# The full load, 2,000 trials, takes minutes: CONTRASWEEP_LOAD_TRIALS=2000 pytest tests/store -k all_the_while
+LOAD_TRIALS = int(os.environ.get("CONTRASWEEP_LOAD_TRIALS", "120"))
+
 WORKER = """
 import sys
 from tuning.store import TrialInfo, TrialWriter, load_study, open_location
 
 location = open_location(sys.argv[1])
 record = load_study(location, "digits-1")
-for trial in range(int(sys.argv[2]), 60, 3):
-    writer = TrialWriter(location, record, TrialInfo(trial, 0, "search", "c", {"layers": trial}, 3), 1)
+for trial in range(*map(int, sys.argv[2:])):
+    writer = TrialWriter(location, record, TrialInfo(trial, 0, "search", "c", {"layers": trial}, 3))
     writer.start()
     for epoch in range(3):
         writer.add_epoch(epoch, {"loss": float(trial)}, seconds=0.0, train_seconds=0.0)
@@ -214,26 +219,34 @@ def test_a_listing_that_missed_a_file_is_made_good(location, record, store, atte
     assert store.trials("digits-1").num_rows == 2
 
 
-def test_many_writers_and_a_reader_all_the_while(location, record, store):
+def test_many_writers_and_readers_all_the_while(location, record, store):
+    """No row is torn or lost, and none that was seen is gone later."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, location.root, str(first)], cwd=ROOT, env=environment)
-        for first in range(3)
-    ]
-    completed = epochs = 0
-    while any(worker.poll() is None for worker in workers):
-        trials = store.trials("digits-1")
-        now_completed = pc.sum(pc.equal(trials["status"], "completed")).as_py() or 0
-        now_epochs = store.epochs("digits-1").num_rows
-        assert now_completed >= completed
-        assert now_epochs >= epochs
-        completed, epochs = now_completed, now_epochs
-        assert store.damaged("digits-1") == []
-    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    command = [sys.executable, "-c", WORKER, location.root]
+    spans = [[str(first), str(LOAD_TRIALS), str(WRITERS)] for first in range(WRITERS)]
+    workers = [subprocess.Popen([*command, *span], cwd=ROOT, env=environment) for span in spans]
+
+    def read_all_the_while() -> int:
+        own, reads, completed, epochs = ResultsStore(location), 0, 0, 0
+        while any(worker.poll() is None for worker in workers):
+            trials = own.trials("digits-1")
+            now_completed = pc.sum(pc.equal(trials["status"], "completed")).as_py() or 0
+            now_epochs = own.epochs("digits-1").num_rows
+            assert now_completed >= completed
+            assert now_epochs >= epochs
+            assert own.damaged("digits-1") == []
+            reads, completed, epochs = reads + 1, now_completed, now_epochs
+        return reads
+
+    with ThreadPoolExecutor(2) as readers:
+        reads = [future.result() for future in [readers.submit(read_all_the_while) for _ in range(2)]]
+    assert min(reads) > 0
+    assert [worker.returncode for worker in workers] == [0] * WRITERS
     trials = store.trials("digits-1")
-    assert trials["trial"].to_pylist() == list(range(60))
-    assert trials["metric.loss"].to_pylist() == [float(trial) for trial in range(60)]
-    assert store.epochs("digits-1").num_rows == 180
+    assert trials["trial"].to_pylist() == list(range(LOAD_TRIALS))
+    assert trials["metric.loss"].to_pylist() == [float(trial) for trial in range(LOAD_TRIALS)]
+    assert set(trials["attempt"].to_pylist()) == {1}
+    assert store.epochs("digits-1").num_rows == 3 * LOAD_TRIALS
 
 
 @pytest.mark.parametrize("names", [["digits-1", "other"], ["2024"]])

@@ -38,7 +38,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.C
         env={**os.environ, **with_faulty_method(folder), "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
         check=False,
     )
     return folder / "results", done

@@ -88,7 +88,15 @@ def configuration(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {text(value)}" for name, value in values.items() if value is not None)
 
 
-def mean_and_std(mean: float, std: float | None, n: int, *, scale: float = 1.0) -> str:
-    """Return `mean ± std (n = N)` times `scale`, without the deviation where there is none."""
+def mean_and_std(
+    mean: float,
+    std: float | None,
+    n: int,
+    *,
+    scale: float = 1.0,
+    interval: tuple[float, float] | None = None,
+) -> str:
+    """Return `mean ± std [low, high] (n = N)` times `scale`, without what there is not."""
     spread = "" if std is None else f" ± {scale * std:,.1f}"
-    return f"{scale * mean:,.1f}{spread} (n = {n})"
+    within = "" if interval is None else f" [{scale * interval[0]:,.1f}, {scale * interval[1]:,.1f}]"
+    return f"{scale * mean:,.1f}{spread}{within} (n = {n})"

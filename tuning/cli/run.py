@@ -20,13 +20,19 @@ from tuning.cli.progress import duration, progress_line
 from tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
 
 if TYPE_CHECKING:
+    from tuning.analysis.comparison import Comparison
+    from tuning.analysis.final import FinalSummary
     from tuning.analysis.summary import Summary
     from tuning.best import BestConfig
     from tuning.ray.final import FinalRuns
 
+UNTRAINED = "untrained"
+
 
 def run(
-    source: Annotated[str, typer.Argument(help="A best.yaml, or the name of a study.")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCE...", help="Each a best.yaml, or the name of a study.")
+    ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
     top: Annotated[int, typer.Option(help="With a study: how many of its best configurations.")] = 1,
     concurrency: Concurrency = None,
@@ -37,24 +43,52 @@ def run(
 ) -> None:
     """Train the best configuration on fresh seeds and all training images, and test each run once.
 
+    Several sources, and the --top of a study, run on the same seeds and are compared with the first.
+
     Example: contrasweep run best.yaml --seeds 5
     """
-    from tuning.ray.final import final_runs
+    from tuning.ray.final import final_runs, fresh_seed
+    from tuning.store import open_location
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    configs = _configs(source, top, results, data_root)
+    by_study = _by_study([config for one in sources for config in _configs(one, top, results, data_root)])
+    first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
+    done = []
     with progress_line() as line:
-        done = final_runs(
-            configs,
-            seeds=seeds,
-            results=results,
-            data_root=data_root,
-            concurrency=concurrency,
-            cpus_per_run=cpus_per_run,
-            command=command_line(),
-            show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
-        )
+        for configs in by_study.values():
+            one = final_runs(
+                configs,
+                seeds=seeds,
+                first_seed=first,
+                results=results,
+                data_root=data_root,
+                concurrency=concurrency,
+                cpus_per_run=cpus_per_run,
+                command=command_line(),
+                show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
+            )
+            done.append(one)
     _report(done, results, json)
+
+
+def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
+    """Return the configurations of each study, for its final runs; all are to be comparable.
+
+    Raises:
+        InputError: they are of different datasets, or one comes twice.
+    """
+    from tuning.errors import InputError
+
+    datasets = sorted({config.experiment.dataset for config in configs})
+    if len(datasets) > 1:
+        raise InputError(f"final runs are compared on one dataset, given {', '.join(datasets)}")
+    found: dict[str, list[BestConfig]] = {}
+    for config in configs:
+        own = found.setdefault(config.study, [])
+        if config.trial in [other.trial for other in own]:
+            raise InputError(f"trial {config.trial} of study {config.study} is given twice")
+        own.append(config)
+    return found
 
 
 def _configs(source: str, top: int, results: str, data_root: Path | None) -> "list[BestConfig]":
@@ -72,29 +106,75 @@ def _configs(source: str, top: int, results: str, data_root: Path | None) -> "li
     return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top)]
 
 
-def _report(done: "FinalRuns", results: str, as_json: bool) -> None:
-    from tuning.analysis.final import summarise_runs
+def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
+    from tuning.analysis.comparison import compare_with_first
+    from tuning.analysis.final import scores_by_seed, summarise_runs
 
-    summaries = summarise_runs(done.rows)
+    rows = [row for one in done for row in one.rows]
+    summaries = summarise_runs(rows)
+    compared = compare_with_first(scores_by_seed(rows))
     if as_json:
-        print_json({"study": done.study, "failed": done.failed, "rows": [asdict(row) for row in summaries]})
+        print_json(
+            {
+                "studies": [{"study": one.study, "failed": one.failed} for one in done],
+                "rows": [_as_json(row) for row in summaries],
+                "differences": [asdict(row) for row in compared],
+            }
+        )
         return
     names = list(dict.fromkeys(name for row in summaries for name in row.scores))
-    rows: list[dict[str, Any]] = [
-        {"encoder": row.encoder, **{_column(name): _cell(row.scores.get(name), name) for name in names}}
-        for row in summaries
-    ]
     print_rows(
-        f"{done.study}: mean ± sample standard deviation over fresh seeds",
-        rows,
-        footer="Test split, read once by each run; the untrained encoder has the same seeds.",
+        f"{', '.join(one.study for one in done)}: mean ± sample standard deviation over fresh seeds",
+        [
+            {"encoder": row.encoder, **{_column(name): _cell(row.scores.get(name), name) for name in names}}
+            for row in summaries
+        ],
+        footer="In brackets the 95 % interval of the mean (Student's t). Test split, read once by each run; "
+        "the untrained encoder has the same seeds.",
     )
-    if done.failed:
-        warn(f"{done.failed} runs failed; `contrasweep show {done.study}{results_option(results)}` says why.")
-    *trained, untrained = summaries
-    if max(row.accuracy.mean for row in trained) <= untrained.accuracy.mean:
+    _print_differences(compared)
+    for one in done:
+        if one.failed:
+            hint = f"`contrasweep show {one.study}{results_option(results)}` says why."
+            warn(f"{one.failed} runs of {one.study} failed; {hint}")
+    trained = [row for row in summaries if not row.encoder.startswith(UNTRAINED)]
+    untrained = [row for row in summaries if row.encoder.startswith(UNTRAINED)]
+    if untrained and max(r.accuracy.mean for r in trained) <= max(r.accuracy.mean for r in untrained):
         warn("training did not beat the untrained encoder.")
-    say(f"Encoders: {results}/exports/{done.study}/*/encoder.safetensors")
+    for one in done:
+        say(f"Encoders: {results}/exports/{one.study}/*/encoder.safetensors")
+
+
+def _as_json(row: "FinalSummary") -> dict[str, Any]:
+    from tuning.analysis.comparison import mean_interval
+
+    scores = {name: {**asdict(one), "interval": mean_interval(one)} for name, one in row.scores.items()}
+    return {"encoder": row.encoder, "scores": scores}
+
+
+def _print_differences(compared: "list[Comparison]") -> None:
+    tested = [row for row in compared if row.p is not None]
+    if not tested:
+        return
+    print_rows(
+        f"Test accuracy, %, minus that of {tested[0].reference}, seed by seed",
+        [
+            {
+                "encoder": row.encoder,
+                "difference": mean_and_std(
+                    row.difference.mean,
+                    row.difference.std,
+                    row.difference.n,
+                    scale=100,
+                    interval=row.interval,
+                ),
+                "p": row.p,
+                "p (Holm)": row.p_holm,
+            }
+            for row in tested
+        ],
+        footer=f"Paired t test, two-sided; Holm's correction for {len(tested)} comparisons.",
+    )
 
 
 def _column(score: str) -> str:
@@ -103,7 +183,10 @@ def _column(score: str) -> str:
 
 
 def _cell(summary: "Summary | None", score: str) -> str | None:
+    from tuning.analysis.comparison import mean_interval
+
     if summary is None:
         return None
     scale = 100 if score.endswith("accuracy") else 1
-    return mean_and_std(summary.mean, summary.std, summary.n, scale=scale)
+    interval = mean_interval(summary)
+    return mean_and_std(summary.mean, summary.std, summary.n, scale=scale, interval=interval)

@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 import torch
-from ray.exceptions import RayError
+from ray.exceptions import RayError, RayTaskError
 
 from data import data_root as folder_of_data
 from search_spaces import Scalar
@@ -24,8 +24,10 @@ from tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
+    StoreUnavailable,
     StudyRecord,
     StudySchema,
+    TrialOvertaken,
     check_study_name,
     compact,
     open_location,
@@ -50,6 +52,7 @@ def final_runs(
     configs: Sequence[BestConfig],
     *,
     seeds: int = 5,
+    first_seed: int | None = None,
     results: str | Path = "results",
     data_root: Path | None = None,
     concurrency: int | None = None,
@@ -65,7 +68,8 @@ def final_runs(
 
     Args:
         configs: from one study, of `best_trials` or `load_best`.
-        seeds: runs of each; they begin above the seed that the search used.
+        seeds: runs of each.
+        first_seed: of them; by default one above those that the search used.
         results: the results folder.
         data_root: the folder of the datasets.
         concurrency: runs at once; by default as many as the machine has cores for.
@@ -86,7 +90,10 @@ def final_runs(
     check_files(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, configs, data_root, command)
-    requests = list(_requests(location, record, configs, seeds, data_root, cpus_per_run))
+    first = fresh_seed(configs, location) if first_seed is None else first_seed
+    requests = list(
+        _requests(location, record, configs, range(first, first + seeds), data_root, cpus_per_run)
+    )
     with Heartbeat(location, record.name):
         store = ResultsStore(location)
         held = _completed(store, record.name)
@@ -99,11 +106,20 @@ def final_runs(
             if show is not None:
                 show(done, len(requests))
         compact(location, record.name, by_driver=True)
-    wanted = {_key(request) for request in requests}
-    rows = [row for key, row in _completed(store, record.name).items() if key in wanted]
+    completed = _completed(store, record.name)
+    rows = [completed[_key(request)] for request in requests if _key(request) in completed]
     if not rows:
         raise SweepFailed(f"no final run completed; `contrasweep show {record.name}` shows the errors")
     return FinalRuns(record.name, rows, len(requests) - len(rows))
+
+
+def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
+    """Return the first seed above all that the searches for `configs` used, as far as the store has them."""
+    used = {config.experiment.seed for config in configs}
+    there = set(study_names(location))
+    for study in {config.study for config in configs} & there:
+        used |= set(ResultsStore(location).trials(study)["seed"].to_pylist())
+    return max(used) + 1
 
 
 def run_one(request: TrialRequest) -> TrialReport:
@@ -138,6 +154,10 @@ def _run_all(requests: Sequence[TrialRequest], at_once: int) -> Iterator[TrialRe
             try:
                 yield ray.get(ended)
             except RayError as error:
+                if isinstance(error, RayTaskError) and isinstance(
+                    error.cause, StoreUnavailable | TrialOvertaken
+                ):
+                    raise error.cause from None
                 # One run that its worker did not survive takes none of the others with it.
                 reason = str(error).strip().splitlines()[-1]
                 end_from_outside(request, "failed", error=reason)
@@ -148,13 +168,12 @@ def _requests(
     location: Location,
     record: StudyRecord,
     configs: Iterable[BestConfig],
-    seeds: int,
+    seeds: Iterable[int],
     data_root: Path | None,
     cpus: int,
 ) -> Iterator[TrialRequest]:
     for config in configs:
-        first = config.experiment.seed + 1
-        for seed in range(first, first + seeds):
+        for seed in seeds:
             yield TrialRequest(
                 location=location,
                 study=record,

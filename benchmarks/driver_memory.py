@@ -1,0 +1,56 @@
+"""The memory of a sweep's driver as trials go by.
+
+python -m benchmarks.driver_memory --trials 1000
+"""
+
+import argparse
+import gc
+import tempfile
+from pathlib import Path
+
+from benchmarks.fake_training import use_fake_training
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import sweep
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The memory of a sweep's driver as trials go by.")
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--sampler", default="random")
+    options = parser.parse_args()
+    use_fake_training(0.0)
+    seen: dict[int, float] = {}
+
+    def show(progress: Progress) -> None:
+        if progress.done % (options.trials // 10) == 0 and progress.done not in seen:
+            gc.collect()
+            seen[progress.done] = resident_mib()
+            print(f"{progress.done:5} trials: {seen[progress.done]:.1f} MiB", flush=True)
+
+    with tempfile.TemporaryDirectory() as results:
+        sweep(
+            "fair-cclk",
+            "colour-digits",
+            trials=options.trials,
+            epochs=1,
+            scheduler="none",
+            sampler=options.sampler,
+            results=results,
+            name="memory",
+            show=show,
+        )
+    warm = seen[options.trials // 10]
+    last = seen[max(seen)]
+    each = 1024 * (last - warm) / (max(seen) - options.trials // 10)
+    print(f"from trial {options.trials // 10} on: {last - warm:+.1f} MiB, {each:.1f} KiB a trial")
+
+
+def resident_mib() -> float:
+    """Return what of this process lies in memory (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (resident,) = (line for line in lines if line.startswith("VmRSS:"))
+    return int(resident.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What a trial costs beside its training: contrasweep against bare Ray Tune and against the floor.
+
+    python -m benchmarks.overhead
+
+All train for a fixed time (see `fake_training`). The floor is that time over all workers. A trial's overhead
+is counted from the first report to the end of the sweep, so without the start of Ray; the ratio includes it.
+Bare Tune has no store, no searcher, no scheduler; its workers import torch, as ours do.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ray import cloudpickle, tune
+
+import benchmarks.fake_training
+from benchmarks.fake_training import EPOCHS, spin, use_fake_training
+from tuning.ray.session import local_ray
+from tuning.ray.sweep import sweep
+
+Run = Callable[[int, float, int], tuple[float, float]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What a trial costs beside its training.")
+    parser.add_argument("--concurrency", type=int, default=2)
+    parser.add_argument("--short", type=int, default=60, help="trials of 0.5 s")
+    parser.add_argument("--long", type=int, default=16, help="trials of 10 s; 0 leaves them out")
+    options = parser.parse_args()
+    runs: dict[str, Run] = {
+        "contrasweep": contrasweep,
+        "Tune, actors reused": lambda *setting: bare_tune(*setting, reuse=True),
+        "Tune, by default": lambda *setting: bare_tune(*setting, reuse=False),
+    }
+    for trials, seconds, names in ((options.short, 0.5, list(runs)), (options.long, 10.0, list(runs)[:2])):
+        if not trials:
+            continue
+        floor = trials * seconds / options.concurrency
+        print(f"{trials} trials of {seconds} s, {options.concurrency} at once: floor {floor:.1f} s")
+        for name in names:
+            wall, steady = runs[name](trials, seconds, options.concurrency)
+            overhead = 1000 * (steady * options.concurrency / trials - seconds)
+            print(f"  {name:20} {wall:6.1f} s, {wall / floor:.2f} x floor; {overhead:6.0f} ms a trial")
+
+
+def contrasweep(trials: int, seconds: float, concurrency: int) -> tuple[float, float]:
+    """Return the wall-clock of a sweep, in all and from the first report."""
+    use_fake_training(seconds)
+    reports: list[float] = []
+    with tempfile.TemporaryDirectory() as results:
+        started = time.perf_counter()
+        sweep(
+            "fair-cclk",
+            "colour-digits",
+            trials=trials,
+            epochs=EPOCHS,
+            concurrency=concurrency,
+            scheduler="none",
+            results=results,
+            name="overhead",
+            show=lambda _: reports.append(time.perf_counter()),
+        )
+        ended = time.perf_counter()
+    return ended - started, ended - reports[0]
+
+
+def bare_tune(trials: int, seconds: float, concurrency: int, *, reuse: bool) -> tuple[float, float]:
+    """Return the wall-clock of the same training under Ray Tune alone, in all and from the first report."""
+
+    class Training(tune.Trainable):
+        def setup(self, config: dict[str, Any]) -> None:
+            import torch  # noqa: F401
+
+            self.epoch = -1
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            self.epoch = -1
+            return True
+
+        def step(self) -> dict[str, Any]:
+            self.epoch += 1
+            spin(0.0 if self.epoch == 0 else seconds / EPOCHS)
+            return {"score": 0.5, "done": self.epoch == EPOCHS}
+
+    class FirstReport(tune.Callback):
+        def on_trial_result(self, *_: Any, **__: Any) -> None:
+            reports.append(time.perf_counter())
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}
+
+    cloudpickle.register_pickle_by_value(benchmarks.fake_training)
+    reports: list[float] = []
+    started = time.perf_counter()
+    with local_ray(concurrency) as scratch:
+        tune.Tuner(
+            tune.with_resources(Training, {"CPU": 1}),
+            param_space={"lr": tune.loguniform(1e-3, 1.0)},
+            tune_config=tune.TuneConfig(
+                num_samples=trials, max_concurrent_trials=concurrency, reuse_actors=reuse
+            ),
+            run_config=tune.RunConfig(
+                storage_path=str(Path(scratch, "tune")),
+                verbose=0,
+                callbacks=[FirstReport()],
+                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            ),
+        ).fit()
+    ended = time.perf_counter()
+    return ended - started, ended - reports[0]
+
+
+if __name__ == "__main__":
+    main()
