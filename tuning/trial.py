@@ -150,6 +150,7 @@ class Trial:
         self._records: Iterator[EpochRecord] | None = None
         self._started = False
         self._ended = False
+        self._has_checkpoint = False
         self._epoch = 0
         self._saved = clock()
 
@@ -190,6 +191,7 @@ class Trial:
         request = self._request
         state = _read_if_there(request.location, request.checkpoint_path)
         done = None if state is None else checkpoint_epoch(state)
+        self._has_checkpoint = state is not None
         self._start(done)
         if request.events_folder is not None:
             self._events = TrialEvents(request.events_folder, resumed_from=done)
@@ -217,6 +219,7 @@ class Trial:
             self._writer.flush()
             self._refuse_overtaken()
             self._request.location.write(self._request.checkpoint_path, record.checkpoint())
+            self._has_checkpoint = True
             self._saved = self._clock()
 
     def _fail(self, error: str) -> TrialReport:
@@ -235,13 +238,15 @@ class Trial:
             raise TrialOvertaken(f"trial {self._request.trial} was taken over by another worker")
 
     def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
-        self._refuse_overtaken()
+        if self._has_checkpoint:
+            self._refuse_overtaken()
         self._ended = True
         self._writer.finish(status, metrics, error=error)
         if self._events is not None:
             self._events.session_end(status)
         self.close()
-        self._request.location.delete(self._request.checkpoint_path)
+        if self._has_checkpoint:
+            self._request.location.delete(self._request.checkpoint_path)
 
 
 def _read_if_there(location: Location, path: str) -> bytes | None:

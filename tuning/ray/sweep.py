@@ -104,6 +104,8 @@ def resume_sweep(
     refuse_difference(plan, record, expected or {})
     if extend < 0:
         raise InputError(f"extend must be at least 1, given {extend}")
+    if extend and plan.sampler == "grid":
+        raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
     plan = replace(plan, limits=limits or plan.limits)
     return _run(plan, record, location, show, extend)
 

@@ -1,0 +1,54 @@
+"""A trial that is overtaken: it stops, and leaves to the other what is the other's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from studies import EPOCHS, small_plan
+
+from tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
+from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> TrialRequest:
+    """Trial 0 of the small study."""
+    plan = small_plan(tmp_path)
+    location, record = open_location(tmp_path, writable=True), plan.record()
+    save_study(location, record)
+    values = plan.space.defaults()
+    return TrialRequest(location, record, 0, plan.experiment_of(values), values, data_root=plan.data_root)
+
+
+def leaps() -> Iterator[float]:
+    """A clock by which a checkpoint is due after every epoch."""
+    now = 0.0
+    while True:
+        yield now
+        now += 2 * CHECKPOINT_SECONDS
+
+
+def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialRequest) -> None:
+    data = DataCache()
+
+    def begin() -> Trial:
+        clock = leaps()
+        return Trial(request_, data, clock=lambda: next(clock))
+
+    first, second = begin(), begin()
+    assert [first.advance().epoch for _ in range(2)] == [0, 1]
+    assert second.advance().epoch == 2, "it goes on from the checkpoint"
+    kept = request_.location.read(request_.checkpoint_path)
+    with pytest.raises(TrialOvertaken, match="trial 0 was taken over"):
+        first.advance()
+    assert request_.location.read(request_.checkpoint_path) == kept
+    assert second.advance().finished
+    (row,) = ResultsStore(request_.location).trials("small").to_pylist()
+    assert (row["status"], row["attempt"]) == ("completed", 2)
+    epochs = ResultsStore(request_.location).epochs("small").to_pylist()
+    assert [(row["epoch"], row["attempt"]) for row in epochs] == [(0, 1), (1, 1), (2, 2), (3, 2)]
+    assert epochs[-1]["epoch"] == EPOCHS
+    assert not (Path(request_.location.root) / request_.checkpoint_path).exists()
+    # A worker that begins only now finds the trial ended.
+    with pytest.raises(TrialOvertaken):
+        begin().advance()
