@@ -83,7 +83,11 @@ def test_the_head_follows_its_settings(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("pair", available_presets())
+# Its dataset's name ends in the file of bias features: tests/data/test_published_layouts.py trains it.
+WITH_A_FILE = ("fairkl", "imagenet9")
+
+
+@pytest.mark.parametrize("pair", [pair for pair in available_presets() if pair != WITH_A_FILE])
 def test_every_preset_is_a_valid_experiment(pair: tuple[str, str]) -> None:
     found = preset(*pair)
     assert found is not None
