@@ -46,7 +46,8 @@ def facts(results: TableResults) -> list[str]:
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
     if results.values:
-        lines.append(f"Wall-clock of all runs together: {duration_text(results.seconds)}.")
+        searches = ", searches not counted" if results.tuned else ""
+        lines.append(f"Wall-clock of all final runs together: {duration_text(results.seconds)}{searches}.")
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
     lines += [

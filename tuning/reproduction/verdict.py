@@ -59,7 +59,7 @@ def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | 
     if seeds is None:
         return Verdict(claim, _status(share), share, note=left_out)
     if len(seeds) < FEWEST_SEEDS:
-        why = f"{len(seeds)} runs in common; {FEWEST_SEEDS} are needed"
+        why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
         return Verdict(claim, "undecided", seeds=len(seeds), note="; ".join(filter(None, [why, left_out])))
     return Verdict(claim, _status(share), share, len(seeds), left_out)
 
