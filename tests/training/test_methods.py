@@ -57,7 +57,7 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
     for dataset in _fitting(name):
         e = resolve(name, dataset)
         data = prepare_data(e, None, torch.device("cpu"))
-        encoder = build_backbone(e.encoder.name, data)
+        encoder = build_backbone(e.encoder, data)
         objective = METHODS[name].build(e, encoder, data)
         assert isinstance(objective, Objective)
         assert objective.encoder is encoder
@@ -69,7 +69,7 @@ def test_the_head_follows_its_settings(name: str) -> None:
     dataset = _fitting(name)[0]
     e = resolve(name, dataset, {"head.hidden": 24, "head.width": 16})
     data = prepare_data(e, None, torch.device("cpu"))
-    encoder = build_backbone(e.encoder.name, data)
+    encoder = build_backbone(e.encoder, data)
     objective = METHODS[name].build(e, encoder, data)
     if isinstance(objective, ClassifierBeside | EndToEndClassifier | HeterogeneousObjective):
         assert not hasattr(objective, "head")  # the classifier reads the features themselves
