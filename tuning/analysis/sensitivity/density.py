@@ -1,0 +1,61 @@
+"""Densities on a grid from counts, as PED-ANOVA takes them: Parzen windows by Scott's rule, and a prior."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from tuning.analysis.sensitivity.axes import Axis, Floats
+
+STEPS = 50
+"""Cells of a continuous axis."""
+
+_SMALLEST_WIDTH = 0.5 / 1.64
+_PRIOR = 1.0
+
+
+def cells(axis: Axis, codes: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int]:
+    """Return the cell of each code, and how many cells there are."""
+    if axis.is_category:
+        return codes.astype(np.int64), len(axis.choices)
+    if axis.integer and len(axis.grid) == axis.high - axis.low + 1:
+        return np.abs(codes[:, None] - axis.grid).argmin(axis=1), len(axis.grid)
+    # A value half-way between two cells belongs to the lower.
+    return np.clip(np.ceil(codes * (STEPS - 1) - 0.5), 0, STEPS - 1).astype(np.int64), STEPS
+
+
+def density(counts: Floats, *, is_category: bool) -> Floats:
+    """Return the probability of each cell, given how many trials are in each; without any, it is uniform."""
+    total = counts.sum()
+    if total == 0:
+        return np.full(len(counts), 1 / len(counts))
+    return _of_categories(counts, total) if is_category else _of_numbers(counts, total)
+
+
+def _of_categories(counts: Floats, total: float) -> Floats:
+    kernels = np.count_nonzero(counts) + 1
+    scale = 1 + len(counts) * _PRIOR / kernels
+    own = (counts + total * _PRIOR / kernels) / scale
+    return np.asarray((own + _PRIOR / len(counts)) / (total + _PRIOR))
+
+
+def _of_numbers(counts: Floats, total: float) -> Floats:
+    cell = np.flatnonzero(counts).astype(float)
+    weight = counts[counts > 0]
+    width = np.full(len(cell), max(_scott(cell, weight, total), _SMALLEST_WIDTH))
+    centre = np.append(cell, (len(counts) - 1) / 2)
+    width = np.append(width, len(counts))
+    edges = np.arange(len(counts) + 1) - 0.5
+    below = ndtr((edges[:, None] - centre) / width)
+    mass = np.diff(below, axis=0) / (below[-1] - below[0])
+    return np.asarray(mass @ np.append(weight, _PRIOR) / (total + _PRIOR))
+
+
+def _scott(cell: Floats, weight: Floats, total: float) -> float:
+    """Scott's bandwidth, by the smaller of the deviation and the quartiles' distance."""
+    mean = cell @ weight / total
+    deviation = np.sqrt((cell - mean) ** 2 @ weight / max(1.0, total - 1))
+    cumulated = np.cumsum(weight)
+    lower = np.searchsorted(cumulated, total // 4, side="left")
+    upper = min(len(cell) - 1, int(np.searchsorted(cumulated, total * 3 // 4, side="right")))
+    return float(1.059 * min((cell[upper] - cell[lower]) / 1.34, deviation) * total**-0.2)

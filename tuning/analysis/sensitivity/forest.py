@@ -1,0 +1,174 @@
+"""The surrogate: a forest that predicts the score from the parameters, and how sure it is.
+
+Extremely randomised trees (Geurts et al. 2006): no scale to choose, they follow cliffs (a rate above which
+training collapses) as well as slopes, and their leaves are boxes, over which averages are exact sums.
+
+How sure: beside the forest on all trials there are groups of trees on halves of them. The spread of a
+statistic over half-samples drawn without replacement equals its sampling spread on the whole (the delete-half
+jackknife; as in the "bootstrap of little bags", Athey et al. 2019). Halves come in complementary pairs, so
+that what one half chooses can be judged by the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor
+
+from tuning.analysis.sensitivity.axes import Axis, Floats, Stratum
+from tuning.analysis.sensitivity.scores import ScoredTrials
+
+TREES: Final = 64
+GROUP_TREES: Final = 6
+PAIRS: Final = 16
+MOST_TRIALS: Final = 2000
+"""A larger study is thinned to so many trials, at random: the curves change by less than their width."""
+
+INACTIVE: Final = -0.25
+"""Where an inactive number lies on its axis: beyond the active ones, so that a tree can cut it off."""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A fitted surrogate.
+
+    Attributes:
+        axes: of the study.
+        strata: of the study.
+        trials: what it was fitted on.
+        whole: the forest on all of them.
+        halves: forests on halves; entries 2i and 2i + 1 are complementary.
+        members: which trials each half holds, (halves, trials).
+    """
+
+    axes: tuple[Axis, ...]
+    strata: tuple[Stratum, ...]
+    trials: ScoredTrials
+    whole: Any
+    halves: tuple[Any, ...]
+    members: NDArray[np.bool_]
+
+    def predict(self, codes: Floats) -> Floats:
+        """Return the score at each row of values in units, (n,)."""
+        return np.asarray(self.whole.predict(design(self.axes, codes)), dtype=np.float64)
+
+    def predict_halves(self, codes: Floats) -> Floats:
+        """Return each half's prediction, (halves, n)."""
+        columns = design(self.axes, codes)
+        return np.stack([half.predict(columns) for half in self.halves])
+
+    def predict_trees(self, codes: Floats) -> Floats:
+        """Return the prediction of each tree of each half, (halves, trees, n)."""
+        columns = design(self.axes, codes)
+        return np.stack([[tree.predict(columns) for tree in half.estimators_] for half in self.halves])
+
+    @cached_property
+    def r2(self) -> float:
+        """Share of the scores' variance that halves predict of trials they have not seen; below 0: none."""
+        predicted = np.where(self.members, np.nan, self.predict_halves(self.trials.codes))
+        score = self.trials.score
+        variance = float(score.var())
+        if variance == 0:
+            return 0.0
+        return 1 - float(np.mean((np.nanmean(predicted, axis=0) - score) ** 2)) / variance
+
+
+def fit_forest(
+    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials, seed: int = 0
+) -> Forest:
+    """Return the surrogate of the trials' scores; at least four trials, and one axis."""
+    rng = np.random.default_rng(seed)
+    kept = _thinned(trials, rng)
+    columns = design(axes, kept.codes)
+    members = _halves(len(kept), rng)
+    seeds = rng.integers(2**31, size=1 + len(members))
+    whole = fit_whole(columns, kept.score, int(seeds[0]))
+    halves = tuple(
+        _trees(GROUP_TREES, len(kept), int(s)).fit(columns[rows], kept.score[rows])
+        for rows, s in zip(members, seeds[1:], strict=True)
+    )
+    return Forest(axes, strata, kept, whole, halves, members)
+
+
+def fit_whole(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
+    """Return `TREES` trees on all trials."""
+    return _trees(TREES, len(score), seed).fit(columns, score)
+
+
+def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
+    """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
+    columns = []
+    for i, axis in enumerate(axes):
+        if axis.is_category:
+            columns += [codes[:, i] == code for code in range(len(axis.choices))]
+        else:
+            columns.append(np.where(np.isnan(codes[:, i]), INACTIVE, codes[:, i]))
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def draw_codes(
+    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], count: int, rng: np.random.Generator
+) -> Floats:
+    """Return `count` configurations as a random search would propose them, in units, (count, axes)."""
+    stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
+    codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
+    for i, axis in enumerate(axes):
+        if not axis.is_category and not axis.integer:
+            codes[:, i] = rng.random(count)
+        for number, one in enumerate(strata):
+            rows = stratum == number
+            if axis.name in one.fixed:
+                codes[rows, i] = one.fixed[axis.name]
+            elif axis.name not in one.active:
+                codes[rows, i] = np.nan
+    return codes
+
+
+def _trees(count: int, trials: int, seed: int) -> Any:
+    # Larger leaves than these average the noise away, and with it, in a small study, the signal.
+    leaf = 1 if trials < 60 else 2 if trials < 500 else 5
+    return ExtraTreesRegressor(count, min_samples_leaf=leaf, max_features=1.0, random_state=seed, n_jobs=1)
+
+
+def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    members = np.zeros((2 * PAIRS, count), dtype=bool)
+    for pair in range(PAIRS):
+        chosen = rng.permutation(count)[: count // 2]
+        members[2 * pair, chosen] = True
+        members[2 * pair + 1] = ~members[2 * pair]
+    return members
+
+
+def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
+    if len(trials) <= MOST_TRIALS:
+        return trials
+    rows = np.sort(rng.permutation(len(trials))[:MOST_TRIALS])
+    # The defaults stay: gains are measured from them.
+    rows = np.union1d(rows, np.flatnonzero(trials.is_default))
+    return ScoredTrials(
+        trials.codes[rows],
+        trials.score[rows],
+        trials.estimated[rows],
+        trials.is_default[rows],
+        trials.left_out,
+    )
+
+
+def spread(trees: Floats) -> Floats:
+    """Return the standard error of a statistic of the forest from its value in each tree of each half.
+
+    Between halves there is sampling spread and the chance of a few trees; the latter is taken off.
+
+    Args:
+        trees: (halves, trees, ...).
+    """
+    count = trees.shape[1]
+    means = trees.mean(axis=1)
+    between = means.var(axis=0, ddof=1)
+    within = trees.var(axis=1, ddof=1).mean(axis=0) / count
+    sampling = np.maximum(between - within, 0.0)
+    return np.asarray(np.sqrt(sampling + within * count / TREES))

@@ -1,0 +1,186 @@
+"""Importance by PED-ANOVA: what sets the best trials apart from all trials (Watanabe et al. 2023).
+
+It compares two densities of a parameter, of the best trials and of all that ran, so it needs no model of the
+score, is not fooled by where the search looked most, and a stopped or failed trial counts as what it is: not
+one of the best. A conditional parameter is judged among the trials of its stratum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_spaces import Scalar
+from tuning.analysis.sensitivity import enough
+from tuning.analysis.sensitivity.axes import Axis, Floats
+from tuning.analysis.sensitivity.boxes import View
+from tuning.analysis.sensitivity.density import cells, density
+from tuning.analysis.sensitivity.enough import TooFew
+from tuning.analysis.sensitivity.marginals import named, single_views
+from tuning.analysis.sensitivity.observations import Observations
+
+BEST_SHARE: Final = 0.1
+FEWEST_BEST: Final = 5
+RESAMPLES: Final = 200
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much one parameter alone decides whether a trial is among the best.
+
+    Attributes:
+        parameter: its name.
+        condition: the stratum (parent to value) within which it is judged; empty: all trials.
+        share: of the variance of "is among the best" that it explains by itself, 0..1.
+        low: lower end of the 95 % bootstrap interval.
+        high: upper end.
+        by_chance: 95 % point of the share when the best are drawn at random.
+        first: how often it is the most important in the bootstrap; only of parameters of all trials.
+        trials: ended trials that were compared.
+        best: of these, the best.
+    """
+
+    parameter: str
+    condition: Mapping[str, Scalar]
+    share: float
+    low: float
+    high: float
+    by_chance: float
+    first: float | None
+    trials: int
+    best: int
+
+    @property
+    def name(self) -> str:
+        """The parameter, with its condition where it has one."""
+        return named(self.parameter, self.condition)
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it sets the best apart more than a random choice of trials would."""
+        return self.share > self.by_chance
+
+
+def importances(observations: Observations, seed: int = 0) -> list[Importance | TooFew]:
+    """Return the importance of each parameter, conditional ones in each stratum; TooFew where data lack.
+
+    A trial that was stopped, failed or has no score is not among the best. Order of `axes`.
+    """
+    ended = observations.over
+    codes = observations.codes[ended]
+    score = np.where(np.isfinite(observations.score), observations.score, -np.inf)[ended]
+    order = np.lexsort((*np.nan_to_num(codes, nan=-1.0).T, -score))
+    codes, score = codes[order], score[order]
+    found: list[Importance | TooFew] = []
+    overall: list[Floats] = []
+    for view in single_views(observations.axes, observations.strata):
+        rows = _rows(observations.axes, codes, view)
+        result = _judge(observations.axes, view, codes[rows], score[rows], seed)
+        if isinstance(result, TooFew):
+            found.append(result)
+            continue
+        importance, resampled = result
+        found.append(importance)
+        if not view.condition and not observations.axes[view.over[0]].when:
+            overall.append(resampled)
+    return _with_first(found, overall)
+
+
+def pearson_share(counts: Floats, best: Floats, *, is_category: bool) -> float:
+    """Return the share of the variance of "is among the best" that a parameter explains by itself.
+
+    The Pearson divergence D of the two densities gives the variance of the marginal of the indicator as
+    (quantile)^2 D; the indicator's own variance is quantile (1 - quantile).
+
+    Args:
+        counts: trials in each cell.
+        best: of these, the best.
+        is_category: whether cells have no order.
+    """
+    quantile = best.sum() / counts.sum()
+    if quantile in (0, 1):
+        return 0.0
+    ratio = density(best, is_category=is_category) / density(counts, is_category=is_category) - 1
+    divergence = float(density(counts, is_category=is_category) @ ratio**2)
+    return divergence * quantile / (1 - quantile)
+
+
+def best_count(ended: int) -> int:
+    """Return how many of the ended trials count as the best."""
+    return max(FEWEST_BEST, math.ceil(BEST_SHARE * ended))
+
+
+def _judge(
+    axes: tuple[Axis, ...], view: View, codes: Floats, score: Floats, seed: int
+) -> tuple[Importance, Floats] | TooFew:
+    """One parameter among the trials of one stratum, best first."""
+    count = len(score)
+    if count < enough.IMPORTANCE:
+        return TooFew(count, enough.IMPORTANCE, "ended trials")
+    wanted = best_count(count)
+    completed = int(np.isfinite(score).sum())
+    if completed < wanted:
+        return TooFew(completed, wanted, "completed trials")
+    axis = axes[view.over[0]]
+    cell, number = cells(axis, codes[:, view.over[0]])
+    onehot = np.zeros((count, number))
+    onehot[np.arange(count), cell] = 1
+    best = np.arange(count) < wanted
+    rng = np.random.default_rng(seed)
+    resampled = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
+    in_best = _first(resampled, wanted)
+    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float)
+    shares = _shares(resampled @ onehot, in_best @ onehot, axis.is_category)
+    chance = _shares(np.broadcast_to(onehot.sum(axis=0), (RESAMPLES, number)), drawn @ onehot, axis.is_category)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    by_name = {a.name: a for a in axes}
+    importance = Importance(
+        parameter=axis.name,
+        condition={parent: by_name[parent].value(code) for parent, code in view.condition.items()},
+        share=pearson_share(onehot.sum(axis=0), best @ onehot, is_category=axis.is_category),
+        low=float(low),
+        high=float(high),
+        by_chance=float(np.quantile(chance, 0.95)),
+        first=None,
+        trials=count,
+        best=wanted,
+    )
+    return importance, shares
+
+
+def _shares(counts: Floats, best: Floats, is_category: bool) -> Floats:
+    pairs = zip(counts, best, strict=True)
+    return np.array([pearson_share(all_, top, is_category=is_category) for all_, top in pairs])
+
+
+def _first(weights: Floats, wanted: int) -> Floats:
+    """Of each row of weights, those of the first `wanted` trials (the last of them in part)."""
+    before = np.cumsum(weights, axis=1) - weights
+    return np.clip(wanted - before, 0, weights)
+
+
+def _rows(axes: tuple[Axis, ...], codes: Floats, view: View) -> NDArray[np.bool_]:
+    names = [axis.name for axis in axes]
+    rows = np.isfinite(codes[:, view.over[0]])
+    for parent, code in view.condition.items():
+        rows &= codes[:, names.index(parent)] == code
+    return np.asarray(rows)
+
+
+def _with_first(found: list[Importance | TooFew], overall: list[Floats]) -> list[Importance | TooFew]:
+    """Add how often each parameter of all trials comes first; all were resampled alike."""
+    if not overall:
+        return found
+    first = np.bincount(np.argmax(np.stack(overall), axis=0), minlength=len(overall)) / RESAMPLES
+    left = iter(first)
+    return [
+        Importance(**{**vars(one), "first": float(next(left))})
+        if isinstance(one, Importance) and not one.condition
+        else one
+        for one in found
+    ]
