@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tuning.cli import catalogue, clusters, datasets, report, run, studies, sweep, tables, train
+from tuning.cli import catalogue, clusters, datasets, run, sensitivity, studies, sweep, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
 from tuning.packages import ShadowedPackage, refuse_shadowed_packages
 
@@ -26,6 +27,7 @@ for command in (
     studies.best,
     report.report,
     run.run,
+    sensitivity.sensitivity,
     catalogue.methods,
     catalogue.spaces,
     clusters.clusters,

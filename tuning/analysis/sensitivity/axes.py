@@ -70,10 +70,11 @@ class Axis:
     def to_unit(self, values: Floats) -> Floats:
         """Return numbers in units, clipped to 0..1; NaN (inactive) stays NaN."""
         ends = self._scaled(np.array([self.low, self.high]) + self._margin)
-        return np.clip((self._scaled(np.asarray(values, dtype=float)) - ends[0]) / (ends[1] - ends[0]), 0, 1)
+        scaled = self._scaled(np.asarray(values, dtype=float))
+        return np.asarray(np.clip((scaled - ends[0]) / (ends[1] - ends[0]), 0, 1), dtype=np.float64)
 
     def codes(self, values: Sequence[Scalar | None]) -> Floats:
-        """Return the values in units or as indices of categories; None, and what is no choice, becomes NaN."""
+        """Return values in units, or as indices of categories; None, and what is no choice, becomes NaN."""
         if not self.is_category:
             return self.to_unit(np.array([math.nan if v is None else float(v) for v in values]))
         index = {choice: code for code, choice in enumerate(self.choices)}

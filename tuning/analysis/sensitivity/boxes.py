@@ -151,5 +151,3 @@ def _bounds(tree: Any) -> tuple[Floats, Floats, Floats]:
         node = np.concatenate([tree.children_left[node], tree.children_right[node]])
         low, high = np.concatenate([low, right_low]), np.concatenate([left_high, high])
     return np.concatenate(values), np.concatenate(lows), np.concatenate(highs)
-
-

@@ -58,7 +58,9 @@ def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | Too
     scores = ended_scores(observations)
     if len(scores) < enough.BUDGET or not observations.completed.any():
         found = len(scores) if len(scores) < enough.BUDGET else 0
-        return TooFew(found, enough.BUDGET, "ended trials" if found or not len(scores) else "completed trials")
+        return TooFew(
+            found, enough.BUDGET, "ended trials" if found or not len(scores) else "completed trials"
+        )
     n = len(scores)
     budgets = np.unique(np.geomspace(1, max(1, n // 2), POINTS).round().astype(np.int64))
     weights = best_weights(n, budgets)

@@ -11,7 +11,7 @@ from tuning.analysis.sensitivity.axes import Axis, Floats
 
 
 def complete_row(axes: tuple[Axis, ...], held: Mapping[str, float]) -> Floats:
-    """Return a configuration in units, (axes,): `held`, defaults where it says nothing, NaN where inactive."""
+    """Return a configuration in units, (axes,): `held`, else the default, NaN where inactive."""
     by_name = {axis.name: axis for axis in axes}
     found: dict[str, float] = {}
     for axis in axes:

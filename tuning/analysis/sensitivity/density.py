@@ -24,12 +24,29 @@ def cells(axis: Axis, codes: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np
     return np.clip(np.ceil(codes * (STEPS - 1) - 0.5), 0, STEPS - 1).astype(np.int64), STEPS
 
 
-def density(counts: Floats, *, is_category: bool) -> Floats:
-    """Return the probability of each cell, given how many trials are in each; without any, it is uniform."""
-    total = counts.sum()
-    if total == 0:
-        return np.full(len(counts), 1 / len(counts))
-    return _of_categories(counts, total) if is_category else _of_numbers(counts, total)
+def density(counts: Floats, width: float | None) -> Floats:
+    """Return the probability of each cell.
+
+    Args:
+        counts: (weighted) trials in each; not all 0.
+        width: of the windows, in cells; None for categories, which have no neighbours.
+    """
+    total = float(counts.sum())
+    return _of_categories(counts, total) if width is None else _of_numbers(counts, total, width)
+
+
+def bandwidth(counts: Floats) -> float:
+    """Return the width of the windows over cells in a row: Scott's rule, by the smaller of the standard
+    deviation and the quartiles' distance, and never so narrow that a window leaves its own cell.
+    """
+    cell, weight, total = np.flatnonzero(counts).astype(float), counts[counts > 0], float(counts.sum())
+    mean = cell @ weight / total
+    deviation = np.sqrt((cell - mean) ** 2 @ weight / max(1.0, total - 1))
+    cumulated = np.cumsum(weight)
+    lower = np.searchsorted(cumulated, total // 4, side="left")
+    upper = min(len(cell) - 1, int(np.searchsorted(cumulated, total * 3 // 4, side="right")))
+    scott = 1.059 * min((cell[upper] - cell[lower]) / 1.34, deviation) * total**-0.2
+    return max(float(scott), _SMALLEST_WIDTH)
 
 
 def _of_categories(counts: Floats, total: float) -> Floats:
@@ -39,23 +56,12 @@ def _of_categories(counts: Floats, total: float) -> Floats:
     return np.asarray((own + _PRIOR / len(counts)) / (total + _PRIOR))
 
 
-def _of_numbers(counts: Floats, total: float) -> Floats:
+def _of_numbers(counts: Floats, total: float, width: float) -> Floats:
     cell = np.flatnonzero(counts).astype(float)
     weight = counts[counts > 0]
-    width = np.full(len(cell), max(_scott(cell, weight, total), _SMALLEST_WIDTH))
     centre = np.append(cell, (len(counts) - 1) / 2)
-    width = np.append(width, len(counts))
+    widths = np.append(np.full(len(cell), width), len(counts))
     edges = np.arange(len(counts) + 1) - 0.5
-    below = ndtr((edges[:, None] - centre) / width)
+    below = ndtr((edges[:, None] - centre) / widths)
     mass = np.diff(below, axis=0) / (below[-1] - below[0])
     return np.asarray(mass @ np.append(weight, _PRIOR) / (total + _PRIOR))
-
-
-def _scott(cell: Floats, weight: Floats, total: float) -> float:
-    """Scott's bandwidth, by the smaller of the deviation and the quartiles' distance."""
-    mean = cell @ weight / total
-    deviation = np.sqrt((cell - mean) ** 2 @ weight / max(1.0, total - 1))
-    cumulated = np.cumsum(weight)
-    lower = np.searchsorted(cumulated, total // 4, side="left")
-    upper = min(len(cell) - 1, int(np.searchsorted(cumulated, total * 3 // 4, side="right")))
-    return float(1.059 * min((cell[upper] - cell[lower]) / 1.34, deviation) * total**-0.2)

@@ -60,11 +60,13 @@ class EpochFidelity:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Fidelity at every epoch. Stopped trials have no final score, so it is measured on the trials that were
-    let go on: they resemble each other in the early score, which makes the correlation look smaller than it is
-    over all trials. `corrected` undoes this as far as a straight line with even scatter holds (Thorndike's
-    case 2, from the spread of the early score over all trials and over completed ones). Neither can show a
-    trial that was stopped wrongly.
+    """Fidelity at every epoch.
+
+    Stopped trials have no final score, so it is measured on the trials that were let go on. They resemble
+    each other in the early score, which makes the correlation look smaller than it is over all trials.
+    `corrected` undoes this as far as a straight line with even scatter holds (Thorndike's case 2, from the
+    spread of the early score over all trials and over completed ones). Neither can show a trial that was
+    stopped wrongly.
 
     Attributes:
         epochs: by epoch, those with scores.

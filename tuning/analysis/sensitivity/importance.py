@@ -19,7 +19,7 @@ from search_spaces import Scalar
 from tuning.analysis.sensitivity import enough
 from tuning.analysis.sensitivity.axes import Axis, Floats
 from tuning.analysis.sensitivity.boxes import View
-from tuning.analysis.sensitivity.density import cells, density
+from tuning.analysis.sensitivity.density import bandwidth, cells, density
 from tuning.analysis.sensitivity.enough import TooFew
 from tuning.analysis.sensitivity.marginals import named, single_views
 from tuning.analysis.sensitivity.observations import Observations
@@ -91,7 +91,7 @@ def importances(observations: Observations, seed: int = 0) -> list[Importance | 
     return _with_first(found, overall)
 
 
-def pearson_share(counts: Floats, best: Floats, *, is_category: bool) -> float:
+def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | None) -> float:
     """Return the share of the variance of "is among the best" that a parameter explains by itself.
 
     The Pearson divergence D of the two densities gives the variance of the marginal of the indicator as
@@ -100,14 +100,15 @@ def pearson_share(counts: Floats, best: Floats, *, is_category: bool) -> float:
     Args:
         counts: trials in each cell.
         best: of these, the best.
-        is_category: whether cells have no order.
+        widths: of the windows for both; None for categories.
     """
-    quantile = best.sum() / counts.sum()
+    quantile = float(best.sum() / counts.sum())
     if quantile in (0, 1):
         return 0.0
-    ratio = density(best, is_category=is_category) / density(counts, is_category=is_category) - 1
-    divergence = float(density(counts, is_category=is_category) @ ratio**2)
-    return divergence * quantile / (1 - quantile)
+    width, width_best = widths or (None, None)
+    everywhere = density(counts, width)
+    divergence = float(everywhere @ (density(best, width_best) / everywhere - 1) ** 2)
+    return min(1.0, divergence * quantile / (1 - quantile))
 
 
 def best_count(ended: int) -> int:
@@ -135,14 +136,21 @@ def _judge(
     resampled = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
     in_best = _first(resampled, wanted)
     drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float)
-    shares = _shares(resampled @ onehot, in_best @ onehot, axis.is_category)
-    chance = _shares(np.broadcast_to(onehot.sum(axis=0), (RESAMPLES, number)), drawn @ onehot, axis.is_category)
+    counts = onehot.sum(axis=0)
+    # Resampling repeats trials, and windows that followed it would narrow around them: the widths stay.
+    own = None if axis.is_category else _widths(counts, best @ onehot)
+    pairs = zip(resampled @ onehot, in_best @ onehot, strict=True)
+    shares = np.array([pearson_share(everyone, top, own) for everyone, top in pairs])
+    chance = [
+        pearson_share(counts, top, None if axis.is_category else _widths(counts, top))
+        for top in drawn @ onehot
+    ]
     low, high = np.quantile(shares, [0.025, 0.975])
     by_name = {a.name: a for a in axes}
     importance = Importance(
         parameter=axis.name,
         condition={parent: by_name[parent].value(code) for parent, code in view.condition.items()},
-        share=pearson_share(onehot.sum(axis=0), best @ onehot, is_category=axis.is_category),
+        share=pearson_share(counts, best @ onehot, own),
         low=float(low),
         high=float(high),
         by_chance=float(np.quantile(chance, 0.95)),
@@ -153,9 +161,8 @@ def _judge(
     return importance, shares
 
 
-def _shares(counts: Floats, best: Floats, is_category: bool) -> Floats:
-    pairs = zip(counts, best, strict=True)
-    return np.array([pearson_share(all_, top, is_category=is_category) for all_, top in pairs])
+def _widths(counts: Floats, best: Floats) -> tuple[float, float]:
+    return bandwidth(counts), bandwidth(best)
 
 
 def _first(weights: Floats, wanted: int) -> Floats:

@@ -139,9 +139,7 @@ def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list
         [averages(leaves_of(t, forest.axes), forest.axes, forest.strata, views) for t in half.estimators_]
         for half in forest.halves
     ]
-    errors = [
-        spread(np.array([[tree[v] for tree in half] for half in trees])) for v in range(len(views))
-    ]
+    errors = [spread(np.array([[tree[v] for tree in half] for half in trees])) for v in range(len(views))]
     return whole, errors
 
 

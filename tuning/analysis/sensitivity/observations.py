@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -98,7 +97,7 @@ class Observations:
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which trials have come to an end, with or without a score; the others may yet get one."""
-        return ~np.isin(self.ending, ["running", "interrupted"])
+        return np.asarray(~np.isin(self.ending, ["running", "interrupted"]))
 
     def count(self, ending: Ending) -> int:
         """How many trials ended so."""
@@ -130,7 +129,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
     usable = (endings == "completed") & (ending == "completed")[row]
     budget = int(np.nanmax(_floats(trials, "epochs"), initial=0))
     curve = _curves(epochs, rung_metric, numbers, budget)
-    started = _seconds_of(trials, "started")
+    began = np.nanmin(_seconds_of(trials, "started"), initial=np.inf)
     return Observations(
         study=record.name,
         method=record.method,
@@ -149,7 +148,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         curve=curve,
         rung=_floats(trials, "rung")[first],
         seconds=_sum_by(row, _floats(trials, "seconds"), len(numbers)),
-        ended=_last_by(row, _seconds_of(trials, "finished"), len(numbers)) - np.nanmin(started, initial=np.inf),
+        ended=_last_by(row, _seconds_of(trials, "finished"), len(numbers)) - began,
         untrained=_untrained(epochs, metric),
         replicates=Replicates(run_trial[usable], _ints(trials, "seed")[usable], run_score[usable]),
     )
@@ -162,7 +161,7 @@ def _endings(statuses: list[str], scores: Floats) -> NDArray[np.str_]:
 
 
 def _worst(endings: NDArray[np.str_], row: Ints, count: int) -> NDArray[np.str_]:
-    rank = {ending: place for place, ending in enumerate(ENDINGS)}
+    rank: dict[str, int] = {ending: place for place, ending in enumerate(ENDINGS)}
     worst = np.zeros(count, dtype=int)
     np.maximum.at(worst, row, np.array([rank[str(e)] for e in endings], dtype=int))
     return np.array(ENDINGS, dtype="<U11")[worst]
@@ -231,16 +230,5 @@ def _floats(table: pa.Table, name: str) -> Floats:
 
 
 def _seconds_of(table: pa.Table, name: str) -> Floats:
-    micros = _floats(table.append_column("_", table[name].cast(pa.int64())), "_")
-    return micros / 1e6
-
-
-def default_codes(observations: Observations) -> Mapping[str, float]:
-    """Return the defaults in units; a parameter that is inactive under them is absent."""
-    axes = {axis.name: axis for axis in observations.axes}
-    found: dict[str, float] = {}
-    for axis in observations.axes:
-        held = {parent: axes[parent].value(found[parent]) for parent in axis.when if parent in found}
-        if all(parent in held and held[parent] in allowed for parent, allowed in axis.when.items()):
-            found[axis.name] = float(axis.codes([axis.default])[0])
-    return found
+    micros: Any = pc.fill_null(table[name].cast(pa.int64()).cast(pa.float64()), np.nan)
+    return np.asarray(micros.to_numpy() / 1e6, dtype=np.float64)

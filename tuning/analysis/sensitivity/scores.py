@@ -1,4 +1,4 @@
-"""The trials that a surrogate learns from: those with a final score, and stopped ones with an estimated one."""
+"""The trials that a surrogate learns from: with a final score, or stopped and with an estimated one."""
 
 from __future__ import annotations
 
