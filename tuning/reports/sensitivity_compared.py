@@ -23,8 +23,10 @@ def _budgets(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
     if budgets is None or isinstance(budgets, TooFew):
         return Section("Equal budgets", f"The studies cannot be compared, {budgets}.")
     text = (
-        f"Every study is allowed {budgets.budget} trials, half of what the smallest has, drawn from all of its "
-        "own. The interval resamples the trials of a study; it holds for the seeds and the data that were used. "
+        f"Every study is allowed {budgets.budget} trials, half of what the smallest has, drawn from all "
+        "of its "
+        "own. The interval resamples the trials of a study; it holds for the seeds and the data that "
+        "were used. "
         "Studies of different datasets or scores stand beside each other but are not compared."
     )
     if budgets.unequal:
@@ -41,7 +43,8 @@ def _tests(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
         else:
             p, critical = found.ranks.p, found.ranks.critical_difference
             parts.append(
-                f"Friedman's test that all methods are alike: p = {p:.3g}. Methods whose mean ranks differ by "
+                f"Friedman's test that all methods are alike: p = {p:.3g}. Methods whose mean ranks "
+                "differ by "
                 f"less than {critical:.2f}, where the bars overlap, are not told apart (Nemenyi, 5 %)."
             )
             drawn.append(figures.ranks_figure(found.ranks))
@@ -60,12 +63,14 @@ def _defaults(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
         for d in found.defaults
     ]
     text = (
-        "One configuration for all datasets: the highest mean predicted score, each study in units of its own "
-        "standard deviation. The last column is what the other datasets' choice gains here: what to expect on "
+        "One configuration for all datasets: the highest mean predicted score, each study in units of "
+        "its own "
+        "standard deviation. The last column is what the other datasets' choice gains here: what to "
+        "expect on "
         "a new dataset.\n\n" + "\n\n".join(lines)
     )
     return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
 
 
 def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -40,6 +40,8 @@ def marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
     figure.update_layout(title=title, yaxis_title=metric, showlegend=several, height=360 + 40 * several)
     figure.update_layout(meta={"alt": f"{metric} as a function of {title}"})
     _parameter_axis(figure, axis)
+    default = axis.choices.index(axis.default) if axis.is_category else axis.default
+    figure.add_vline(x=default, line={"color": GREY, "dash": "dot", "width": 1})
     return figure
 
 
@@ -75,7 +77,13 @@ def importance_figure(importances: Sequence[Importance]) -> go.Figure:
     down = np.maximum(share - np.array([i.low for i in ordered]), 0)
     colours = [COLOURS[0] if i.above_chance else GREY for i in ordered]
     figure.add_bar(
-        x=share, y=names, orientation="h", marker_color=colours, name="share", error_x=_arms(up, down)
+        x=share,
+        y=names,
+        orientation="h",
+        marker_color=colours,
+        name="share",
+        error_x=_arms(up, down),
+        showlegend=False,
     )
     _chance_marks(figure, [i.by_chance for i in ordered], names)
     figure.update_layout(
@@ -92,7 +100,14 @@ def variance_figure(shares: Sequence[Share]) -> go.Figure:
     names = [s.name for s in ordered]
     colours = [COLOURS[2] if s.above_chance else GREY for s in ordered]
     figure = go.Figure(
-        go.Bar(x=[s.share for s in ordered], y=names, orientation="h", marker_color=colours, name="share")
+        go.Bar(
+            x=[s.share for s in ordered],
+            y=names,
+            orientation="h",
+            marker_color=colours,
+            name="share",
+            showlegend=False,
+        )
     )
     _chance_marks(figure, [s.by_chance for s in ordered], names)
     figure.update_layout(
@@ -126,6 +141,7 @@ def fidelity_figure(found: Fidelity) -> go.Figure:
         xaxis_title="epoch",
         yaxis_title="rank correlation with the final score",
         yaxis_range=[min(-0.05, *(e.low for e in found.epochs)), 1.05],
+        xaxis_dtick=max(1, len(epochs) // 10),
     )
     return figure
 
@@ -203,13 +219,14 @@ def budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figur
 def cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
     """Draw the same against time: one trial after the other, and as it happened."""
     figure = go.Figure()
-    scale, unit = _time_unit(max(found.seconds_a_trial * found.ended, *found.progress_seconds))
+    scale, unit = _time_unit(max(found.seconds_a_trial * found.ended / 2, found.seconds))
     x = found.trials * found.seconds_a_trial / scale
     _band(figure, x, found.low, found.high, COLOURS[0])
     name = "expected, one trial after the other, 95 %"
     figure.add_scatter(x=x, y=found.expected, mode="lines", line_color=COLOURS[0], name=name)
     steps = {"color": COLOURS[5], "shape": "hv", "dash": "dash"}
-    moments, best = found.progress_seconds / scale, found.progress_score
+    moments, best = _until(found.progress_seconds, found.progress_score, found.seconds)
+    moments = moments / scale
     figure.add_scatter(x=moments, y=best, mode="lines+markers", line=steps, name="best so far, wall-clock")
     _untrained_line(figure, untrained)
     figure.update_layout(title="What time buys", xaxis_title=unit, yaxis_title=f"best {metric}")
@@ -331,7 +348,7 @@ def _untrained_line(figure: go.Figure, untrained: float) -> None:
         figure.add_hline(y=untrained, line=line, annotation_text="untrained encoder")
 
 
-def _until(x: Any, y: Floats, end: int) -> tuple[Floats, Floats]:
+def _until(x: Any, y: Floats, end: float) -> tuple[Floats, Floats]:
     """Steps carried on to the end of the search."""
     return np.append(x, end), np.append(y, y[-1:])
 
@@ -351,4 +368,4 @@ def _time_unit(seconds: float) -> tuple[float, str]:
 
 
 def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -70,7 +70,8 @@ def _overview(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
     o = one.observations
     known = o.score[np.isfinite(o.score)]
     lines = [
-        f"{len(o.trial)} trials of {o.method} on {o.dataset}; score: {o.metric} after {o.epochs} epochs at most, "
+        f"{len(o.trial)} trials of {o.method} on {o.dataset}; score: {o.metric} after {o.epochs} epochs "
+        "at most, "
         "on the validation split, larger is better.",
         _best_line(known, o.untrained),
         _surrogate_line(one.surrogate),
@@ -130,7 +131,8 @@ def _marginals(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
         return Section("One parameter at a time", f"{_capital(one.surrogate)}.")
     text = (
         "Mean predicted score over one parameter, averaged over the whole space of the others, with a "
-        "pointwise 95 % interval; dots are trials (open: estimated score). The mean over the others is lower "
+        "pointwise 95 % interval; dots are trials (open: estimated score), the dotted vertical line is "
+        "the default. The mean over the others is lower "
         "than the best trials: read the shape, not the height. Dotted or grey: very few trials."
     )
     groups: dict[str, list[Marginal]] = {}
@@ -147,7 +149,8 @@ def _interactions(one: StudySensitivity, tables: Mapping[str, Table]) -> Section
     above = sum(share.above_chance for share in one.interactions)
     text = (
         "How much two parameters explain beyond the sum of what each explains, of the surrogate's variance. "
-        f"{above} of {len(one.interactions)} pairs explain more than chance would give. The maps show the mean "
+        f"{above} of {len(one.interactions)} pairs explain more than chance would give. The maps show "
+        "the mean "
         "score over both; the largest interactions come first."
     )
     by_name = {(p.first.name, p.second.name): p for p in one.pairs}
@@ -211,7 +214,8 @@ def _fidelity(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
     )
     if found.stopped:
         text += (
-            f"\n\n{found.stopped} trials were stopped and have no final score. Those that went on resemble each "
+            f"\n\n{found.stopped} trials were stopped and have no final score. Those that went on "
+            "resemble each "
             "other, which makes the correlation look smaller than it is over all trials; the open marks undo "
             "this as far as the relation is a straight line. A good trial that was stopped by mistake shows "
             "in neither: only a search without early stopping can tell."
@@ -227,9 +231,11 @@ def _safety_line(found: Fidelity) -> str:
         first = next((e for e in found.epochs if e.verdict == "safe"), None)
         if first is None:
             return "At no epoch would it surely have been safe to stop (correlation above 0.5)."
-        return f"Nothing was stopped. From epoch {first.epoch} on it would have been safe (above 0.5, interval and all)."
+        safe = f"it would have been safe from epoch {first.epoch} on (above 0.5, interval and all)"
+        return f"Nothing was stopped; {safe}."
     told = "; ".join(
-        f"epoch {e.epoch}: {e.verdict} ({e.spearman:.2f}, 95 % {e.low:.2f} to {e.high:.2f}; the final best was "
+        f"epoch {e.epoch}: {e.verdict} ({e.spearman:.2f}, 95 % {e.low:.2f} to {e.high:.2f}; the final "
+        "best was "
         f"number {e.best_rank} of {e.trials} then)"
         for e in rungs
     )
@@ -267,7 +273,8 @@ def _noise(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
         f"Over {found.trials} configurations with {found.runs} runs, seeds scatter by {found.seed_std:.3g} "
         f"(95 %: {found.seed_low:.3g} to {found.seed_high:.3g}), configurations by {found.trial_std:.3g}: "
         f"{100 * found.share:.0f} % of the variance of single runs is the configuration "
-        f"({100 * found.share_low:.0f} to {100 * found.share_high:.0f} %). Two single runs that differ by less "
+        f"({100 * found.share_low:.0f} to {100 * found.share_high:.0f} %). Two single runs that differ "
+        "by less "
         f"than {found.detectable:.3g} may differ by their seeds alone."
     )
     return Section("Seed noise", text, (), _some(tables, one, "noise"))
@@ -298,8 +305,10 @@ def _footer(found: Sensitivity, records: Sequence[StudyRecord], command: str) ->
         seeds = len(np.unique(o.replicates.seed))
         versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
         lines.append(
-            f"{record.name}: {len(o.trial)} trials, {o.count('completed')} completed, {seeds} seed(s); trials are "
-            f"compared by {o.metric} on the validation split, so the best is optimistic; ran on {record.host}; "
+            f"{record.name}: {len(o.trial)} trials, {o.count('completed')} completed, {seeds} seed(s); "
+            "trials are "
+            f"compared by {o.metric} on the validation split, so the best is optimistic; ran on "
+            f"{record.host}; "
             f"{versions}; revision {record.git_revision or 'unknown'}."
         )
     return [
@@ -310,7 +319,7 @@ def _footer(found: Sensitivity, records: Sequence[StudyRecord], command: str) ->
 
 
 def _value(value: Scalar) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _capital(text: object) -> str:

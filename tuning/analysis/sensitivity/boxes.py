@@ -1,6 +1,6 @@
 """Exact averages of a forest over its box: marginal curves of one parameter and of two.
 
-A tree is a sum of leaves, each a box with a value; its average over all parameters but one is a sum over
+Trees are a sum of leaves, each a box with a value; their average over all parameters but one is a sum over
 leaves of value times the share of draws in the other sides (Hutter et al. 2014). Conditional parameters: the
 sum is taken in each stratum (a way to set the parents), where what is inactive lies at one point.
 """
@@ -27,16 +27,23 @@ class View:
 
 @dataclass(frozen=True)
 class Leaves:
-    """A tree's leaves: values (n,), which grid entries of each axis each holds, whether it holds inactive."""
+    """The leaves of all trees: values (n,), which grid entries of each axis each holds, whether it holds
+    inactive. A prediction is the sum of the values of the leaves that hold a configuration.
+    """
 
     value: Floats
     inside: tuple[Floats, ...]
     inactive: Floats
 
 
-def leaves_of(tree: Any, axes: tuple[Axis, ...]) -> Leaves:
-    """Return the leaves of a fitted sklearn tree over `design`'s columns."""
-    value, low, high = _bounds(tree.tree_)
+def leaves_of(boosted: Any, axes: tuple[Axis, ...]) -> Leaves:
+    """Return the leaves of fitted boosted trees over the columns of `design`."""
+    trees = [_bounds(tree.tree_) for (tree,) in boosted.estimators_]
+    # What boosting starts from is a leaf that holds everything.
+    everything = np.full((1, trees[0][1].shape[1]), np.inf)
+    start = (boosted.init_.constant_.ravel() / boosted.learning_rate, -everything, everything)
+    value, low, high = (np.concatenate(parts) for parts in zip(start, *trees, strict=True))
+    value = boosted.learning_rate * value
     inside, inactive = [], []
     column = 0
     for axis in axes:

@@ -34,6 +34,7 @@ class BudgetCurve:
         seconds_a_trial: mean wall-clock of an ended trial, failed and stopped ones included.
         ended: trials behind it.
         without_score: of these, stopped or failed; they count as the worst score that a trial completed with.
+        seconds: wall-clock from the start of the study to the last end of a trial.
         progress_trials: how many trials had ended (in the order of their ends) when the best improved.
         progress_seconds: seconds from the start at those moments.
         progress_score: the best so far.
@@ -47,6 +48,7 @@ class BudgetCurve:
     seconds_a_trial: float
     ended: int
     without_score: int
+    seconds: float
     progress_trials: Ints
     progress_seconds: Floats
     progress_score: Floats
@@ -77,6 +79,7 @@ def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | Too
         seconds_a_trial=float(observations.seconds[known].mean()),
         ended=n,
         without_score=n - int(np.count_nonzero(observations.completed)),
+        seconds=float(np.nanmax(observations.ended[observations.over])),
         progress_trials=moments,
         progress_seconds=seconds,
         progress_score=best,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from search_spaces import Scalar
 from tuning.analysis.sensitivity.axes import Floats, Stratum
 from tuning.analysis.sensitivity.boxes import View, view_weights
-from tuning.analysis.sensitivity.forest import Forest, design, draw_codes, fit_whole
+from tuning.analysis.sensitivity.forest import Forest, draw_codes
 from tuning.analysis.sensitivity.marginals import (
     MOST_PAIRED,
     forest_averages,
@@ -26,7 +26,6 @@ from tuning.analysis.sensitivity.marginals import (
     single_views,
 )
 
-PERMUTATIONS: Final = 6
 DRAWS: Final = 4096
 
 
@@ -76,12 +75,7 @@ def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[V
 
 def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
     observed = _variances(forest, forest.whole, views)
-    rng = np.random.default_rng(0)
-    columns = design(forest.axes, forest.trials.codes)
-    chance = []
-    for seed in range(PERMUTATIONS):
-        shuffled = fit_whole(columns, rng.permutation(forest.trials.score), seed)
-        chance.append(_variances(forest, shuffled, views))
+    chance = [_variances(forest, boosted, views) for boosted in forest.shuffled]
     floor = np.mean(chance, axis=0) + 2 * np.std(chance, axis=0, ddof=1)
     found = []
     for view, variance, least in zip(views, observed, floor, strict=True):
@@ -97,8 +91,8 @@ def _share(forest: Forest, view: View, share: float, by_chance: float) -> Share:
     return Share(tuple(forest.axes[i].name for i in view.over), condition, share, by_chance)
 
 
-def _variances(forest: Forest, whole: object, views: Sequence[View]) -> list[float]:
-    found = forest_averages(whole, forest.axes, forest.strata, views)
+def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:
+    found = forest_averages(boosted, forest, views)
     weights = [view_weights(forest.axes, forest.strata, view) for view in views]
     return [_variance(mean, weight) for mean, weight in zip(found, weights, strict=True)]
 

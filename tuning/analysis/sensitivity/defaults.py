@@ -80,8 +80,8 @@ def _gain(
 ) -> DatasetGain:
     rows = np.stack([default, chosen, others])
     present, gained, unseen = forest.predict(rows)
-    trees = forest.predict_trees(rows)
-    error = float(spread(trees[..., 1] - trees[..., 0]))
+    halves = forest.predict_halves(rows)
+    error = float(spread(halves[:, 1] - halves[:, 0]))
     gain = float(gained - present)
     return DatasetGain(
         study, dataset, gain, gain - 1.96 * error, gain + 1.96 * error, float(unseen - present)

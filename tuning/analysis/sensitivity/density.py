@@ -50,7 +50,9 @@ def bandwidth(counts: Floats) -> float:
 
 
 def _of_categories(counts: Floats, total: float) -> Floats:
-    kernels = np.count_nonzero(counts) + 1
+    # Optuna 5.0 smooths by the number of *distinct* values seen here, not of trials: with three categories a
+    # parameter that decides everything then gets a tenth of its share.
+    kernels = total + 1
     scale = 1 + len(counts) * _PRIOR / kernels
     own = (counts + total * _PRIOR / kernels) / scale
     return np.asarray((own + _PRIOR / len(counts)) / (total + _PRIOR))

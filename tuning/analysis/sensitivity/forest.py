@@ -1,12 +1,13 @@
-"""The surrogate: a forest that predicts the score from the parameters, and how sure it is.
+"""The surrogate: a forest of boosted trees that predicts the score from the parameters, and how sure it is.
 
-Extremely randomised trees (Geurts et al. 2006): no scale to choose, they follow cliffs (a rate above which
-training collapses) as well as slopes, and their leaves are boxes, over which averages are exact sums.
+Boosted trees (Friedman 2001): they follow cliffs (a rate above which training collapses) as well as slopes,
+and each tree sees what the ones before left over, so that an interaction without main effects is found, which
+a random forest, whose every tree begins with the largest effect, hardly does. The leaves are boxes, over
+which averages are exact sums.
 
-How sure: beside the forest on all trials there are groups of trees on halves of them. The spread of a
-statistic over half-samples drawn without replacement equals its sampling spread on the whole (the delete-half
-jackknife; as in the "bootstrap of little bags", Athey et al. 2019). Halves come in complementary pairs, so
-that what one half chooses can be judged by the other.
+How sure: beside the forest on all trials there are forests on halves of them. The spread of a statistic over
+half-samples drawn without replacement equals its sampling spread on the whole (the delete-half jackknife,
+Shao and Wu 1989). Halves come in complementary pairs, so that what one half chooses can be judged by the other.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 
 from tuning.analysis.sensitivity.axes import Axis, Floats, Stratum
 from tuning.analysis.sensitivity.scores import ScoredTrials
 
-TREES: Final = 64
-GROUP_TREES: Final = 6
-PAIRS: Final = 16
-MOST_TRIALS: Final = 2000
+TREES: Final = 200
+DEPTH: Final = 4
+LEARNING_RATE: Final = 0.08
+PAIRS: Final = 12
+PERMUTATIONS: Final = 6
+MOST_TRIALS: Final = 1500
 """A larger study is thinned to so many trials, at random: the curves change by less than their width."""
 
 INACTIVE: Final = -0.25
@@ -61,10 +64,13 @@ class Forest:
         columns = design(self.axes, codes)
         return np.stack([half.predict(columns) for half in self.halves])
 
-    def predict_trees(self, codes: Floats) -> Floats:
-        """Return the prediction of each tree of each half, (halves, trees, n)."""
-        columns = design(self.axes, codes)
-        return np.stack([[tree.predict(columns) for tree in half.estimators_] for half in self.halves])
+    @cached_property
+    def shuffled(self) -> tuple[Any, ...]:
+        """Trees fitted on permuted scores: what they find is there by chance."""
+        rng, columns = np.random.default_rng(0), design(self.axes, self.trials.codes)
+        return tuple(
+            fit_trees(columns, rng.permutation(self.trials.score), seed) for seed in range(PERMUTATIONS)
+        )
 
     @cached_property
     def r2(self) -> float:
@@ -85,18 +91,21 @@ def fit_forest(
     kept = _thinned(trials, rng)
     columns = design(axes, kept.codes)
     members = _halves(len(kept), rng)
-    seeds = rng.integers(2**31, size=1 + len(members))
-    whole = fit_whole(columns, kept.score, int(seeds[0]))
-    halves = tuple(
-        _trees(GROUP_TREES, len(kept), int(s)).fit(columns[rows], kept.score[rows])
-        for rows, s in zip(members, seeds[1:], strict=True)
-    )
+    halves = tuple(fit_trees(columns[rows], kept.score[rows], i) for i, rows in enumerate(members))
+    whole = fit_trees(columns, kept.score, len(members))
     return Forest(axes, strata, kept, whole, halves, members)
 
 
-def fit_whole(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
-    """Return `TREES` trees on all trials."""
-    return _trees(TREES, len(score), seed).fit(columns, score)
+def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
+    """Return boosted trees that predict the score from the columns of `design`."""
+    return GradientBoostingRegressor(
+        n_estimators=TREES,
+        max_depth=DEPTH,
+        learning_rate=LEARNING_RATE,
+        subsample=0.7,
+        min_samples_leaf=3,
+        random_state=seed,
+    ).fit(columns, score)
 
 
 def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
@@ -128,12 +137,6 @@ def draw_codes(
     return codes
 
 
-def _trees(count: int, trials: int, seed: int) -> Any:
-    # Larger leaves than these average the noise away, and with it, in a small study, the signal.
-    leaf = 1 if trials < 60 else 2 if trials < 500 else 5
-    return ExtraTreesRegressor(count, min_samples_leaf=leaf, max_features=1.0, random_state=seed, n_jobs=1)
-
-
 def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     members = np.zeros((2 * PAIRS, count), dtype=bool)
     for pair in range(PAIRS):
@@ -158,17 +161,6 @@ def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
     )
 
 
-def spread(trees: Floats) -> Floats:
-    """Return the standard error of a statistic of the forest from its value in each tree of each half.
-
-    Between halves there is sampling spread and the chance of a few trees; the latter is taken off.
-
-    Args:
-        trees: (halves, trees, ...).
-    """
-    count = trees.shape[1]
-    means = trees.mean(axis=1)
-    between = means.var(axis=0, ddof=1)
-    within = trees.var(axis=1, ddof=1).mean(axis=0) / count
-    sampling = np.maximum(between - within, 0.0)
-    return np.asarray(np.sqrt(sampling + within * count / TREES))
+def spread(halves: Floats) -> Floats:
+    """Return the standard error of a statistic from its values on the halves, (halves, ...)."""
+    return np.asarray(halves.std(axis=0, ddof=1))

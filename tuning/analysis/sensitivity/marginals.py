@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,23 +133,15 @@ def pair_maps(forest: Forest, views: Sequence[View]) -> list[PairMap]:
 
 
 def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list[Floats]]:
-    """The mean of the whole forest over each view, and its standard error from the halves."""
-    whole = forest_averages(forest.whole, forest.axes, forest.strata, views)
-    trees = [
-        [averages(leaves_of(t, forest.axes), forest.axes, forest.strata, views) for t in half.estimators_]
-        for half in forest.halves
-    ]
-    errors = [spread(np.array([[tree[v] for tree in half] for half in trees])) for v in range(len(views))]
-    return whole, errors
+    """The mean over each view, and its standard error from the halves."""
+    halves = [forest_averages(half, forest, views) for half in forest.halves]
+    errors = [spread(np.stack([half[v] for half in halves])) for v in range(len(views))]
+    return forest_averages(forest.whole, forest, views), errors
 
 
-def forest_averages(
-    whole: object, axes: tuple[Axis, ...], strata: Sequence[Stratum], views: Sequence[View]
-) -> list[Floats]:
-    """Return the curve or map of each view, averaged over the trees of a fitted sklearn forest."""
-    trees = whole.estimators_  # type: ignore[attr-defined]
-    found = [averages(leaves_of(tree, axes), axes, strata, views) for tree in trees]
-    return [np.mean([tree[v] for tree in found], axis=0) for v in range(len(views))]
+def forest_averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Floats]:
+    """Return the curve or map of each view, of any boosted trees over the axes of a forest."""
+    return averages(leaves_of(boosted, forest.axes), forest.axes, forest.strata, views)
 
 
 def _marginal(forest: Forest, view: View, mean: Floats, error: Floats) -> Marginal:

@@ -59,7 +59,7 @@ def robustness(forest: Forest) -> Robustness:
     axes, trials = forest.axes, forest.trials
     best = trials.codes[int(np.argmax(forest.predict(trials.codes)))]
     score = float(forest.predict(best[None])[0])
-    error = float(spread(forest.predict_trees(best[None]))[0])
+    error = float(spread(forest.predict_halves(best[None]))[0])
     regions = [
         _region(forest, best, index, score - error) for index in range(len(axes)) if np.isfinite(best[index])
     ]

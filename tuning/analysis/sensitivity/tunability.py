@@ -86,10 +86,10 @@ def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[flo
     """Mean gain, and its 95 % interval, of the options that each half chooses, judged by the other half."""
     chosen = np.argmax(forest.predict_halves(options), axis=1)
     rows = np.concatenate([default[None], options[chosen]])
-    trees = forest.predict_trees(rows)
+    scores = forest.predict_halves(rows)
     halves = np.arange(len(chosen))
     # Halves 2i and 2i + 1 share no trial: each judges the other's choice.
     judged = halves ^ 1
-    gains = trees[halves, :, 1 + judged] - trees[halves, :, 0]
+    gains = scores[halves, 1 + judged] - scores[halves, 0]
     mean, error = float(gains.mean()), float(spread(gains))
     return mean, mean - 1.96 * error, mean + 1.96 * error

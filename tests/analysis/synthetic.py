@@ -1,0 +1,76 @@
+"""Studies with a known truth: observations made from an objective, without training and without files."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_spaces import Space
+from tuning.analysis.sensitivity.axes import axes_of, strata_of
+from tuning.analysis.sensitivity.configurations import default_row
+from tuning.analysis.sensitivity.forest import draw_codes
+from tuning.analysis.sensitivity.observations import Observations, Replicates
+
+Floats = NDArray[np.float64]
+Objective = Callable[[Mapping[str, Floats]], Floats]
+
+
+def space_of(**forms: Any) -> Space:
+    """A space; `unit` is short for a number from 0 to 1 with default 0.5."""
+    unit = {"uniform": [0.0, 1.0], "default": 0.5}
+    return Space.parse({name: unit if form == "unit" else form for name, form in forms.items()})
+
+
+def observed(
+    space: Space,
+    objective: Objective,
+    trials: int,
+    *,
+    noise: float = 0.0,
+    seed: int = 0,
+    seeds: int = 1,
+    epochs: int = 3,
+    early_noise: float = 0.0,
+    study: str = "study",
+    method: str = "method",
+    dataset: str = "dataset",
+) -> Observations:
+    """A completed random search; trial 0 runs the defaults. The objective takes values in units by name.
+
+    A curve rises towards the final score; at epoch e it is off by `early_noise` / e.
+    """
+    rng = np.random.default_rng(seed)
+    axes, strata = axes_of(space), strata_of(space)
+    codes = draw_codes(axes, strata, trials, rng) if axes else np.zeros((trials, 0))
+    if axes:
+        codes[0] = default_row(axes)
+    truth = objective({axis.name: codes[:, i] for i, axis in enumerate(axes)}) + np.zeros(trials)
+    runs = truth[:, None] + noise * rng.normal(size=(trials, seeds))
+    score = runs.mean(axis=1)
+    steps = np.arange(1, epochs + 1)
+    early = score[:, None] + early_noise * rng.normal(size=(trials, epochs)) / steps
+    return Observations(
+        study=study,
+        method=method,
+        dataset=dataset,
+        phase="search",
+        metric="val.accuracy",
+        rung_metric="val.ridge_accuracy",
+        epochs=epochs,
+        sampler="random",
+        axes=axes,
+        strata=strata,
+        trial=np.arange(trials),
+        codes=codes,
+        ending=np.full(trials, "completed", dtype="<U11"),
+        score=score,
+        curve=np.concatenate([np.full((trials, 1), score.min()), early], axis=1),
+        rung=np.full(trials, np.nan),
+        seconds=np.full(trials, 2.0),
+        ended=2.0 * np.arange(1, trials + 1),
+        untrained=float(score.min()),
+        replicates=Replicates(
+            np.repeat(np.arange(trials), seeds), np.tile(np.arange(seeds), trials), runs.ravel()
+        ),
+    )

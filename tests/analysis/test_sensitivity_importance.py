@@ -1,0 +1,114 @@
+"""PED-ANOVA against Optuna's, and against what is known to matter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import observed, space_of
+
+from tuning.analysis.sensitivity.density import bandwidth, cells
+from tuning.analysis.sensitivity.enough import TooFew
+from tuning.analysis.sensitivity.importance import Importance, importances, pearson_share
+
+FORMS = {
+    "x": {"log": [1e-3, 1.0], "default": 0.1},
+    # Not 0.5: half-way between two cells, where rounding decides.
+    "y": {"uniform": [0.0, 1.0], "default": 0.51},
+    "n": {"int": [1, 8], "default": 2},
+    "kernel": {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"},
+}
+
+
+def named(found: list[Importance | TooFew]) -> dict[str, Importance]:
+    return {one.name: one for one in found if isinstance(one, Importance)}
+
+
+def test_of_numbers_it_is_optuna_s() -> None:
+    import optuna
+    from optuna import distributions as d
+    from optuna.trial import create_trial
+
+    study = observed(space_of(**FORMS), lambda x: -abs(x["x"] - 0.6) + 0.3 * x["y"] + 0.1 * x["n"], 200)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    theirs = optuna.create_study(direction="maximize")
+    space = {
+        "x": d.FloatDistribution(1e-3, 1.0, log=True),
+        "y": d.FloatDistribution(0, 1),
+        "n": d.IntDistribution(1, 8),
+        "kernel": d.CategoricalDistribution(["rbf", "laplacian", "cosine"]),
+    }
+    for row, score in zip(study.codes, study.score, strict=True):
+        params = {a.name: a.value(float(code)) for a, code in zip(study.axes, row, strict=True)}
+        theirs.add_trial(create_trial(value=float(score), params=params, distributions=space))
+    expected = optuna.importance.PedAnovaImportanceEvaluator().evaluate(theirs)
+    best = np.argsort(-study.score)[:20]
+    for i, axis in enumerate(study.axes):
+        cell, count = cells(axis, study.codes[:, i])
+        everyone = np.bincount(cell, minlength=count).astype(float)
+        top = np.bincount(cell[best], minlength=count).astype(float)
+        if axis.is_category:
+            continue
+        widths = (bandwidth(everyone), bandwidth(top))
+        # Optuna's number is the variance of the marginal of the indicator; ours is its share.
+        variance = pearson_share(everyone, top, widths) * 0.1 * 0.9
+        assert variance == pytest.approx(expected[axis.name], rel=1e-6), axis.name
+
+
+def test_what_matters_is_above_chance_and_first() -> None:
+    study = observed(space_of(**FORMS), lambda x: x["y"] + 0.1 * x["x"], 200, noise=0.1)
+    found = named(importances(study))
+    assert max(found, key=lambda name: found[name].share) == "y"
+    assert found["y"].above_chance
+    assert found["y"].first is not None
+    assert found["y"].first > 0.95
+    assert found["y"].low <= found["y"].share <= found["y"].high
+    assert not found["kernel"].above_chance
+
+
+def test_of_pure_noise_one_in_twenty_is_above_chance() -> None:
+    space = space_of(**dict.fromkeys("abcdef", "unit"))
+    above = [
+        one.above_chance
+        for seed in range(8)
+        for one in named(
+            importances(observed(space, lambda x: 0 * x["a"], 60, noise=1.0, seed=seed))
+        ).values()
+    ]
+    assert len(above) == 48
+    assert sum(above) <= 7
+
+
+def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
+    space = space_of(
+        kernel=FORMS["kernel"],
+        sigma2={"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf", "laplacian"]}},
+    )
+    study = observed(
+        space, lambda x: 5.0 * (x["kernel"] == 2) + np.where(x["kernel"] == 0, np.nan_to_num(x["sigma2"]), 0), 300,
+        noise=0.05,
+    )  # fmt: skip
+    found = named(importances(study))
+    # All of the best trials have the cosine kernel: among all, sigma2 could not matter.
+    assert found["sigma2 (kernel rbf)"].above_chance
+    assert found["sigma2 (kernel rbf)"].share > 3 * found["sigma2 (kernel laplacian)"].share
+    assert found["sigma2 (kernel rbf)"].first is None
+    # A third of the trials holds all of the best tenth: (1/3 * 0.2^2 + 2/3 * 0.1^2) / 0.09.
+    assert found["kernel"].share == pytest.approx(0.222, abs=0.05)
+
+
+def test_stopped_and_failed_trials_are_not_among_the_best() -> None:
+    # Without them a would not matter: of the trials that completed, all are alike.
+    space = space_of(a="unit", b="unit")
+    study = observed(space, lambda x: 0 * x["a"], 200, noise=0.1)
+    bad = study.codes[:, 0] > 0.3
+    ending = np.where(bad, np.where(study.codes[:, 0] > 0.9, "failed", "stopped"), "completed")
+    score = np.where(bad, np.nan, study.score)
+    found = named(importances(replace(study, ending=ending, score=score)))
+    assert found["a"].above_chance
+    assert found["a"].trials == 200
+
+
+def test_too_few_trials_say_so() -> None:
+    study = observed(space_of(a="unit"), lambda x: x["a"], 19)
+    (found,) = importances(study)
+    assert str(found) == "too few to tell: 19 ended trials, 20 needed"

@@ -1,0 +1,201 @@
+"""Marginals, variance shares, gains and robust ranges of objectives whose truth is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import observed, space_of
+
+from tuning.analysis.sensitivity.analyse import analyse_observations
+from tuning.analysis.sensitivity.boxes import View, averages, leaves_of
+from tuning.analysis.sensitivity.decomposition import interaction_shares, variance_shares
+from tuning.analysis.sensitivity.enough import TooFew
+from tuning.analysis.sensitivity.forest import Forest, draw_codes, fit_forest
+from tuning.analysis.sensitivity.marginals import marginals
+from tuning.analysis.sensitivity.observations import Observations
+from tuning.analysis.sensitivity.robust import robustness
+from tuning.analysis.sensitivity.scores import scored_trials
+from tuning.analysis.sensitivity.tunability import tunability
+
+KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
+CONDITIONAL = space_of(
+    kernel=KERNELS,
+    sigma2={"log": [1.0, 1e4], "default": 100.0, "when": {"kernel": ["rbf", "laplacian"]}},
+    lr="unit",
+    idle="unit",
+)
+
+
+def forest_of(observations: Observations) -> Forest:
+    return fit_forest(observations.axes, observations.strata, scored_trials(observations))
+
+
+def test_averages_over_boxes_are_those_over_draws() -> None:
+    study = observed(
+        CONDITIONAL, lambda x: x["lr"] + np.nan_to_num(x["sigma2"]) * (x["kernel"] == 0), 60, noise=0.1
+    )
+    forest = forest_of(study)
+    views = [View((2,)), View((1,), {"kernel": 0.0}), View((0, 2))]
+    curve, within, both = averages(leaves_of(forest.whole, study.axes), study.axes, study.strata, views)
+    rng = np.random.default_rng(0)
+    draws = draw_codes(study.axes, study.strata, 40_000, rng)
+
+    def mean_at(**codes: float) -> float:
+        fixed = draws.copy()
+        for name, code in codes.items():
+            fixed[:, [axis.name for axis in study.axes].index(name)] = code
+        return float(forest.predict(fixed).mean())
+
+    lr, sigma2 = study.axes[2].grid, study.axes[1].grid
+    assert curve[10] == pytest.approx(mean_at(lr=lr[10]), abs=0.01)
+    assert within[20] == pytest.approx(mean_at(kernel=0, sigma2=sigma2[20]), abs=0.01)
+    # Under the cosine kernel sigma2 is inactive, so the draws of that row must have none.
+    draws[:, 1] = np.nan
+    assert both[2, 5] == pytest.approx(mean_at(kernel=2, lr=lr[5]), abs=0.01)
+
+
+def test_a_marginal_curve_covers_the_true_one() -> None:
+    space = space_of(a="unit", b="unit", c="unit")
+    inside = []
+    for seed in range(3):
+        study = observed(space, lambda x: np.sin(3 * x["a"]) + x["b"], 200, noise=0.1, seed=seed)
+        curve = next(m for m in marginals(forest_of(study)) if m.axis.name == "a")
+        truth = np.sin(3 * curve.code) + 0.5
+        # The outermost cells are averages of one side only: any smoother is biased there.
+        inside.append(np.mean((curve.low <= truth)[1:-1] & (truth <= curve.high)[1:-1]))
+        assert np.abs(curve.mean - truth)[1:-1].max() < 0.2
+    assert np.mean(inside) > 0.8
+
+
+def test_shares_of_variance_and_interactions_are_recovered() -> None:
+    # By hand: Var(2a) = 4/12, Var(b) = 1/12, Var of the centred product = 9/144. An interaction without main
+    # effects is the hardest thing to find; boosting that ends early leaves some of it behind.
+    space = space_of(a="unit", b="unit", c="unit", d="unit", idle="unit")
+    study = observed(
+        space, lambda x: 2 * x["a"] + x["b"] + 3 * (x["c"] - 0.5) * (x["d"] - 0.5), 1400, noise=0.05
+    )
+    forest = forest_of(study)
+    total = 4 / 12 + 1 / 12 + 9 / 144
+    shares = {share.name: share for share in variance_shares(forest)}
+    assert shares["a"].share == pytest.approx(4 / 12 / total, abs=0.05)
+    assert shares["b"].share == pytest.approx(1 / 12 / total, abs=0.05)
+    assert shares["idle"].share < 0.01
+    _, pairs = interaction_shares(forest, list(shares.values()))
+    assert pairs[0].parameters == ("c", "d")
+    assert 0.5 < pairs[0].share / (9 / 144 / total) < 1.1
+    assert pairs[0].above_chance
+    assert max(pair.share for pair in pairs[1:]) < 0.02
+
+
+def test_shares_agree_with_optuna_s_fanova() -> None:
+    import optuna
+    from optuna.distributions import FloatDistribution
+    from optuna.trial import create_trial
+
+    space = space_of(a="unit", b="unit", c="unit")
+    study = observed(space, lambda x: 3 * x["a"] ** 2 + x["b"], 300, noise=0.05)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    theirs = optuna.create_study(direction="maximize")
+    distributions = {name: FloatDistribution(0, 1) for name in "abc"}
+    for row, score in zip(study.codes, study.score, strict=True):
+        params = dict(zip("abc", map(float, row), strict=True))
+        theirs.add_trial(create_trial(value=float(score), params=params, distributions=distributions))
+    found = optuna.importance.FanovaImportanceEvaluator(n_trees=24, seed=0).evaluate(theirs)
+    ours = {share.name: share.share for share in variance_shares(forest_of(study))}
+    for name in "abc":
+        assert ours[name] == pytest.approx(found[name], abs=0.06)
+
+
+def test_a_conditional_parameter_is_seen_within_each_stratum() -> None:
+    # sigma2 matters under rbf only; pooled over kernels, half of its effect would be gone.
+    study = observed(
+        CONDITIONAL,
+        lambda x: np.where(x["kernel"] == 0, 2 * np.nan_to_num(x["sigma2"]), 1.0) + 0.2 * x["lr"],
+        400,
+        noise=0.1,
+    )
+    forest = forest_of(study)
+    shares = {share.name: share for share in variance_shares(forest)}
+    assert shares["sigma2 (kernel rbf)"].share > 0.85
+    assert shares["sigma2 (kernel laplacian)"].share < 0.3
+    assert shares["sigma2 (kernel rbf)"].above_chance
+    curves = {m.name: m.mean for m in marginals(forest)}
+    assert set(curves) == {"kernel", "sigma2 (kernel rbf)", "sigma2 (kernel laplacian)", "lr", "idle"}
+    assert np.ptp(curves["sigma2 (kernel rbf)"]) > 1.5
+    assert np.ptp(curves["sigma2 (kernel laplacian)"]) < 0.4
+
+
+def test_pure_noise_is_told_apart_from_nothing() -> None:
+    space = space_of(a="unit", b="unit", kernel=KERNELS)
+    found = 0
+    for seed in range(4):
+        forest = forest_of(observed(space, lambda x: 0 * x["a"], 80, noise=1.0, seed=seed))
+        assert forest.r2 < 0.1
+        found += sum(share.above_chance for share in variance_shares(forest))
+        assert tunability(forest).jointly.low < 0
+    assert found <= 3  # of 12
+
+
+def test_gains_over_the_defaults_are_recovered() -> None:
+    # The defaults are a = b = 0.5: a gains 1, b nothing (it is at its best), c nothing (it is idle).
+    space = space_of(a="unit", b="unit", c="unit")
+    study = observed(space, lambda x: 2 * x["a"] - 4 * (x["b"] - 0.5) ** 2, 600, noise=0.05)
+    found = tunability(forest_of(study))
+    gains = {gain.parameter: gain for gain in found.parameters}
+    assert gains["a"].gain == pytest.approx(1.0, abs=0.15)
+    assert gains["a"].low > 0
+    assert gains["a"].best > 0.9
+    assert gains["b"].gain == pytest.approx(0.0, abs=0.1)
+    assert gains["c"].gain == pytest.approx(0.0, abs=0.1)
+    assert found.jointly.gain == pytest.approx(1.0, abs=0.2)
+    assert found.measured_default == study.score[0]
+
+
+def test_the_robust_region_holds_the_plateau_and_not_the_cliff() -> None:
+    space = space_of(a="unit", b="unit", kernel=KERNELS)
+    study = observed(
+        space, lambda x: np.where(x["a"] > 0.7, 0.0, 1.0) + 0.5 * (x["kernel"] == 2), 300, noise=0.05
+    )
+    found = robustness(forest_of(study))
+    regions = {region.axis.name: region for region in found.regions}
+    assert regions["a"].high <= 0.75
+    assert regions["kernel"].choices == ("cosine",)
+    assert regions["b"].share > 0.3
+    assert regions["b"].low <= found.best["b"] <= regions["b"].high
+
+
+def test_a_stopped_trial_counts_with_an_estimated_score() -> None:
+    space = space_of(a="unit")
+    study = observed(space, lambda x: x["a"], 100, early_noise=0.02)
+    stopped = study.curve[:, 1] < 0.5
+    curve, score = study.curve.copy(), study.score.copy()
+    curve[stopped, 2:], score[stopped] = np.nan, np.nan
+    ending = np.where(stopped, "stopped", "completed")
+    trials = scored_trials(replace(study, curve=curve, score=score, ending=ending))
+    assert trials.estimated.sum() == stopped.sum()
+    rows = np.argsort(trials.codes[:, 0])
+    assert np.abs(trials.score[rows] - np.sort(study.codes[:, 0])).max() < 0.1
+    # An epoch that foretells nothing gives no estimate.
+    rng = np.random.default_rng(0)
+    curve[:, 1] = rng.random(100)
+    assert not scored_trials(replace(study, curve=curve, score=score, ending=ending)).estimated.any()
+
+
+def test_nothing_depends_on_how_trials_are_numbered() -> None:
+    study = observed(CONDITIONAL, lambda x: x["lr"] + 0.3 * (x["kernel"] == 1), 60, noise=0.05)
+    order = np.concatenate([[0], 1 + np.random.default_rng(1).permutation(59)])
+    shuffled = replace(
+        study,
+        codes=study.codes[order],
+        score=study.score[order],
+        curve=study.curve[order],
+    )
+    (one,), (other,) = analyse_observations([study]).studies, analyse_observations([shuffled]).studies
+    for first, second in zip(one.marginals, other.marginals, strict=True):
+        np.testing.assert_array_equal(first.mean, second.mean)
+        np.testing.assert_array_equal(first.error, second.error)
+    assert one.importances == other.importances
+    assert one.shares == other.shares
+    assert one.tunability == other.tunability
+    assert not isinstance(one.budget, TooFew)
+    np.testing.assert_array_equal(one.budget.expected, other.budget.expected)  # type: ignore[union-attr]
