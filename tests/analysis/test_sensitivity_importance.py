@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import observed, space_of
 
+from tests.analysis.synthetic import observed, space_of
 from tuning.analysis.sensitivity.density import bandwidth, cells
 from tuning.analysis.sensitivity.enough import TooFew
 from tuning.analysis.sensitivity.importance import Importance, importances, pearson_share
@@ -84,9 +84,11 @@ def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
         sigma2={"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf", "laplacian"]}},
     )
     study = observed(
-        space, lambda x: 5.0 * (x["kernel"] == 2) + np.where(x["kernel"] == 0, np.nan_to_num(x["sigma2"]), 0), 300,
+        space,
+        lambda x: 5.0 * (x["kernel"] == 2) + np.where(x["kernel"] == 0, np.nan_to_num(x["sigma2"]), 0),
+        300,
         noise=0.05,
-    )  # fmt: skip
+    )
     found = named(importances(study))
     # All of the best trials have the cosine kernel: among all, sigma2 could not matter.
     assert found["sigma2 (kernel rbf)"].above_chance

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import observed, space_of
 
+from tests.analysis.synthetic import observed, space_of
 from tuning.analysis.sensitivity.analyse import analyse_observations
 from tuning.analysis.sensitivity.boxes import View, averages, leaves_of
 from tuning.analysis.sensitivity.decomposition import interaction_shares, variance_shares
@@ -93,14 +93,14 @@ def test_shares_agree_with_optuna_s_fanova() -> None:
     from optuna.trial import create_trial
 
     space = space_of(a="unit", b="unit", c="unit")
-    study = observed(space, lambda x: 3 * x["a"] ** 2 + x["b"], 300, noise=0.05)
+    study = observed(space, lambda x: 3 * x["a"] ** 2 + x["b"], 200, noise=0.05)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     theirs = optuna.create_study(direction="maximize")
     distributions = {name: FloatDistribution(0, 1) for name in "abc"}
     for row, score in zip(study.codes, study.score, strict=True):
         params = dict(zip("abc", map(float, row), strict=True))
         theirs.add_trial(create_trial(value=float(score), params=params, distributions=distributions))
-    found = optuna.importance.FanovaImportanceEvaluator(n_trees=24, seed=0).evaluate(theirs)
+    found = optuna.importance.FanovaImportanceEvaluator(n_trees=12, seed=0).evaluate(theirs)
     ours = {share.name: share.share for share in variance_shares(forest_of(study))}
     for name in "abc":
         assert ours[name] == pytest.approx(found[name], abs=0.06)
@@ -111,7 +111,7 @@ def test_a_conditional_parameter_is_seen_within_each_stratum() -> None:
     study = observed(
         CONDITIONAL,
         lambda x: np.where(x["kernel"] == 0, 2 * np.nan_to_num(x["sigma2"]), 1.0) + 0.2 * x["lr"],
-        400,
+        300,
         noise=0.1,
     )
     forest = forest_of(study)
@@ -128,18 +128,18 @@ def test_a_conditional_parameter_is_seen_within_each_stratum() -> None:
 def test_pure_noise_is_told_apart_from_nothing() -> None:
     space = space_of(a="unit", b="unit", kernel=KERNELS)
     found = 0
-    for seed in range(4):
+    for seed in range(3):
         forest = forest_of(observed(space, lambda x: 0 * x["a"], 80, noise=1.0, seed=seed))
         assert forest.r2 < 0.1
         found += sum(share.above_chance for share in variance_shares(forest))
         assert tunability(forest).jointly.low < 0
-    assert found <= 3  # of 12
+    assert found <= 3  # of 9
 
 
 def test_gains_over_the_defaults_are_recovered() -> None:
     # The defaults are a = b = 0.5: a gains 1, b nothing (it is at its best), c nothing (it is idle).
     space = space_of(a="unit", b="unit", c="unit")
-    study = observed(space, lambda x: 2 * x["a"] - 4 * (x["b"] - 0.5) ** 2, 600, noise=0.05)
+    study = observed(space, lambda x: 2 * x["a"] - 4 * (x["b"] - 0.5) ** 2, 500, noise=0.05)
     found = tunability(forest_of(study))
     gains = {gain.parameter: gain for gain in found.parameters}
     assert gains["a"].gain == pytest.approx(1.0, abs=0.15)
@@ -154,7 +154,7 @@ def test_gains_over_the_defaults_are_recovered() -> None:
 def test_the_robust_region_holds_the_plateau_and_not_the_cliff() -> None:
     space = space_of(a="unit", b="unit", kernel=KERNELS)
     study = observed(
-        space, lambda x: np.where(x["a"] > 0.7, 0.0, 1.0) + 0.5 * (x["kernel"] == 2), 300, noise=0.05
+        space, lambda x: np.where(x["a"] > 0.7, 0.0, 1.0) + 0.5 * (x["kernel"] == 2), 200, noise=0.05
     )
     found = robustness(forest_of(study))
     regions = {region.axis.name: region for region in found.regions}

@@ -7,7 +7,8 @@ which averages are exact sums.
 
 How sure: beside the forest on all trials there are forests on halves of them. The spread of a statistic over
 half-samples drawn without replacement equals its sampling spread on the whole (the delete-half jackknife,
-Shao and Wu 1989). Halves come in complementary pairs, so that what one half chooses can be judged by the other.
+Shao and Wu 1989). Halves come in complementary pairs, so that what one half chooses can be judged by the
+other.
 """
 
 from __future__ import annotations
@@ -37,23 +38,35 @@ INACTIVE: Final = -0.25
 
 @dataclass(frozen=True)
 class Forest:
-    """A fitted surrogate.
+    """A surrogate; what is asked of it first is fitted then.
 
     Attributes:
         axes: of the study.
         strata: of the study.
         trials: what it was fitted on.
-        whole: the forest on all of them.
-        halves: forests on halves; entries 2i and 2i + 1 are complementary.
-        members: which trials each half holds, (halves, trials).
+        members: which trials each half holds, (halves, trials); rows 2i and 2i + 1 are complementary.
     """
 
     axes: tuple[Axis, ...]
     strata: tuple[Stratum, ...]
     trials: ScoredTrials
-    whole: Any
-    halves: tuple[Any, ...]
     members: NDArray[np.bool_]
+
+    @cached_property
+    def columns(self) -> NDArray[np.float32]:
+        """What the trees see of the trials."""
+        return design(self.axes, self.trials.codes)
+
+    @cached_property
+    def whole(self) -> Any:
+        """Trees fitted on all trials."""
+        return fit_trees(self.columns, self.trials.score, len(self.members))
+
+    @cached_property
+    def halves(self) -> tuple[Any, ...]:
+        """Trees fitted on each half."""
+        score = self.trials.score
+        return tuple(fit_trees(self.columns[r], score[r], i) for i, r in enumerate(self.members))
 
     def predict(self, codes: Floats) -> Floats:
         """Return the score at each row of values in units, (n,)."""
@@ -67,9 +80,9 @@ class Forest:
     @cached_property
     def shuffled(self) -> tuple[Any, ...]:
         """Trees fitted on permuted scores: what they find is there by chance."""
-        rng, columns = np.random.default_rng(0), design(self.axes, self.trials.codes)
+        rng = np.random.default_rng(0)
         return tuple(
-            fit_trees(columns, rng.permutation(self.trials.score), seed) for seed in range(PERMUTATIONS)
+            fit_trees(self.columns, rng.permutation(self.trials.score), seed) for seed in range(PERMUTATIONS)
         )
 
     @cached_property
@@ -89,11 +102,7 @@ def fit_forest(
     """Return the surrogate of the trials' scores; at least four trials, and one axis."""
     rng = np.random.default_rng(seed)
     kept = _thinned(trials, rng)
-    columns = design(axes, kept.codes)
-    members = _halves(len(kept), rng)
-    halves = tuple(fit_trees(columns[rows], kept.score[rows], i) for i, rows in enumerate(members))
-    whole = fit_trees(columns, kept.score, len(members))
-    return Forest(axes, strata, kept, whole, halves, members)
+    return Forest(axes, strata, kept, _halves(len(kept), rng))
 
 
 def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:

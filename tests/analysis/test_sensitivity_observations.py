@@ -1,0 +1,127 @@
+"""From the rows of a store to observations: endings, seeds, conditional values, curves."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tuning.analysis.sensitivity.analyse import analyse
+from tuning.analysis.sensitivity.axes import axes_of, strata_of
+from tuning.analysis.sensitivity.enough import TooFew
+from tuning.analysis.sensitivity.observations import Observations, observe
+from tuning.plan import plan_sweep
+from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+
+STUDY = "study-1"
+
+
+class _Study:
+    """A study whose runs are written by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.plan = plan_sweep("fair-cclk", "colour-digits", epochs=2, results=folder, name=STUDY)
+        self.location = open_location(folder, writable=True)
+        self.record = self.plan.record()
+        save_study(self.location, self.record)
+        self.store = ResultsStore(self.location)
+
+    def add(
+        self,
+        trial: int,
+        score: float | None,
+        *,
+        seed: int = 0,
+        status: str = "completed",
+        rung: int | None = None,
+        **values: Any,
+    ) -> None:
+        given = self.plan.space.complete({**self.plan.space.defaults(), **values})
+        writer = TrialWriter(self.location, self.record, TrialInfo(trial, seed, "search", "x", given, 2), 1)
+        writer.start()
+        early = math.nan if score is None else score
+        for epoch, value in ((0, 0.5), (1, early - 0.1), (2, early)):
+            if status != "stopped" or epoch < 2:
+                metrics = {"val.ridge_accuracy": value, "val.accuracy": value}
+                writer.add_epoch(epoch, metrics, seconds=0.0, train_seconds=0.0)
+        writer.finish(status, {"val.accuracy": score}, rung=rung)  # type: ignore[arg-type]
+
+    def observe(self) -> Observations:
+        return observe(self.store, STUDY)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> _Study:
+    return _Study(tmp_path / "results")
+
+
+def test_every_ending_is_told(study: _Study) -> None:
+    study.add(0, 0.9)
+    study.add(1, 0.8, status="stopped", rung=1)
+    study.add(2, None, status="failed")
+    study.add(3, math.nan)
+    study.add(4, 0.7, status="interrupted")
+    found = study.observe()
+    assert found.ending.tolist() == ["completed", "stopped", "failed", "no score", "interrupted"]
+    assert found.score[0] == 0.9
+    assert np.isnan(found.score[1:]).all()
+    assert found.over.tolist() == [True, True, True, True, False]
+    assert found.rung[1] == 1
+    assert found.untrained == 0.5
+
+
+def test_curves_are_by_epoch_and_gaps_are_nan(study: _Study) -> None:
+    study.add(0, 0.9)
+    study.add(1, 0.8, status="stopped", rung=1)
+    found = study.observe()
+    np.testing.assert_allclose(found.curve, [[0.5, 0.8, 0.9], [0.5, 0.7, np.nan]])
+
+
+def test_seeds_are_averaged_and_kept(study: _Study) -> None:
+    for seed, score in enumerate([0.7, 0.8, 0.9]):
+        study.add(0, score, seed=seed)
+    study.add(1, 0.6, seed=0)
+    study.add(1, None, seed=1, status="failed")
+    found = study.observe()
+    assert found.score[0] == pytest.approx(0.8)
+    # A mean over the seeds that happened to survive would flatter the trial.
+    assert np.isnan(found.score[1])
+    assert found.ending.tolist() == ["completed", "failed"]
+    assert found.replicates.score.tolist() == [0.7, 0.8, 0.9]
+    assert found.curve[0, 2] == pytest.approx(0.8)
+
+
+def test_inactive_values_are_nan_and_log_scales_known(study: _Study) -> None:
+    study.add(0, 0.9, kernel="cosine")
+    study.add(1, 0.9, kernel="rbf", sigma2=10.0**2.5)
+    found = study.observe()
+    names = [axis.name for axis in found.axes]
+    sigma2, kernel = names.index("sigma2"), names.index("kernel")
+    assert np.isnan(found.codes[0, sigma2])
+    # From 1 to 1e5 in the logarithm, 10^2.5 is half-way.
+    assert found.codes[1, sigma2] == pytest.approx(0.5)
+    assert found.axes[kernel].value(found.codes[0, kernel]) == "cosine"
+
+
+def test_strata_are_the_values_of_the_parents(study: _Study) -> None:
+    strata = strata_of(study.plan.space)
+    assert [("sigma2" in s.active) for s in strata] == [True, True, True, True, False]
+    assert sum(s.weight for s in strata) == pytest.approx(1.0)
+
+
+def test_units_run_over_the_search_range_and_back(study: _Study) -> None:
+    for axis in axes_of(study.plan.space):
+        values = [axis.value(float(code)) for code in axis.grid]
+        np.testing.assert_allclose(axis.codes(values), axis.grid, atol=1e-9)
+        assert axis.weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("trials", [0, 1, 3])
+def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int) -> None:
+    for trial in range(trials):
+        study.add(trial, 0.6 + trial / 10)
+    (found,) = analyse(study.store, [STUDY]).studies
+    parts = (found.surrogate, found.interactions, found.fidelity, found.tunability, found.budget, found.noise)
+    assert all(isinstance(part, TooFew) for part in parts)
+    assert all(isinstance(one, TooFew) for one in found.importances)

@@ -1,0 +1,256 @@
+"""Fidelity, budgets, seed noise and tests of several studies, against cases worked out by hand."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tests.analysis.synthetic import observed, space_of
+from tuning.analysis.sensitivity.budget import BudgetCurve, best_weights, budget_curve, ended_scores
+from tuning.analysis.sensitivity.comparison import EqualBudget, StudyAtBudget, equal_budget, wins
+from tuning.analysis.sensitivity.enough import TooFew
+from tuning.analysis.sensitivity.fidelity import Fidelity, fidelity, widened
+from tuning.analysis.sensitivity.noise import SeedNoise, seed_noise
+from tuning.analysis.sensitivity.observations import Observations, Replicates
+from tuning.analysis.sensitivity.ranks import MeanRanks, mean_ranks, method_ranks, paired_tests, seed_tests
+
+SPACE = space_of(a="unit", b="unit")
+
+
+def study(trials: int = 40, **options: object) -> Observations:
+    return observed(SPACE, lambda x: x["a"], trials, **options)  # type: ignore[arg-type]
+
+
+def with_scores(one: Observations, scores: list[float]) -> Observations:
+    ending = np.where(np.isnan(scores), "failed", "completed")
+    return replace(one, score=np.array(scores), ending=ending)
+
+
+def test_the_best_of_two_of_three_by_hand() -> None:
+    # Pairs of 1, 2, 4: the best are 2, 4, 4.
+    assert np.array([1.0, 2.0, 4.0]) @ best_weights(3, np.array([1, 2, 3])) == pytest.approx(
+        [7 / 3, 10 / 3, 4]
+    )
+
+
+def test_expected_best_is_the_mean_over_all_subsets() -> None:
+    scores = np.sort(np.random.default_rng(0).normal(size=9))
+    for size in (1, 3, 8):
+        every = [max(subset) for subset in combinations(scores, size)]
+        assert scores @ best_weights(9, np.array([size]))[:, 0] == pytest.approx(np.mean(every))
+
+
+def test_weights_of_ten_thousand_trials_sum_to_one() -> None:
+    weights = best_weights(10_000, np.array([1, 70, 5000, 10_000]))
+    assert weights.sum(axis=0) == pytest.approx(np.ones(4), abs=1e-7)
+
+
+def test_failed_trials_cost_budget_and_win_nothing() -> None:
+    nan = float("nan")
+    one = with_scores(study(6), [0.5, nan, 0.7, nan, 0.9, nan])
+    assert ended_scores(one).tolist() == [0.5, 0.5, 0.5, 0.5, 0.7, 0.9]
+    found = budget_curve(one)
+    assert isinstance(found, BudgetCurve)
+    assert (found.ended, found.without_score) == (6, 3)
+    assert found.trials.tolist() == [1, 2, 3]
+    assert found.expected[0] == pytest.approx(0.6)
+    assert found.seconds_a_trial == 2.0
+
+
+def test_progress_is_in_the_order_of_the_ends() -> None:
+    one = with_scores(study(5), [0.5, 0.9, 0.6, 0.7, 0.8])
+    late = replace(one, ended=np.array([2.0, 10.0, 4.0, 6.0, 8.0]))
+    found = budget_curve(late)
+    assert isinstance(found, BudgetCurve)
+    assert found.progress_trials.tolist() == [1, 2, 3, 4, 5]
+    assert found.progress_score.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
+    assert found.progress_seconds.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
+    assert found.seconds == 10.0
+
+
+def test_the_interval_of_the_expected_best_covers_the_truth() -> None:
+    # The best of 5 uniform draws is 5/6 on average.
+    covered = 0
+    for seed in range(40):
+        found = budget_curve(with_scores(study(40), list(np.random.default_rng(seed).random(40))))
+        assert isinstance(found, BudgetCurve)
+        at = found.trials.tolist().index(5)
+        covered += found.low[at] <= 5 / 6 <= found.high[at]
+    assert covered >= 34
+
+
+def test_too_few_trials_have_no_budget_curve() -> None:
+    assert budget_curve(study(4)) == TooFew(4, 5, "ended trials")
+    nan = float("nan")
+    assert isinstance(budget_curve(with_scores(study(6), [nan] * 6)), TooFew)
+
+
+def test_fidelity_by_hand() -> None:
+    one = study(12, epochs=2)
+    final = np.arange(12.0)
+    early = final.copy()
+    early[[0, 1]] = early[[1, 0]]
+    curve = np.stack([np.zeros(12), early, final], axis=1)
+    found = fidelity(replace(one, score=final, curve=curve))
+    assert isinstance(found, Fidelity)
+    first, last = found.epochs
+    # One pair of 66 is in the wrong order; squared rank differences sum to 2.
+    assert first.kendall == pytest.approx(1 - 2 / 66)
+    assert first.spearman == pytest.approx(1 - 6 * 2 / (12 * 143))
+    assert (first.best_rank, first.reached, first.corrected) == (1, 12, None)
+    assert (last.spearman, last.verdict) == (pytest.approx(1.0), "safe")
+
+
+def test_unrelated_early_scores_are_unsafe() -> None:
+    found = fidelity(study(200, early_noise=50.0))
+    assert isinstance(found, Fidelity)
+    assert found.epochs[0].verdict == "unsafe"
+    assert found.epochs[0].low < 0 < found.epochs[0].high
+
+
+def test_selection_hides_correlation_and_is_undone() -> None:
+    # Of two normal scores with correlation 0.8, only the upper half by the early one goes on.
+    rng = np.random.default_rng(0)
+    early = rng.normal(size=4000)
+    final = 0.8 * early + 0.6 * rng.normal(size=4000)
+    one = study(4000, epochs=2)
+    stopped = early < 0
+    curve = np.stack([np.zeros(4000), early, np.where(stopped, np.nan, final)], axis=1)
+    found = fidelity(
+        replace(
+            one,
+            curve=curve,
+            score=np.where(stopped, np.nan, final),
+            ending=np.where(stopped, "stopped", "completed"),
+            rung=np.where(stopped, 1.0, np.nan),
+        )
+    )
+    assert isinstance(found, Fidelity)
+    first = found.at(1)
+    assert first is not None
+    assert first.spearman < 0.65
+    assert first.corrected == pytest.approx(0.8, abs=0.04)
+    assert found.rungs == (1,)
+    assert widened(0.6, 1.0) == pytest.approx(0.6)
+
+
+def test_too_few_completed_trials_tell_nothing_of_fidelity() -> None:
+    assert fidelity(study(9)) == TooFew(9, 10, "completed trials")
+
+
+def test_variance_components_by_hand() -> None:
+    # Means 1, 3, 5, 7, 9 with seeds at +-1: within 10 / 5, between 80 / 4, two seeds: (20 - 2) / 2.
+    score = np.repeat([1.0, 3.0, 5.0, 7.0, 9.0], 2) + np.tile([-1.0, 1.0], 5)
+    runs = Replicates(np.repeat(np.arange(5), 2), np.tile([0, 1], 5), score)
+    found = seed_noise(replace(study(5), replicates=runs))
+    assert isinstance(found, SeedNoise)
+    assert found.seed_std == pytest.approx(2**0.5)
+    assert found.trial_std == pytest.approx(3.0)
+    assert found.share == pytest.approx(9 / 11)
+    assert (found.trials, found.runs) == (5, 10)
+
+
+def test_trials_with_one_seed_say_nothing_of_seeds() -> None:
+    assert seed_noise(study(40)) == TooFew(0, 5, "repeated runs (seeds beyond the first of a trial)")
+
+
+@pytest.mark.parametrize(("noise", "effect"), [(0.1, 1.0), (1.0, 0.0)])
+def test_seed_noise_is_told_from_the_effect_of_parameters(noise: float, effect: float) -> None:
+    one = observed(SPACE, lambda x: effect * x["a"], 60, noise=noise, seeds=4)
+    found = seed_noise(one)
+    assert isinstance(found, SeedNoise)
+    assert found.seed_low < noise < found.seed_high
+    assert found.trial_std == pytest.approx(effect * 12**-0.5, abs=0.2 * noise + 0.05)
+    truth = effect**2 / 12 / (effect**2 / 12 + noise**2)
+    assert found.share_low <= truth <= found.share_high + 1e-9
+    assert found.detectable == pytest.approx(1.96 * 2**0.5 * found.seed_std)
+
+
+def test_who_wins_is_a_matter_of_all_pairs() -> None:
+    first, second = np.array([1.0, 3.0, 5.0]), np.array([2.0, 3.0, 4.0])
+    pairs = [(a > b) + 0.5 * (a == b) for a in first for b in second]
+    assert wins(first, second, 1) == pytest.approx(np.mean(pairs))
+    best = [
+        (max(a) > max(b)) + 0.5 * (max(a) == max(b))
+        for a in combinations(first, 2)
+        for b in combinations(second, 2)
+    ]
+    assert wins(first, second, 2) == pytest.approx(np.mean(best))
+
+
+def test_studies_are_compared_with_one_budget() -> None:
+    good = replace(study(30, study="good", seed=1), score=study(30, seed=1).score + 2)
+    large = study(90, study="large", seed=2)
+    found = equal_budget([good, large])
+    assert isinstance(found, EqualBudget)
+    assert found.budget == 15
+    (difference,) = found.differences
+    assert difference.low > 1.8
+    assert difference.wins == 1.0
+    assert found.unequal == ()
+    other = equal_budget([good, replace(large, epochs=9)])
+    assert isinstance(other, EqualBudget)
+    assert "epochs" in other.unequal[0]
+
+
+def test_studies_of_different_data_are_not_compared() -> None:
+    found = equal_budget([study(20, study="one"), study(20, study="two", dataset="other")])
+    assert isinstance(found, EqualBudget)
+    assert found.differences == ()
+
+
+def test_mean_ranks_of_demsar_s_size() -> None:
+    # Three treatments, always in the same order, on ten datasets: 2.343 * sqrt(3 * 4 / 60).
+    scores = np.tile([3.0, 2.0, 1.0], (10, 1)) + np.arange(10)[:, None]
+    found = mean_ranks(["a", "b", "c"], scores)
+    assert found.ranks == (1.0, 2.0, 3.0)
+    assert found.names == ("a", "b", "c")
+    assert found.critical_difference == pytest.approx(2.343 * (12 / 60) ** 0.5, abs=2e-3)
+    assert found.p == pytest.approx(np.exp(-10))  # chi-squared of 20 with 2 degrees of freedom
+
+
+def test_ranks_take_methods_over_datasets() -> None:
+    studies = [
+        StudyAtBudget(f"{m}-{d}", m, f"data{d}", "val.accuracy", 9, 9, 3, 1.0, 1.0, level + d, 0.0, 1.0)
+        for m, level in (("best", 0.9), ("middle", 0.8), ("worst", 0.7))
+        for d in range(6)
+    ]
+    found = method_ranks(EqualBudget(4, tuple(studies), (), ()))
+    assert isinstance(found, MeanRanks)
+    assert found.names == ("best", "middle", "worst")
+    assert found.blocks == 6
+    fewer = method_ranks(EqualBudget(4, tuple(s for s in studies if s.dataset != "data0")[:-1], (), ()))
+    assert fewer == TooFew(4, 5, "datasets that all methods have a study of")
+
+
+def test_holm_by_hand() -> None:
+    # Six pairs, all in one direction: the exact p of Wilcoxon is 2 / 2^6; of three tests, times 3, 2 and 1.
+    blocks = [f"seed{i}" for i in range(6)]
+    columns = {
+        name: {block: level * (i + 1) for i, block in enumerate(blocks)}
+        for name, level in (("a", 3.0), ("b", 2.0), ("c", 1.0))
+    }
+    tests = paired_tests(columns, "seeds")
+    assert not isinstance(tests, TooFew)
+    assert [test.p for test in tests] == pytest.approx([2 / 64] * 3)
+    assert [test.p_holm for test in tests] == pytest.approx([6 / 64] * 3)
+    assert tests[0].difference == pytest.approx(3.5)
+
+
+def test_runs_are_paired_by_their_seeds() -> None:
+    def final(name: str, level: float, seeds: range) -> Observations:
+        one = study(2, study=name)
+        count = len(seeds)
+        scores = np.concatenate([np.full(count, 0.0), level + 0.01 * np.arange(count)])
+        runs = Replicates(np.repeat([0, 1], count), np.tile(list(seeds), 2), scores)
+        return replace(one, replicates=runs)
+
+    tests = seed_tests([final("good", 0.8, range(8)), final("bad", 0.7, range(2, 10))])
+    assert not isinstance(tests, TooFew)
+    (test,) = tests
+    assert (test.first, test.second, test.blocks) == ("good", "bad", 6)
+    assert test.difference == pytest.approx(0.12)
+    assert seed_tests([final("good", 0.8, range(3)), final("bad", 0.7, range(3))]) == TooFew(
+        3, 6, "shared seeds"
+    )

@@ -1,0 +1,62 @@
+"""`contrasweep sensitivity` on a study written by the test."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tuning.cli import app
+from tuning.plan import plan_sweep
+from tuning.store import TrialInfo, TrialWriter, open_location, save_study
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "results"
+    plan = plan_sweep("infonce", "colour-digits", trials=22, epochs=1, results=folder, name="written")
+    location, record = open_location(folder, writable=True), plan.record()
+    save_study(location, record)
+    for number in range(22):
+        values = {**plan.space.defaults(), "temperature": 0.05 + number / 25}
+        writer = TrialWriter(location, record, TrialInfo(number, 0, "search", "x", values, 1), attempt=1)
+        writer.start()
+        score = {"val.accuracy": 0.5 + number / 50, "val.ridge_accuracy": 0.5 + number / 50}
+        writer.add_epoch(1, score, seconds=1, train_seconds=1)
+        writer.finish("completed", score)
+    return folder
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["sensitivity", *map(str, arguments)])
+
+
+def test_it_writes_page_tables_and_figures(results: Path) -> None:
+    done = run("written", "--csv", "tables", "--figures", "figures", "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.output)
+    for file in content["files"]:
+        assert Path(file).stat().st_size > 0
+    assert Path("written-sensitivity.html").exists()
+    assert Path("figures/written-marginals.pdf").exists()
+    assert Path("tables/importance.csv").exists()
+    shares = {row["parameter"]: row["share"] for row in content["variance"]}
+    assert max(shares, key=lambda name: shares[name]) == "temperature"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["writen"], "Did you mean 'written'"),
+        (["written", "written"], "each study once"),
+        (["written", "-o", "page.pdf"], "ends in .html"),
+        (["written", "-o", "nowhere/page.html"], "folder that exists"),
+        (["written", "--csv", "results/studies/written.json"], "give a folder"),
+    ],
+)
+def test_wrong_input_is_refused_before_any_work(results: Path, arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert not list(Path().glob("*.html"))

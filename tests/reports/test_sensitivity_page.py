@@ -1,0 +1,130 @@
+"""The page, its tables and its figures, of studies large, tiny, categorical and several."""
+
+import csv
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.analysis.synthetic import observed, space_of
+from tuning.analysis.sensitivity.analyse import Sensitivity, analyse_observations
+from tuning.analysis.sensitivity.observations import Observations
+from tuning.reports.sensitivity_page import sensitivity_page
+from tuning.reports.sensitivity_paper import draw_paper_figures
+from tuning.reports.sensitivity_tables import as_records, sensitivity_tables, write_csv
+from tuning.store import StudyRecord, StudySchema
+
+SPACE = space_of(
+    kernel={"choice": ["rbf", "cosine"], "default": "rbf"},
+    sigma2={"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
+    lr={"log": [1e-3, 1.0], "default": 0.1},
+)
+
+
+def study(trials: int = 60, name: str = "one", seed: int = 0, dataset: str = "digits") -> Observations:
+    return observed(
+        SPACE,
+        lambda x: x["lr"] + 0.5 * (x["kernel"] == 1),
+        trials,
+        noise=0.05,
+        seed=seed,
+        study=name,
+        dataset=dataset,
+    )
+
+
+def record(one: Observations) -> StudyRecord:
+    return StudyRecord(
+        name=one.study,
+        created=datetime(2026, 1, 1, tzinfo=UTC),
+        command="contrasweep sweep",
+        method=one.method,
+        dataset=one.dataset,
+        experiment={},
+        space={},
+        search={"metric": one.metric},
+        columns=StudySchema(hyperparameters={}, metrics=()),
+        versions={"contrasweep": "0.1"},
+        host="host",
+    )
+
+
+def page_of(found: Sensitivity) -> str:
+    return sensitivity_page(
+        found, [record(one.observations) for one in found.studies], "contrasweep sensitivity"
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> Sensitivity:
+    return analyse_observations([study()])
+
+
+def test_the_page_has_every_section_and_figure(found: Sensitivity) -> None:
+    page = page_of(found)
+    for text in ("Importance", "sigma2, by kernel", "Tunability", "Robust region", "What a budget buys"):
+        assert text in page
+    assert "too few to tell" in page.lower()  # seeds
+    assert "60 trials" in page
+
+
+def test_tables_are_whole_and_are_read_back(found: Sensitivity, tmp_path: Path) -> None:
+    tables = sensitivity_tables(found)
+    for table in tables.values():
+        assert all(len(row) == len(table.columns) for row in table.rows), table.title
+    json.dumps(as_records(tables), allow_nan=False)
+    paths = {path.stem: path for path in write_csv(tables, tmp_path / "csv")}
+    with paths["marginals"].open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    curve = next(m for m in found.studies[0].marginals if m.axis.name == "lr")
+    read = [float(row["mean"]) for row in rows if row["parameter"] == "lr"]
+    assert read == curve.mean.tolist()
+    assert {row["condition"] for row in rows if row["parameter"] == "sigma2"} == {"kernel rbf"}
+
+
+def test_paper_figures_are_drawn_as_pdf_and_png(found: Sensitivity, tmp_path: Path) -> None:
+    paths = draw_paper_figures(found.studies[0], tmp_path / "figures")
+    assert sorted(path.name for path in paths) == sorted(
+        f"one-{name}.{ending}"
+        for name in ("marginals", "importance", "budget", "fidelity")
+        for ending in ("pdf", "png")
+    )
+    assert all(path.stat().st_size > 3000 for path in paths)
+
+
+def test_several_studies_are_compared_with_equal_budgets_stated() -> None:
+    studies = [study(40, "one"), study(60, "two", 1, "other")]
+    found = analyse_observations(studies)
+    page = page_of(found)
+    assert "Every study is allowed 20 trials" in page
+    assert "Best default over the datasets" in page
+    assert "0 datasets, 6 needed" in page
+    (default,) = found.defaults
+    assert default.values["kernel"] == "cosine"
+    assert all(gain.unseen > 0.2 for gain in default.gains)
+
+
+@pytest.mark.parametrize("trials", [1, 3, 25])
+def test_few_trials_make_a_page(trials: int) -> None:
+    assert "oo few to tell" in page_of(analyse_observations([study(trials)]))
+
+
+def test_categories_only_nan_and_a_constant_score_make_a_page() -> None:
+    kernels = {"choice": ["rbf", "cosine", "linear"], "default": "rbf"}
+    space = space_of(kernel=kernels, flip={"choice": [True, False], "default": True})
+    one = observed(space, lambda x: 0 * x["kernel"], 60)
+    assert "oo few to tell" in page_of(analyse_observations([one]))
+    mixed = replace(
+        one,
+        score=np.where(np.arange(60) % 3 == 0, np.nan, np.arange(60.0)),
+        ending=np.where(np.arange(60) % 3 == 0, "no score", "completed"),
+    )
+    assert "20 ended trials without a score" in page_of(analyse_observations([mixed]))
+
+
+def test_a_study_without_searched_parameters_makes_a_page() -> None:
+    one = observed(space_of(), lambda x: np.zeros(1), 30, noise=0.1, seeds=3)
+    assert "Seed noise" in page_of(analyse_observations([one]))
