@@ -187,7 +187,7 @@ def test_studies_are_compared_with_one_budget() -> None:
     assert found.budget == 15
     (difference,) = found.differences
     assert difference.low > 1.8
-    assert difference.wins == 1.0
+    assert difference.wins == pytest.approx(1.0)
     assert found.unequal == ()
     other = equal_budget([good, replace(large, epochs=9)])
     assert isinstance(other, EqualBudget)

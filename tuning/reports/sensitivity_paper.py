@@ -147,6 +147,8 @@ def _fidelity(found: StudySensitivity) -> Figure | None:
     f = found.fidelity
     if isinstance(f, TooFew) or not f.epochs:
         return None
+    from matplotlib.ticker import MaxNLocator
+
     figure = _new(3.5, 2.6)
     axes = figure.subplots()
     epochs = [e.epoch for e in f.epochs]
@@ -160,7 +162,7 @@ def _fidelity(found: StudySensitivity) -> Figure | None:
     for rung in f.rungs:
         axes.axvline(rung, color=GREY, linestyle=":", linewidth=1)
     axes.set(xlabel="epoch", ylabel="rank correlation with the final score", ylim=(min(0, *low), 1.02))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=7)
     _tidy(figure)
     return figure

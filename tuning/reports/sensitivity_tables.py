@@ -15,6 +15,7 @@ from tuning.analysis.sensitivity.analyse import Sensitivity, StudySensitivity
 from tuning.analysis.sensitivity.enough import TooFew
 from tuning.analysis.sensitivity.marginals import named
 from tuning.analysis.sensitivity.observations import ENDINGS
+from tuning.analysis.sensitivity.ranks import MeanRanks
 from tuning.reports.page import Table
 
 Row = list[object]
@@ -243,26 +244,32 @@ def _compared(found: Sensitivity) -> dict[str, Table]:
             f"Differences at {found.budgets.budget} trials", found.budgets.differences
         )
     if found.ranks is not None and not isinstance(found.ranks, TooFew):
-        r = found.ranks
-        rows: list[Row] = [
-            [n, k, r.blocks, r.p, r.critical_difference] for n, k in zip(r.names, r.ranks, strict=True)
-        ]
-        columns = ("method", "mean rank", "datasets", "Friedman p", "critical difference")
-        tables["ranks"] = Table("Mean ranks over datasets", columns, rows)
+        tables["ranks"] = _ranks(found.ranks)
     for name, tests, title in (
         ("method_tests", found.methods, "Methods over datasets"),
         ("seed_tests", found.seeds, "Studies over shared seeds"),
     ):
         if tests is not None and not isinstance(tests, TooFew):
             tables[name] = _from(title, tests)
-    rows = [
+    tables["best_defaults"] = _best_defaults(found)
+    return tables
+
+
+def _ranks(found: MeanRanks) -> Table:
+    columns = ("method", "mean rank", "datasets", "Friedman p", "critical difference")
+    pairs = zip(found.names, found.ranks, strict=True)
+    rows: list[Row] = [[n, k, found.blocks, found.p, found.critical_difference] for n, k in pairs]
+    return Table("Mean ranks over datasets", columns, rows)
+
+
+def _best_defaults(found: Sensitivity) -> Table:
+    columns = ("method", "study", "dataset", "gain", "low", "high", "gain if chosen elsewhere")
+    rows: list[Row] = [
         [d.method, g.study, g.dataset, g.gain, g.low, g.high, g.unseen]
         for d in found.defaults
         for g in d.gains
     ]
-    columns = ("method", "study", "dataset", "gain", "low", "high", "gain if chosen elsewhere")
-    tables["best_defaults"] = Table("Best default over datasets: gain over the present one", columns, rows)
-    return tables
+    return Table("Best default over datasets: gain over the present one", columns, rows)
 
 
 def _from(title: str, items: Sequence[Any]) -> Table:

@@ -38,12 +38,11 @@ class Leaves:
 
 def leaves_of(boosted: Any, axes: tuple[Axis, ...]) -> Leaves:
     """Return the leaves of fitted boosted trees over the columns of `design`."""
-    trees = [_bounds(tree.tree_) for (tree,) in boosted.estimators_]
+    grown, low, high = _bounds([tree.tree_ for (tree,) in boosted.estimators_])
     # What boosting starts from is a leaf that holds everything.
-    everything = np.full((1, trees[0][1].shape[1]), np.inf)
-    start = (boosted.init_.constant_.ravel() / boosted.learning_rate, -everything, everything)
-    value, low, high = (np.concatenate(parts) for parts in zip(start, *trees, strict=True))
-    value = boosted.learning_rate * value
+    everything = np.full((1, low.shape[1]), np.inf)
+    low, high = np.concatenate([-everything, low]), np.concatenate([everything, high])
+    value = np.concatenate([boosted.init_.constant_.ravel(), boosted.learning_rate * grown])
     inside, inactive = [], []
     column = 0
     for axis in axes:
@@ -138,23 +137,33 @@ def _entry(axis: Axis, stratum: Stratum) -> int:
     return int(np.argmin(np.abs(axis.grid - stratum.fixed[axis.name])))
 
 
-def _bounds(tree: Any) -> tuple[Floats, Floats, Floats]:
-    """The value of each leaf, and the open lower and closed upper end of its sides, (leaves, columns)."""
-    node = np.zeros(1, dtype=np.int64)
-    low = np.full((1, tree.n_features), -np.inf)
-    high = np.full((1, tree.n_features), np.inf)
+def _bounds(trees: Sequence[Any]) -> tuple[Floats, Floats, Floats]:
+    """The value of each leaf, and the open lower and closed upper end of its sides, (leaves, columns).
+
+    All trees go down together, a level at a time.
+    """
+    node = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+    left, right = (
+        np.concatenate([np.where(c < 0, -1, c + start) for c, start in zip(children, node, strict=True)])
+        for children in ([t.children_left for t in trees], [t.children_right for t in trees])
+    )
+    split_on, threshold = (
+        np.concatenate([getattr(tree, name) for tree in trees]) for name in ("feature", "threshold")
+    )
+    value = np.concatenate([tree.value[:, 0, 0] for tree in trees])
+    low = np.full((len(node), trees[0].n_features), -np.inf)
+    high = -low
     values, lows, highs = [], [], []
     while len(node):
-        is_leaf = tree.children_left[node] < 0
-        values.append(tree.value[node[is_leaf], 0, 0])
+        is_leaf = left[node] < 0
+        values.append(value[node[is_leaf]])
         lows.append(low[is_leaf])
         highs.append(high[is_leaf])
         node, low, high = node[~is_leaf], low[~is_leaf], high[~is_leaf]
-        rows = np.arange(len(node))
-        feature, threshold = tree.feature[node], tree.threshold[node]
+        at = (np.arange(len(node)), split_on[node])
         left_high, right_low = high.copy(), low.copy()
-        left_high[rows, feature] = np.minimum(left_high[rows, feature], threshold)
-        right_low[rows, feature] = np.maximum(right_low[rows, feature], threshold)
-        node = np.concatenate([tree.children_left[node], tree.children_right[node]])
+        left_high[at] = np.minimum(left_high[at], threshold[node])
+        right_low[at] = np.maximum(right_low[at], threshold[node])
+        node = np.concatenate([left[node], right[node]])
         low, high = np.concatenate([low, right_low]), np.concatenate([left_high, high])
     return np.concatenate(values), np.concatenate(lows), np.concatenate(highs)

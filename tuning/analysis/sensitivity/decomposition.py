@@ -48,7 +48,7 @@ class Share:
     @property
     def above_chance(self) -> bool:
         """Whether it explains more than permuted scores do."""
-        return self.share > self.by_chance
+        return bool(self.share > self.by_chance)
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
 def _share(forest: Forest, view: View, share: float, by_chance: float) -> Share:
     axes = {axis.name: axis for axis in forest.axes}
     condition = {parent: axes[parent].value(code) for parent, code in view.condition.items()}
-    return Share(tuple(forest.axes[i].name for i in view.over), condition, share, by_chance)
+    return Share(tuple(forest.axes[i].name for i in view.over), condition, float(share), float(by_chance))
 
 
 def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:

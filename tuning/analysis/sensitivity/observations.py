@@ -92,7 +92,7 @@ class Observations:
     @property
     def completed(self) -> NDArray[np.bool_]:
         """Which trials have a final score."""
-        return self.ending == "completed"
+        return np.asarray(self.ending == "completed")
 
     @property
     def over(self) -> NDArray[np.bool_]:
@@ -202,7 +202,8 @@ def _untrained(epochs: pa.Table, metric: str) -> float:
 def _mean_by(group: Ints, values: Floats, count: int) -> Floats:
     total = np.bincount(group, weights=values, minlength=count)
     number = np.bincount(group, minlength=count).astype(float)
-    return np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
+    mean: Floats = np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
+    return mean
 
 
 def _sum_by(group: Ints, values: Floats, count: int) -> Floats:

@@ -1,0 +1,200 @@
+"""Reading and analysing a large study: seconds, and the same runs read through Ray's ResultGrid.
+
+    python -m benchmarks.sensitivity --trials 10000 --epochs 50
+    python -m benchmarks.sensitivity --ray --trials 500 --epochs 50
+
+The study is a random search on a known objective, half of its trials stopped early at one of two rungs, a
+hundredth failed. It is read uncompacted (a file a trial and a file for its epochs, as workers leave them) and
+compacted. With --ray the same runs are also written by Ray Tune, one report an epoch, and read back.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from search_spaces import Space
+from tuning.analysis.sensitivity.analyse import analyse_observations
+from tuning.analysis.sensitivity.axes import Floats, axes_of, strata_of
+from tuning.analysis.sensitivity.configurations import default_row, values_of
+from tuning.analysis.sensitivity.forest import draw_codes
+from tuning.analysis.sensitivity.observations import observations_from
+from tuning.plan import plan_sweep
+from tuning.reports.sensitivity_page import sensitivity_page
+from tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
+from tuning.store.parts import Key, epoch_path, trial_path, write_table
+
+STUDY = "large"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+T = TypeVar("T")
+
+
+def timed(name: str, work: Callable[[], T]) -> T:
+    started, used = time.perf_counter(), time.process_time()
+    found = work()
+    wall, cores = time.perf_counter() - started, time.process_time() - used
+    print(f"{name:44s} {wall:8.2f} s wall, {cores:8.2f} s of processor", flush=True)
+    return found
+
+
+def objective(names: list[str], codes: Floats, rng: np.random.Generator) -> Floats:
+    """Score in 0..1: the learning rate and the kernel matter, sigma2 under rbf, the rest does not."""
+    lr, kernel, sigma2 = (codes[:, names.index(name)] for name in ("optimizer.lr", "kernel", "sigma2"))
+    return (
+        0.7
+        - 0.4 * (lr - 0.6) ** 2
+        + 0.05 * (kernel == 0) * np.nan_to_num(sigma2)
+        - 0.03 * (kernel == 4)
+        + rng.normal(0, 0.01, len(codes))
+    )
+
+
+def build(folder: Path, trials: int, epochs: int) -> None:
+    """Write the study as workers would: two small files a trial."""
+    rng = np.random.default_rng(0)
+    record = plan_sweep(
+        "fair-cclk", "colour-digits", trials=trials, epochs=epochs, results=folder, name=STUDY
+    ).record()
+    location = open_location(folder, writable=True)
+    save_study(location, record)
+    space = Space.parse(record.space)
+    axes, strata = axes_of(space), strata_of(space)
+    codes = draw_codes(axes, strata, trials, rng)
+    codes[0] = default_row(axes)
+    score = objective([axis.name for axis in axes], codes, rng)
+    for trial in range(trials):
+        chance = rng.random()
+        status = "failed" if chance < 0.01 else "stopped" if chance < 0.5 and trial else "completed"
+        last = {"failed": 2, "stopped": epochs // 9 if chance < 0.3 else epochs // 3, "completed": epochs}[
+            status
+        ]
+        curve = score[trial] - 0.3 * np.exp(-np.arange(last + 1) / (epochs / 5))
+        values = space.complete(values_of(axes, codes[trial]))
+        row = _row(record, trial, status, last, epochs, float(score[trial]), values)
+        key = Key(trial, 0, 1)
+        write_table(
+            location, trial_path(STUDY, key), pa.Table.from_pylist([row], schema=record.columns.trials)
+        )
+        write_table(location, epoch_path(STUDY, key, 0), _epochs(record, trial, curve))
+
+
+def _row(
+    record: StudyRecord, trial: int, status: str, last: int, epochs: int, score: float, values: dict[str, Any]
+) -> dict[str, Any]:
+    metrics = {"val.accuracy": score, "val.ridge_accuracy": score} if status == "completed" else {}
+    ended = START + timedelta(seconds=2 * trial)
+    return {
+        **dict.fromkeys(record.columns.trials.names),
+        "trial": trial,
+        "seed": 0,
+        "attempt": 1,
+        "phase": "search",
+        "status": status,
+        "epoch": last,
+        "epochs": epochs,
+        "rung": last if status == "stopped" else None,
+        "started": ended - timedelta(seconds=2),
+        "finished": ended,
+        "seconds": 2.0,
+        **record.columns.hyperparameter_cells(values),
+        **record.columns.metric_cells(metrics),
+    }
+
+
+def _epochs(record: StudyRecord, trial: int, curve: Floats) -> pa.Table:
+    count = len(curve)
+    known = {
+        "trial": np.full(count, trial),
+        "seed": np.zeros(count, int),
+        "attempt": np.ones(count, int),
+        "epoch": np.arange(count),
+        "time": pa.array([START] * count, pa.timestamp("us", tz="UTC")),
+        "seconds": np.full(count, 0.04),
+        "metric.val.ridge_accuracy": curve,
+    }
+    schema = record.columns.epochs
+    columns = [
+        pa.array(known[f.name], f.type) if f.name in known else pa.nulls(count, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def read_and_analyse(folder: Path, record: StudyRecord) -> None:
+    store = ResultsStore(folder)
+    timed("read uncompacted, trials and epochs", lambda: (store.trials(STUDY), store.epochs(STUDY)))
+    timed("compact", lambda: compact(open_location(folder, writable=True), STUDY))
+    trials, epochs = timed(
+        "read compacted, trials and epochs", lambda: (store.trials(STUDY), store.epochs(STUDY))
+    )
+    print(f"{'':44s} {trials.num_rows:,} trials, {epochs.num_rows:,} epochs")
+    observed = timed("observations", lambda: observations_from(record, trials, epochs))
+    found = timed("all analyses", lambda: analyse_observations([observed]))
+    page = timed("page", lambda: sensitivity_page(found, [record], "benchmark"))
+    print(f"page of {len(page) / 1e6:.1f} MB")
+
+
+def read_through_ray(folder: Path, record: StudyRecord) -> None:
+    """Write the runs of the study with Ray Tune and read them back, beside our own read of the same runs."""
+    import ray
+    from ray import tune
+
+    store = ResultsStore(folder)
+    curves: dict[int, list[float]] = {}
+    for row in store.epochs(STUDY).select(["trial", "metric.val.ridge_accuracy"]).to_pylist():
+        curves.setdefault(row["trial"], []).append(row["metric.val.ridge_accuracy"])
+    ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+    held = ray.put(curves)
+
+    def trainable(config: dict[str, Any]) -> None:
+        for epoch, score in enumerate(ray.get(held)[config["trial"]]):
+            tune.report({"epoch": epoch, "score": score})
+
+    run = tune.RunConfig(storage_path=str(folder / "ray"), name="runs", verbose=0)
+    tuner = tune.Tuner(
+        trainable,
+        param_space={"trial": tune.grid_search(sorted(curves))},
+        tune_config=tune.TuneConfig(reuse_actors=True),
+        run_config=run,
+    )
+    timed("Ray Tune runs them", tuner.fit)
+
+    def read() -> int:
+        grid = tune.Tuner.restore(str(folder / "ray" / "runs"), trainable=trainable).get_results()
+        return sum(len(result.metrics_dataframe) for result in grid)
+
+    size = sum(file.stat().st_size for file in (folder / "ray").rglob("*") if file.is_file())
+    rows = timed("read through ResultGrid, every epoch", read)
+    print(f"{'':44s} {rows:,} epochs from {size / 1e6:.1f} MB")
+    ray.shutdown()
+    ours = sum(f.stat().st_size for kind in ("trials", "epochs") for f in (folder / kind).rglob("*.parquet"))
+    timed("read from our store, every epoch", lambda: (store.trials(STUDY), store.epochs(STUDY)))
+    print(f"{'':44s} from {ours / 1e6:.1f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument(
+        "--ray", action="store_true", help="also through Ray's ResultGrid (500 trials: minutes)"
+    )
+    parser.add_argument("--keep", type=Path, help="leave the results here, or take those that are")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (options.keep or Path(scratch)) / "results"
+        if not (folder / "studies").exists():
+            timed("build", lambda: build(folder, options.trials, options.epochs))
+        record = ResultsStore(folder).study(STUDY)
+        read_and_analyse(folder, record)
+        if options.ray:
+            read_through_ray(folder, record)
+
+
+if __name__ == "__main__":
+    main()
