@@ -6,8 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tuning.cli import catalogue, clusters, datasets, report, run, studies, sweep, tables, train
-from tuning.cli import catalogue, clusters, datasets, run, sensitivity, studies, sweep, train
+from tuning.cli import catalogue, clusters, datasets, report, run, sensitivity, studies, sweep, tables, train
 from tuning.cli.errors import WRONG_INPUT, reporting_errors
 from tuning.packages import ShadowedPackage, refuse_shadowed_packages
 
