@@ -10,29 +10,34 @@ import yaml
 
 import tuning
 from search_spaces import Scalar, read_yaml
-from tuning.analysis.selection import RULE, SelectedTrial
+from tuning.analysis.selection import SelectedTrial
 from tuning.config import Experiment, parse_experiment
 from tuning.errors import InputError
 from tuning.provenance import same_series
 from tuning.resolve import check_experiment
 from tuning.store import StoreError, check_study_name
 
-KEYS = ("contrasweep", "study", "trial", "selected", "values", "experiment")
+KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment")
+OPTIONAL = ("seeds", "selected")
 
 
 @dataclass(frozen=True)
 class BestConfig:
-    """A configuration for final runs: where it comes from, its searched values, and the whole experiment."""
+    """A configuration for final runs: where it comes from, its searched values, and the whole experiment.
+
+    The search ran it on `seeds` seeds, from the experiment's on: a final run takes others.
+    """
 
     study: str
     trial: int
     values: Mapping[str, Scalar]
     experiment: Experiment
+    seeds: int = 1
 
 
 def config_of(selected: SelectedTrial) -> BestConfig:
     """Return the configuration of a selected trial."""
-    return BestConfig(selected.study, selected.trial, selected.values, selected.experiment)
+    return BestConfig(selected.study, selected.trial, selected.values, selected.experiment, selected.seeds)
 
 
 def best_yaml(selected: SelectedTrial) -> str:
@@ -41,8 +46,9 @@ def best_yaml(selected: SelectedTrial) -> str:
         "contrasweep": tuning.__version__,
         "study": selected.study,
         "trial": selected.trial,
+        "seeds": selected.seeds,
         "selected": {
-            "rule": RULE.format(metric=selected.metric),
+            "rule": selected.rule,
             "score": selected.score,
             "untrained": selected.untrained,
         },
@@ -65,7 +71,7 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
             near = difflib.get_close_matches(str(key), KEYS, n=1)
             hint = f" (nearest: {near[0]!r})" if near else ""
             raise InputError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(KEYS)}")
-    missing = [key for key in KEYS if key not in content and key != "selected"]
+    missing = [key for key in KEYS if key not in content and key not in OPTIONAL]
     if missing:
         raise InputError(
             f"{path}: {', '.join(missing)} missing; `contrasweep best STUDY -o FILE` writes such files"
@@ -82,9 +88,10 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
         raise InputError(f"{path}: experiment: {error}") from None
     return BestConfig(
         _study_name(path, content["study"]),
-        _trial_number(path, content["trial"]),
+        _whole_number(path, "trial", content["trial"], 0),
         _values(path, content["values"]),
         experiment,
+        _whole_number(path, "seeds", content.get("seeds", 1), 1),
     )
 
 
@@ -110,9 +117,9 @@ def _study_name(path: Path, given: Any) -> str:
         raise InputError(f"{path}: {error}") from None
 
 
-def _trial_number(path: Path, given: Any) -> int:
-    if type(given) is not int or given < 0:
-        raise InputError(f"{path}: trial must be a whole number from 0, given {given!r}")
+def _whole_number(path: Path, name: str, given: Any, least: int) -> int:
+    if type(given) is not int or given < least:
+        raise InputError(f"{path}: {name} must be a whole number from {least}, given {given!r}")
     return given
 
 

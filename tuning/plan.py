@@ -1,8 +1,8 @@
 """A sweep before it starts: all that it will do, resolved and checked, as plain data. No Ray, no training."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +14,18 @@ from data import data_root as folder_of_data
 from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
 from tuning.errors import InputError, unknown_name
-from tuning.facts import Facts, check_files, facts_of
+from tuning.facts import check_files, facts_of
+from tuning.goals import chosen_goals, full_name
 from tuning.limits import Limits
-from tuning.methods import METHODS, Method
+from tuning.methods import METHODS
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
+from tuning.search import MirrorOf, SearchStudy, checked_storage
 from tuning.search.sampler import GRID, check_sampler
-from tuning.store import StudyRecord, StudySchema, check_study_name
-from tuning.training.metrics import default_goal, goals, search_metrics
+from tuning.store import ResultsStore, StudyRecord, StudySchema, check_study_name
+from tuning.training.metrics import goals, search_metrics
+from tuning.warm_start import WarmStart
+from tuning.warm_start import warm_start as earlier_trials
 
 Scheduler = Literal["asha", "none"]
 FINAL_SUFFIX = "-final"
@@ -43,9 +47,9 @@ class Resources:
 class SweepPlan:
     """One study: what is searched, around which experiment, by which rules, on which resources.
 
-    `given` are the values the user set: they hold in every trial. `space` is what is left to search. `metric`
-    is what the search maximises; `rung_metric`, its cheap form, is what the scheduler compares after an
-    epoch.
+    `given` are the values the user set: they hold in every trial. `space` is what is left to search.
+    `metrics` are what the search maximises: one, or several that are weighed against each other. The
+    scheduler compares trials by `asha_metric`, in the cheap form that is known after every epoch.
     """
 
     name: str
@@ -57,26 +61,47 @@ class SweepPlan:
     trials: int
     sampler: str
     scheduler: Scheduler
-    metric: str
+    metrics: tuple[str, ...]
+    asha_metric: str
     seed: int
     resources: Resources
     results: str
     data_root: Path
+    seeds: int = 1
     grid_points: int | None = None
     limits: Limits = field(default_factory=Limits)
+    storage: str | None = None
+    warm: WarmStart = field(default_factory=WarmStart)
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
+    @property
+    def metric(self) -> str:
+        """The metric that is maximised; of several, the first."""
+        return self.metrics[0]
+
     @cached_property
     def rung_metric(self) -> str:
-        """The cheap form of the metric, known after every epoch."""
-        return goals(METHODS[self.method], facts_of(self.dataset, self.data_root))[self.metric]
+        """The cheap form of the scheduler's metric, known after every epoch."""
+        return goals(METHODS[self.method], facts_of(self.dataset, self.data_root))[self.asha_metric]
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`."""
         outside = {path: value for path, value in self.given.items() if path not in self.space}
         return resolve(
             self.method, self.dataset, {**outside, **values}, space=self.space, data_root=self.data_root
+        )
+
+    def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
+        """Return the search that proposes this plan's trials, still empty; `mirror` is where it is copied."""
+        return SearchStudy(
+            self.space,
+            sampler=self.sampler,
+            seed=self.seed,
+            trials=self.trials,
+            objectives=len(self.metrics),
+            earlier=self.warm.trials,
+            mirror=mirror,
         )
 
     def record(self) -> StudyRecord:
@@ -94,10 +119,14 @@ class SweepPlan:
                 "sampler": self.sampler,
                 "grid_points": self.grid_points,
                 "scheduler": self.scheduler,
-                "metric": self.metric,
+                "metric": ",".join(self.metrics),
+                "asha_metric": self.asha_metric,
                 "rung_metric": self.rung_metric,
                 "mode": "max",
                 "seed": self.seed,
+                "seeds": self.seeds,
+                "storage": self.storage,
+                "warm_start": self.warm.record(),
                 "given": dict(self.given),
                 "concurrency": self.resources.concurrency,
                 "cpus": self.resources.cpus,
@@ -128,7 +157,11 @@ def plan_sweep(
     grid_points: int | None = None,
     scheduler: str = "asha",
     metric: str | None = None,
+    asha_metric: str | None = None,
     seed: int = 0,
+    seeds: int = 1,
+    warm_start: Sequence[str] = (),
+    storage: str | None = None,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
     limits: Limits | None = None,
@@ -152,8 +185,12 @@ def plan_sweep(
         grid_points: into how many levels a grid cuts each range of the space.
         scheduler: `asha` stops weak trials early, `none` does not.
         metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
-            over the groups of (class, bias).
+            over the groups of (class, bias). Several, with commas between them, give a Pareto front.
+        asha_metric: by which `asha` compares trials; by default the first metric.
         seed: of the proposals.
+        seeds: of each trial: they advance together, and what counts is their mean.
+        warm_start: earlier studies in the same results folder, from whose trials the search begins.
+        storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores, and threads, of a trial.
         limits: how often a trial's worker may die, and how long a trial may take.
@@ -168,22 +205,25 @@ def plan_sweep(
     check_names(method, dataset)
     root = folder_of_data(data_root).absolute()
     _at_least_one("trials", 1 if trials is None else trials)
+    _at_least_one("seeds", seeds)
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
     given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
     given |= {} if epochs is None else {"epochs": epochs}
-    goal = _goal(metric, METHODS[method], facts_of(dataset, root))
-    remaining = _cut(space_of(method, dataset, space, given), sampler, grid_points)
-    check_sampler(sampler, remaining)
+    facts = facts_of(dataset, root)
+    metrics = chosen_goals(metric, METHODS[method], facts)
+    remaining = cut_into_levels(space_of(method, dataset, space, given), sampler, grid_points)
+    check_sampler(sampler, remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
     experiment = _check_extremes(method, dataset, remaining, given, root)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_files(dataset, root)
     created = datetime.now(UTC)
-    return SweepPlan(
-        name=check_study_name(name or default_name(method, dataset, created)),
+    study_name = check_study_name(name or default_name(method, dataset, created))
+    plan = SweepPlan(
+        name=study_name,
         method=method,
         dataset=dataset,
         space=remaining,
@@ -192,16 +232,20 @@ def plan_sweep(
         trials=planned,
         sampler=sampler,
         scheduler="asha" if scheduler == "asha" else "none",
-        metric=goal,
+        metrics=metrics,
+        asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, METHODS[method], facts),
         seed=seed,
         resources=_at_most(planned, resources_for(concurrency, cpus_per_trial)),
         results=str(results),
         data_root=root,
+        seeds=seeds,
         grid_points=grid_points,
         limits=limits or Limits(),
+        storage=None if storage is None else checked_storage(storage, study_name),
         command=command,
         created=created,
     )
+    return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
 
 
 def default_name(method: str, dataset: str, created: datetime) -> str:
@@ -240,52 +284,20 @@ def plan_of(
         trials=search["trials"],
         sampler=search["sampler"],
         scheduler=search["scheduler"],
-        metric=search["metric"],
+        metrics=tuple(search["metric"].split(",")),
+        asha_metric=search.get("asha_metric", search["metric"]),
         seed=search["seed"],
         resources=_at_most(search["trials"], resources_for(concurrency or recorded, search["cpus"])),
         results=results,
         data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
+        seeds=search.get("seeds", 1),
         grid_points=search.get("grid_points"),
         limits=Limits(search.get("max_failures", 1), search.get("trial_timeout")),
+        storage=search.get("storage"),
+        warm=WarmStart.of_record(search["warm_start"]) if "warm_start" in search else WarmStart(),
         command=record.command,
         created=record.created,
     )
-
-
-def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[str, Any]) -> None:
-    """Refuse to go on with a study that is not what the caller believes it to be.
-
-    Args:
-        plan: of the stored study.
-        record: the stored study.
-        expected: what the caller gave: `method`, `dataset`, `space` (a `Space`), `values`, or a rule of the
-            search (`trials`, `sampler`, ...); what is absent or None was not given.
-
-    Raises:
-        InputError: something differs; the message says what.
-    """
-    stored = {**record.search, "method": record.method, "dataset": record.dataset}
-    differences = []
-    for name, value in expected.items():
-        if name == "space" and value is not None:
-            space = space_of(plan.method, plan.dataset, value, plan.given)
-            space = _cut(space, plan.sampler, plan.grid_points)
-            differences += space.difference(plan.space)
-        elif name == "values":
-            held = {path: _held(plan, path) for path in value}
-            differences += [
-                f"{path} was {held[path]}, is {value[path]}" for path in held if held[path] != value[path]
-            ]
-        elif name == "trials" and plan.sampler == GRID and value is not None and value > plan.trials:
-            continue  # as when it was planned: a grid has no more trials than points
-        elif value is not None and stored.get(name) != value:
-            differences.append(f"{name} was {stored.get(name)}, is {value}")
-    if differences:
-        raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
-
-
-def _held(plan: SweepPlan, path: str) -> Value:
-    return "searched" if path in (p.name for p in plan.space.searched) else plan.experiment.value(path)
 
 
 def _refuse_version(record: StudyRecord) -> None:
@@ -302,7 +314,7 @@ def _at_least_one(what: str, count: int) -> None:
         raise InputError(f"{what} must be at least 1, given {count}")
 
 
-def _cut(space: Space, sampler: str, grid_points: int | None) -> Space:
+def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
     """Return the space with its ranges cut into levels, where a grid was asked to."""
     if grid_points is None:
         return space
@@ -322,15 +334,6 @@ def _trials(given: int | None, sampler: str, space: Space) -> int:
             f"give --trials {points}, a smaller space, or another sampler (random draws some of the points)"
         )
     return points
-
-
-def _goal(metric: str | None, method: Method, spec: Facts) -> str:
-    if metric is None:
-        return default_goal(method, spec)
-    if metric not in goals(method, spec):
-        error = unknown_name("metric", metric, goals(method, spec))
-        raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
-    return metric
 
 
 def resources_for(concurrency: int | None, cpus: int) -> Resources:

@@ -6,7 +6,7 @@ It knows nothing of Ray: the worker of a sweep and a final run both advance a `T
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ class TrialRequest:
     flush_at: frozenset[int] = frozenset()
     data_root: Path | None = None
     cpus: int = 1
+    seeds: int = 1
+
+    def replicates(self) -> "tuple[TrialRequest, ...]":
+        """Return a request for each of its seeds: the experiment's, and those that follow it."""
+        first = self.experiment.seed
+        return tuple(
+            replace(self, seeds=1, experiment=self.experiment.with_values({"seed": seed}))
+            for seed in range(first, first + self.seeds)
+        )
 
     def info(self) -> TrialInfo:
         """Return what the store is told of the trial before it runs."""
@@ -88,13 +97,17 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class TrialReport:
-    """One epoch as the scheduler sees it; `error` says why a trial ended without finishing."""
+    """One epoch as the scheduler sees it; `error` says why a trial ended without finishing.
+
+    `std` are the sample standard deviations of the metrics where they are means over several seeds.
+    """
 
     epoch: int
     metrics: Mapping[str, float]
     train_seconds: float
     finished: bool = False
     error: str | None = None
+    std: Mapping[str, float] = field(default_factory=dict)
 
 
 def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:
@@ -112,18 +125,23 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
 
 
 class DataCache:
-    """The datasets that this process holds prepared; one at a time, since a sweep has one."""
+    """The datasets that this process holds prepared: one, or as many as a trial has seeds.
 
-    def __init__(self) -> None:
-        self._key = ""
-        self._data: Prepared | None = None
+    A sweep has one dataset, but each seed of a transductive one has its own fold.
+    """
+
+    def __init__(self, size: int = 1) -> None:
+        self._size = size
+        self._held: dict[str, Prepared] = {}
 
     def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
         key = f"{preparation_key(experiment)} {data_root}"
-        if self._data is None or key != self._key:
-            self._data, self._key = prepare_data(experiment, data_root, torch.device(DEVICE)), key
-        return self._data
+        if key not in self._held:
+            while len(self._held) >= self._size:
+                del self._held[next(iter(self._held))]
+            self._held[key] = prepare_data(experiment, data_root, torch.device(DEVICE))
+        return self._held[key]
 
 
 class Trial:
@@ -180,6 +198,11 @@ class Trial:
         metrics = {**record.metrics, **added}
         self._write(record, metrics, time.perf_counter() - started)
         return TrialReport(record.epoch, metrics, record.train_seconds, finished=record.finished)
+
+    def fail(self, error: str) -> None:
+        """End the trial as failed for a reason that lies outside it; one that has ended stays as it is."""
+        if not self._ended:
+            self._fail(error)
 
     def close(self) -> None:
         """Let go of files; the trial may have been stopped in the middle."""

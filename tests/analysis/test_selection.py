@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tuning.analysis.selection import SelectedTrial, best_trials, untrained_scores
+from tuning.analysis.selection import SelectedTrial, best_trials, front_trials, untrained_scores
 from tuning.errors import SweepFailed
 from tuning.plan import SweepPlan, plan_sweep
 from tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, open_location, save_study
@@ -35,10 +35,11 @@ class _Study:
         status: str = "completed",
         untrained: float | None = 0.5,
         values: Mapping[str, Any] | None = None,
+        seed: int = 0,
         **metrics: float,
     ) -> None:
         given = self.plan.space.complete({**self.plan.space.defaults(), **(values or {})})
-        writer = TrialWriter(self.location, self.record, TrialInfo(trial, 0, "search", "x", given, 2), 1)
+        writer = TrialWriter(self.location, self.record, TrialInfo(trial, seed, "search", "x", given, 2), 1)
         writer.start()
         writer.add_epoch(0, {"val.accuracy": untrained}, seconds=0.0, train_seconds=0.0)
         # In between the score was better: it is the last epoch that counts.
@@ -147,3 +148,46 @@ def test_untrained_scores_are_those_of_epoch_0(study: _Study) -> None:
     study.add(0, 0.9, untrained=0.25)
     study.add(3, 0.9, untrained=0.5)
     assert untrained_scores(study.store, STUDY, "val.accuracy") == {(0, 0): 0.25, (3, 0): 0.5}
+
+
+def test_of_several_seeds_the_mean_counts_and_each_must_have_completed(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results", seeds=2)
+    for trial, scores in enumerate([(0.9, 0.5), (0.8, 0.7), (0.99, 0.98), (0.99, None)]):
+        for seed, score in enumerate(scores):
+            study.add(
+                trial,
+                score,
+                seed=seed,
+                untrained=0.1 * seed,
+                status="failed" if score is None else "stopped" if score == 0.98 else "completed",
+            )
+    study.add(4, 1.0)
+    best, second = study.best(9)
+    assert (best.trial, second.trial) == (1, 0)
+    assert best.score == pytest.approx(0.75)
+    assert best.std == pytest.approx(0.1 / math.sqrt(2))
+    assert (best.seeds, best.untrained) == (2, pytest.approx(0.05))
+    assert best.rule.startswith("highest val.accuracy (mean of 2 seeds) at the last epoch")
+
+
+def test_of_several_metrics_the_front_comes_first(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results", metric="accuracy,colour_mse")
+    for trial, (score, colour) in enumerate([(0.8, 30.0), (0.9, 10.0), (0.85, 10.0), (0.7, 40.0)]):
+        study.add(trial, score, **{"val.colour_mse": colour})
+    whole = best_trials(study.store, STUDY, None)
+    assert [(one.trial, one.on_front) for one in whole] == [(1, True), (0, True), (3, True)]
+    assert [one.trial for one in best_trials(study.store, STUDY, 4)] == [1, 0, 3, 2]
+    assert front_trials(study.store, study.plan) == {0, 1, 3}
+    assert "the Pareto front of val.accuracy, val.colour_mse" in whole[0].rule
+
+
+def test_a_floor_on_another_metric(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results")
+    for trial, (score, colour) in enumerate([(0.8, 30.0), (0.9, 10.0), (0.7, 40.0)]):
+        study.add(trial, score, **{"val.colour_mse": colour})
+    study.add(3, 0.95)
+    best, other = best_trials(study.store, STUDY, 9, where=["colour_mse>=20"])
+    assert (best.trial, other.trial) == (0, 2)
+    assert best.rule.endswith("val.colour_mse >= 20")
+    with pytest.raises(SweepFailed, match=r"none of the 4 completed trials .* has val.colour_mse > 40"):
+        best_trials(study.store, STUDY, where=["colour_mse>40"])

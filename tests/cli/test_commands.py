@@ -265,3 +265,24 @@ def test_without_a_terminal_a_line_now_and_then() -> None:
         line.show(text)
     line.close()
     assert said == ["first", "later", "later"]
+
+
+def test_best_takes_the_best_trial_that_keeps_a_condition(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, 0.8, 0.7])
+    (row,) = json.loads(run("best", "written", "--where", "accuracy<0.75", "--json").output)
+    assert row["trial"] == 2
+    shown = run("best", "written", "--where", "accuracy<0.75", "-o", "best.yaml").output
+    assert "Trial 2 is taken" in shown
+    rule = yaml.safe_load((tmp_path / "best.yaml").read_text())["selected"]["rule"]
+    assert rule.endswith("val.accuracy < 0.75")
+    refused = run("best", "written", "--where", "acuracy<0.75")
+    assert refused.exit_code == 2
+    assert "'val.accuracy'" in refused.output
+
+
+def test_a_dry_run_of_several_methods_shows_each_with_the_same_budget(run: Run) -> None:
+    told = json.loads(run("sweep", "fair-cclk", "infonce", "--trials", "3", "--dry-run", "--json").output)
+    assert [one["study"]["method"] for one in told] == ["fair-cclk", "infonce"]
+    assert {one["study"]["search"]["trials"] for one in told} == {3}
+    names = [one["study"]["name"] for one in told]
+    assert names[0].removesuffix("fair-cclk") == names[1].removesuffix("infonce")

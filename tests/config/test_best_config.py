@@ -23,6 +23,7 @@ SELECTED = SelectedTrial(
     score=0.9123,
     untrained=0.8,
     metrics={"val.accuracy": 0.9123},
+    rule="highest val.accuracy at the last epoch among completed trials",
 )
 
 

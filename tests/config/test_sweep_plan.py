@@ -7,9 +7,10 @@ import pytest
 
 from data import DatasetMissing, dataset_spec
 from search_spaces import Space, SpaceError
+from tuning.difference import refuse_difference
 from tuning.errors import InputError
 from tuning.methods import METHODS
-from tuning.plan import Resources, available_cores, plan_of, plan_sweep, refuse_difference
+from tuning.plan import Resources, available_cores, plan_of, plan_sweep
 from tuning.resolve import lacking, space_of
 from tuning.store import StudyRecord
 from tuning.training.metrics import goals, search_metrics
@@ -73,6 +74,32 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
     message = _refused(space=FINITE, sampler="grid", grid_points=3, trials=5)
     assert "the grid has 6 points, and 5 trials would leave 1 of them out" in message
     assert "grid points go with the sampler grid" in _refused(grid_points=3)
+
+
+def test_several_metrics_and_the_one_that_stops_trials() -> None:
+    plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy, colour_mse", asha_metric="colour_mse")
+    assert plan.metrics == ("val.accuracy", "val.colour_mse")
+    assert plan.rung_metric == "val.ridge_colour_mse"
+    default = plan_sweep("fair-cclk", "colour-digits", metric="colour_mse,accuracy")
+    assert default.rung_metric == "val.ridge_colour_mse"
+    assert "'acuracy'" in _refused(metric="accuracy,acuracy")
+    assert "allowed: each once" in _refused(metric="accuracy,val.accuracy")
+    assert "'f2'" in _refused(asha_metric="f2")
+    assert "cmaes takes one metric" in _refused(
+        "fair-cclk", "colour-digits", metric="accuracy,colour_mse", sampler="cmaes"
+    )
+    assert "seeds" in _refused(seeds=0)
+
+
+def test_what_a_resumed_study_is_expected_to_be() -> None:
+    plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy,colour_mse", seeds=2)
+    record = plan.record()
+    same = {"metric": "accuracy,colour_mse", "asha_metric": "accuracy", "seeds": 2, "warm_start": None}
+    refuse_difference(plan, record, same)
+    other = {"metric": "accuracy", "asha_metric": "colour_mse", "seeds": 3, "warm_start": ["x"]}
+    for name, value in other.items():
+        with pytest.raises(InputError, match=f"{name} was "):
+            refuse_difference(plan, record, {name: value})
 
 
 def test_an_unknown_kernel_is_refused() -> None:

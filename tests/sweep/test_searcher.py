@@ -8,10 +8,11 @@ from optuna.trial import TrialState
 from ray.tune.search import Searcher
 from studies import EPOCHS, TRIALS, small_plan
 
+from tuning.outcomes import outcomes
 from tuning.ray.searcher import StoreSearcher
 from tuning.ray.sweep import past_trials
 from tuning.store import ResultsStore, open_location, save_study
-from tuning.trial import DataCache, Trial
+from tuning.trial import DataCache, Trial, end_from_outside
 
 
 @pytest.fixture
@@ -89,3 +90,22 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
     assert later.suggest("one-more") == Searcher.FINISHED
     assert later.progress.resumed == 1
+
+
+def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, seeds=2)
+    location, record = open_location(tmp_path, writable=True), plan.record()
+    save_study(location, record)
+    searcher = StoreSearcher(plan, record, location, [])
+    request = searcher.suggest("a")["request"]
+    first, second = request.replicates()
+    for one in (first, second):
+        Trial(one, DataCache()).advance()
+    end_from_outside(first, "stopped", rung=1)
+    store = ResultsStore(tmp_path)
+    (held,) = outcomes(store, plan)
+    assert (held.status, held.open_seeds) == ("stopped", (second.experiment.seed,))
+    (past,) = past_trials(store, plan)
+    assert not past.unfinished
+    StoreSearcher(plan, record, location, [past]).settle([held])
+    assert {row["status"] for row in store.trials("small").to_pylist()} == {"stopped"}

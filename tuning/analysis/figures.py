@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.analysis.colours import COLOURS, GREY
 from tuning.errors import InputError
+from tuning.outcomes import epoch_means, outcomes
 from tuning.plan import plan_of
 from tuning.store import ResultsStore
 
@@ -29,24 +30,20 @@ class Curve:
 
 
 def study_curves(store: ResultsStore, study: str) -> list[Curve]:
-    """Return the learning curves of a study's trials, by its rung metric; of those that have an epoch.
+    """Return the learning curves of a study's trials (means over seeds), by its rung metric.
 
     The category is the value of the first searched choice (the kernel, say); without one, the status.
     """
     plan = plan_of(store.study(study), store.location.uri)
     choices = [p.name for p in plan.space.searched if p.type == "string"]
-    points: dict[int, list[tuple[int, float]]] = {}
-    for row in store.epochs(study).to_pylist():
-        score = row[f"metric.{plan.rung_metric}"]
-        if score is not None:
-            points.setdefault(row["trial"], []).append((row["epoch"], score))
+    points = epoch_means(store, plan, plan.rung_metric)
     curves = []
-    for row in store.trials(study).to_pylist():
-        if row["trial"] not in points:
+    for one in outcomes(store, plan):
+        if not points.get(one.trial):
             continue
-        epochs, scores = zip(*points[row["trial"]], strict=True)
-        category = str(row[f"hp.{choices[0]}"]) if choices else row["status"]
-        curves.append(Curve(row["trial"], epochs, scores, row["status"], category))
+        epochs, scores = zip(*points[one.trial].items(), strict=True)
+        category = str(one.values.get(choices[0])) if choices else one.status
+        curves.append(Curve(one.trial, epochs, scores, one.status, category))
     return curves
 
 

@@ -1,11 +1,15 @@
 """Selection after the fact: which trials of a study are best on the validation split, by the store."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from search_spaces import Scalar
+from tuning.analysis.conditions import Condition, parse_condition
+from tuning.analysis.pareto import pareto_front
+from tuning.analysis.summary import summarise
 from tuning.config import Experiment
 from tuning.errors import SweepFailed
+from tuning.outcomes import Outcome, outcomes
 from tuning.plan import SweepPlan, plan_of
 from tuning.store import ResultsStore
 
@@ -14,7 +18,12 @@ RULE = "highest {metric} at the last epoch among completed trials"
 
 @dataclass(frozen=True)
 class SelectedTrial:
-    """A trial that was selected: its values, its experiment, its score and that of its untrained encoder."""
+    """A trial that was selected: its values, its experiment, its score and that of its untrained encoder.
+
+    Scores are means over the search's `seeds`; `std` is the sample standard deviation of `score` over them.
+    `on_front` says whether it is on the Pareto front of a search with several metrics, and `rule` by which
+    rule the first of a selection was taken.
+    """
 
     study: str
     trial: int
@@ -24,6 +33,10 @@ class SelectedTrial:
     score: float
     untrained: float | None
     metrics: dict[str, float]
+    std: float | None = None
+    seeds: int = 1
+    on_front: bool = False
+    rule: str = ""
 
     @property
     def beats_untrained(self) -> bool:
@@ -31,52 +44,98 @@ class SelectedTrial:
         return self.untrained is None or self.score > self.untrained
 
 
-def best_trials(store: ResultsStore, study: str, top: int = 1) -> list[SelectedTrial]:
+def best_trials(
+    store: ResultsStore, study: str, top: int | None = 1, where: Sequence[str] = ()
+) -> list[SelectedTrial]:
     """Return the `top` completed trials with the highest value of the study's metric, best first.
 
-    Of equal scores, the earlier trial comes first.
+    Of equal scores, the earlier trial comes first. Where the study has several metrics, those on the Pareto
+    front come before all others, by the first metric.
+
+    Args:
+        store: of the study.
+        study: its name.
+        top: how many; None gives the best one, or the whole Pareto front.
+        where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
 
     Raises:
-        SweepFailed: no trial of the study has completed.
+        InputError: a condition is none, or on an unknown metric.
+        SweepFailed: no trial of the study has completed, or none of those keeps the conditions.
         StoreError: there is no such study.
     """
-    plan = plan_of(store.study(study), store.location.uri)
-    column = f"metric.{plan.metric}"
-    rows = store.trials(study).to_pylist()
-    done = [row for row in rows if row["status"] == "completed" and _is_number(row[column])]
+    record = store.study(study)
+    plan = plan_of(record, store.location.uri)
+    conditions = [parse_condition(text, record.columns.metrics) for text in where]
+    done = _candidates(store, plan)
     if not done:
         raise SweepFailed(f"no trial of study {study} has completed yet, so there is no best one")
-    done.sort(key=lambda row: (-row[column], row["trial"]))
+    kept = [one for one in done if all(_keeps(one, condition) for condition in conditions)]
+    if not kept:
+        wanted = " and ".join(map(str, conditions))
+        raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
+    front = _front(plan, kept)
+    kept.sort(key=lambda one: (one.trial not in front, -one.metrics[plan.metric].mean, one.trial))
+    if top is None:
+        top = len(front) or 1
     controls = untrained_scores(store, study, plan.metric)
-    return [_selected(plan, row, controls.get((row["trial"], row["seed"]))) for row in done[:top]]
+    rule = _rule(plan, conditions)
+    return [_selected(plan, one, controls, one.trial in front, rule) for one in kept[:top]]
+
+
+def front_trials(store: ResultsStore, plan: SweepPlan) -> frozenset[int]:
+    """Return the completed trials on the Pareto front; none where the study has one metric."""
+    return _front(plan, _candidates(store, plan))
 
 
 def untrained_scores(store: ResultsStore, study: str, metric: str) -> dict[tuple[int, int], float]:
     """Return the score of the untrained encoder (epoch 0) by (trial, seed)."""
     rows = store.epochs(study).select(["trial", "seed", "epoch", f"metric.{metric}"]).to_pylist()
     scores = {(row["trial"], row["seed"]): row[f"metric.{metric}"] for row in rows if row["epoch"] == 0}
-    return {key: score for key, score in scores.items() if _is_number(score)}
+    return {key: score for key, score in scores.items() if score is not None and score == score}
 
 
-def _selected(plan: SweepPlan, row: dict[str, Any], untrained: float | None) -> SelectedTrial:
-    values = {name: row[f"hp.{name}"] for name in plan.space.names if row[f"hp.{name}"] is not None}
-    prefix = "metric."
-    metrics = {
-        name.removeprefix(prefix): value
-        for name, value in row.items()
-        if name.startswith(prefix) and value is not None
-    }
+def _candidates(store: ResultsStore, plan: SweepPlan) -> list[Outcome]:
+    return [
+        one
+        for one in outcomes(store, plan)
+        if one.status == "completed" and all(metric in one.metrics for metric in plan.metrics)
+    ]
+
+
+def _front(plan: SweepPlan, candidates: Sequence[Outcome]) -> frozenset[int]:
+    if len(plan.metrics) == 1:
+        return frozenset()
+    points = [[one.metrics[metric].mean for metric in plan.metrics] for one in candidates]
+    return frozenset(candidates[place].trial for place in pareto_front(points))
+
+
+def _keeps(one: Outcome, condition: Condition) -> bool:
+    return condition.metric in one.metrics and condition.holds(one.metrics[condition.metric].mean)
+
+
+def _rule(plan: SweepPlan, conditions: Sequence[Condition]) -> str:
+    mean = f" (mean of {plan.seeds} seeds)" if plan.seeds > 1 else ""
+    front = f" and on the Pareto front of {', '.join(plan.metrics)}" if len(plan.metrics) > 1 else ""
+    where = "".join(f", {condition}" for condition in conditions)
+    return RULE.format(metric=plan.metric + mean) + front + where
+
+
+def _selected(
+    plan: SweepPlan, one: Outcome, controls: dict[tuple[int, int], float], on_front: bool, rule: str
+) -> SelectedTrial:
+    score = one.metrics[plan.metric]
+    untrained = summarise(value for (trial, _), value in controls.items() if trial == one.trial)
     return SelectedTrial(
         study=plan.name,
-        trial=row["trial"],
-        values=values,
-        experiment=plan.experiment_of(values),
+        trial=one.trial,
+        values=dict(one.values),
+        experiment=plan.experiment_of(one.values),
         metric=plan.metric,
-        score=row[f"metric.{plan.metric}"],
-        untrained=untrained,
-        metrics=metrics,
+        score=score.mean,
+        untrained=None if untrained is None else untrained.mean,
+        metrics={name: found.mean for name, found in one.metrics.items()},
+        std=score.std,
+        seeds=plan.seeds,
+        on_front=on_front,
+        rule=rule,
     )
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None and value == value

@@ -1,6 +1,6 @@
 """`contrasweep studies`, `show` and `best`: what the store holds."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,17 +24,18 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
     """
     from tuning.store import ResultsStore
 
+    store = ResultsStore(results)
     rows = [
         {
             "study": summary.name,
             "method": summary.method,
             "dataset": summary.dataset,
             "state": summary.state,
-            "trials": sum(summary.counts.values()),
+            "trials": sum(summary.counts.values()) // store.study(summary.name).search.get("seeds", 1),
             "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
             "created": f"{summary.created:%Y-%m-%d %H:%M}",
         }
-        for summary in ResultsStore(results).studies()
+        for summary in store.studies()
     ]
     print_json(rows) if json else print_rows(f"Studies in {results}", rows)
 
@@ -58,7 +59,8 @@ def show(
     if plot is not None:
         check_figure(plot)
     store = ResultsStore(results)
-    rows = [trial_row(row) for row in store.trials(study).to_pylist()]
+    front = _front(store, study)
+    rows = [trial_row(row, front) for row in store.trials(study).to_pylist()]
     if plot is not None:
         draw_study(store, study, plot)
     if json:
@@ -75,13 +77,22 @@ def best(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the best configuration to this file.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of the best to show.")] = 1,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many of the best to show; default: one, or the whole Pareto front."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC>=NUMBER", help="Only trials that keep this condition (or <=, >, <)."),
+    ] = None,
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
     """Show the best trials of a study and write the very best one as a file that `contrasweep run` takes.
 
     Example: contrasweep best my-study -o best.yaml
+
+    Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
     from tuning.analysis.selection import best_trials
     from tuning.best import best_yaml
@@ -89,14 +100,17 @@ def best(
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise InputError(f"-o {output}: give a file in a folder that exists")
-    selected = best_trials(ResultsStore(results), study, top)
+    selected = best_trials(ResultsStore(results), study, top, where or ())
     if output is not None:
         output.write_text(best_yaml(selected[0]))
     if json:
         print_json([{**selected_row(trial), "configuration": trial.values} for trial in selected])
         return
     rows = [selected_row(trial) for trial in selected]
-    print_rows(f"Best of {study} by {selected[0].metric}", rows)
+    first = selected[0]
+    taken = f"Trial {first.trial} is taken: {first.rule}."
+    another = f" Another point of the front: --where '{first.metric}<{first.score:.4g}', say."
+    print_rows(f"Best of {study} by {first.metric}", rows, footer=taken + another * first.on_front)
     if not selected[0].beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:
@@ -113,6 +127,7 @@ def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
     return {
         "trial": trial.trial,
         trial.metric: trial.score,
+        **({"std": trial.std, "seeds": trial.seeds} if trial.seeds > 1 else {}),
         "untrained": trial.untrained,
         **others,
         "configuration": configuration(trial.values),
@@ -127,8 +142,11 @@ def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
     ]
 
 
-def trial_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the store as it is shown: what became of the trial, its scores, its configuration."""
+def trial_row(row: Mapping[str, Any], front: Collection[int] = ()) -> dict[str, Any]:
+    """Return a row of the store as it is shown: what became of the trial, its scores, its configuration.
+
+    `front` are the trials on the study's Pareto front.
+    """
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
     scores = {
         name.removeprefix("metric."): value
@@ -136,7 +154,8 @@ def trial_row(row: Mapping[str, Any]) -> dict[str, Any]:
         if name.startswith(("metric.val.", "metric.test.")) and name != "metric.val.ridge_colour_mse"
     }
     values = {name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")}
-    return {**kept, **scores, "configuration": values, "error": row["error"]}
+    on_front = {"front": "yes" if row["trial"] in front else None} if front else {}
+    return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
 
 
 def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[str, Any]]:
@@ -152,6 +171,15 @@ def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[s
         cells = {**row, "configuration": configuration(shown)}
         short.append({name.removeprefix("val."): cells[name] for name in kept})
     return short
+
+
+def _front(store: "ResultsStore", study: str) -> Collection[int]:
+    """Return the trials on the study's Pareto front; a study of final runs has none."""
+    from tuning.analysis.selection import front_trials
+    from tuning.plan import plan_of
+
+    record = store.study(study)
+    return front_trials(store, plan_of(record, store.location.uri)) if "," in record.search["metric"] else ()
 
 
 def _damage(store: Any, study: str) -> str | None:

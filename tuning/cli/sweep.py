@@ -1,13 +1,15 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from tuning.cli.group import resume_methods, sweep_methods
 from tuning.cli.options import (
     RESULTS,
     AsJson,
@@ -38,7 +40,14 @@ MOST_FAILURES = 5
 
 
 def sweep(
-    method: Annotated[str, typer.Argument(help="Method to search; `contrasweep methods` lists them.")],
+    methods: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="METHOD...",
+            help="Method to search; `contrasweep methods` lists them. Several are searched one after "
+            "the other, each with the same budget, in studies NAME-METHOD.",
+        ),
+    ],
     data: Annotated[
         str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")
     ] = None,
@@ -61,9 +70,26 @@ def sweep(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="What is maximised on the validation split; default: an accuracy."),
+        typer.Option(
+            help="What is maximised on the validation split; default: an accuracy. "
+            "Several, with commas between them, give a Pareto front."
+        ),
+    ] = None,
+    asha_metric: Annotated[
+        str | None, typer.Option(help="By which asha compares trials; default: the first metric.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1.")
+    ] = None,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(help="Begin from what these studies found (names with commas between them)."),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
+    ] = None,
     concurrency: Concurrency = None,
     cpus_per_trial: Annotated[int, typer.Option(help="Cores, and threads, of a trial.")] = 1,
     max_failures: MaxFailures = None,
@@ -81,10 +107,13 @@ def sweep(
     """Search a method's hyperparameters on a dataset.
 
     Example: contrasweep sweep fair-cclk --data colour-digits --trials 24 --epochs 10
+
+    Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
     from search_spaces import load_space
     from tuning.limits import Limits
-    from tuning.plan import plan_sweep
+    from tuning.plan import default_name, plan_sweep
+    from tuning.ray.group import study_of
     from tuning.ray.sweep import run_sweep
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -96,7 +125,10 @@ def sweep(
         "grid_points": grid_points,
         "scheduler": scheduler,
         "metric": metric,
+        "asha_metric": asha_metric,
         "seed": seed,
+        "seeds": seeds,
+        "warm_start": None if warm_start is None else warm_start.split(","),
     }
     limits = Limits(1 if max_failures is None else max_failures, trial_timeout)
     if resume or extend is not None:
@@ -105,31 +137,57 @@ def sweep(
         if extend is not None and trials is not None:
             raise InputError("--extend N adds N trials to those planned: no --trials")
         given = {**values, **({} if epochs is None else {"epochs": epochs})}
-        expected = {"method": method, "dataset": data, "space": given_space, "values": given, **rules}
+        expected = {"dataset": data, "space": given_space, "values": given, **rules}
         changed = None if max_failures is None and trial_timeout is None else limits
-        _report(_resume(name, results, data_root, concurrency, changed, expected, extend or 0), json)
+        if len(methods) > 1:
+            if extend is not None:
+                raise InputError("--extend goes with one study: name one method")
+            resume_methods(
+                methods,
+                name,
+                results,
+                expected,
+                json,
+                data_root=data_root,
+                concurrency=concurrency,
+                limits=changed,
+                storage=storage,
+            )
+            return
+        expected["method"] = methods[0]
+        _report(_resume(name, results, data_root, concurrency, changed, storage, expected, extend or 0), json)
         return
-    plan = plan_sweep(
-        method,
-        data or DEFAULT_DATASET,
-        **{rule: value for rule, value in rules.items() if value is not None},
-        epochs=epochs,
-        values=values,
-        space=given_space,
-        use_preset=preset,
-        concurrency=concurrency,
-        cpus_per_trial=cpus_per_trial,
-        limits=limits,
-        data_root=data_root,
-        results=results,
-        name=name,
-        command=command_line(),
-    )
-    if trials is not None and plan.trials < trials and not json:
-        warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
+    dataset, several = data or DEFAULT_DATASET, len(methods) > 1
+    prefix = name or default_name("methods", dataset, datetime.now(UTC))
+    plans = [
+        plan_sweep(
+            method,
+            dataset,
+            **{rule: value for rule, value in rules.items() if value is not None},
+            epochs=epochs,
+            values=values,
+            space=given_space,
+            use_preset=preset,
+            storage=storage,
+            concurrency=concurrency,
+            cpus_per_trial=cpus_per_trial,
+            limits=limits,
+            data_root=data_root,
+            results=results,
+            name=study_of(prefix, method) if several else name,
+            command=command_line(),
+        )
+        for method in methods
+    ]
+    if not json:
+        _say_what_differs(plans, trials)
     if dry_run:
-        _print_plan(plan, json)
+        _print_plans(plans, json)
         return
+    if several:
+        sweep_methods(plans, prefix, json)
+        return
+    (plan,) = plans
     Console(stderr=True, highlight=False, markup=False).print(
         f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
         f"{plan.resources.concurrency} at once; results in {plan.results}"
@@ -145,6 +203,7 @@ def _resume(
     data_root: Path | None,
     concurrency: int | None,
     limits: "Limits | None",
+    storage: str | None,
     expected: Mapping[str, Any],
     extend: int,
 ) -> "SweepResult":
@@ -159,34 +218,54 @@ def _resume(
             data_root=data_root,
             concurrency=concurrency,
             limits=limits,
+            storage=storage,
             expected=expected,
             extend=extend,
             show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
         )
 
 
-def _print_plan(plan: "SweepPlan", as_json: bool) -> None:
-    """Print what a sweep would do: its first configurations, its resources, and the most it can cost."""
-    from tuning.search import SearchStudy
+def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None) -> None:
+    """Say where a plan is not what was asked for, or where it begins with what other studies found."""
+    for plan in plans:
+        if trials is not None and plan.trials < trials:
+            warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
+        for remark in plan.warm.remarks:
+            say(f"Warm start: {remark}.")
 
-    study = SearchStudy(plan.space, sampler=plan.sampler, seed=plan.seed, trials=plan.trials)
+
+def _print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
+    """Print what sweeps would do: their first configurations, their resources, and the most they can cost."""
+    if as_json:
+        told = [_dry_run(plan) for plan in plans]
+        print_json(told[0] if len(told) == 1 else told)
+        return
+    for plan in plans:
+        _print_plan(plan)
+
+
+def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
+    study = plan.new_study()
     first: list[dict[str, Any]] = []
     for _ in range(min(DRY_RUN_TRIALS, plan.trials)):
         proposal = study.ask()
         first.append({"trial": proposal.number, "configuration": dict(proposal.values)})
-    at_most = plan.trials * plan.experiment.epochs
-    if as_json:
-        print_json(
-            {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
-        )
-        return
+    at_most = plan.trials * plan.seeds * plan.experiment.epochs
+    return {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
+
+
+def _print_plan(plan: "SweepPlan") -> None:
+    told = _dry_run(plan)
     print_rows(
         f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
-        [{"trial": row["trial"], "configuration": configuration(row["configuration"])} for row in first],
+        [
+            {"trial": row["trial"], "configuration": configuration(row["configuration"])}
+            for row in told["first"]
+        ],
         footer=f"{plan.resources.concurrency} trials at once, {plan.resources.cpus} cpu each; "
-        f"at most {at_most} epochs in all"
+        f"at most {told['epochs_at_most']} epochs in all"
         + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
-        + ". Later proposals depend on results.",
+        + ("." if plan.sampler in ("grid", "random") else ". Later proposals depend on results."),
     )
 
 
@@ -197,7 +276,7 @@ def _report(result: "SweepResult", as_json: bool) -> None:
     from tuning.store import ResultsStore
 
     plan, store = result.plan, ResultsStore(result.plan.results)
-    selected = best_trials(store, plan.name, top=5)
+    selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)
     rows = [selected_row(trial) for trial in selected]
     if as_json:
         failed = failed_trials(store, plan.name)
@@ -220,7 +299,16 @@ def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     """Return what the figures above it rest on: endings, seeds, epochs, the rule of selection."""
     endings = ", ".join(f"{count} {status}" for status, count in counts.items())
     return (
-        f"{endings}; one seed ({plan.experiment.seed}) a trial, {plan.experiment.epochs} epochs at most; "
+        f"{endings}; {_seeds(plan)} a trial, {plan.experiment.epochs} epochs at most; "
         f"selected by {plan.metric} on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
+    )
+
+
+def _seeds(plan: "SweepPlan") -> str:
+    first = plan.experiment.seed
+    return (
+        f"one seed ({first})"
+        if plan.seeds == 1
+        else f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
     )

@@ -115,7 +115,7 @@ def final_runs(
 
 def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
     """Return the first seed above all that the searches for `configs` used, as far as the store has them."""
-    used = {config.experiment.seed for config in configs}
+    used = {config.experiment.seed + config.seeds - 1 for config in configs}
     there = set(study_names(location))
     for study in {config.study for config in configs} & there:
         used |= set(ResultsStore(location).trials(study)["seed"].to_pylist())

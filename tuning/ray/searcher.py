@@ -1,19 +1,22 @@
 """Between Ray Tune and our search: hands out trials, tells Optuna and the store what became of them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ray.tune.search import Searcher
 
 from search_spaces import Scalar
+from tuning.outcomes import Outcome
 from tuning.plan import SweepPlan
 from tuning.ray.scheduler import rungs
-from tuning.search import PastTrial, Proposal, SearchStudy
+from tuning.replicates import end_all
+from tuning.search import Mirror, PastTrial, Proposal
 from tuning.store import Location, StoreUnavailable, StudyRecord
-from tuning.trial import TrialRequest, end_from_outside
+from tuning.trial import TrialRequest
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +76,8 @@ class StoreSearcher(Searcher):
         self._plan = plan
         self._record = record
         self._location = location
-        self._study = SearchStudy(
-            plan.space, sampler=plan.sampler, seed=plan.seed, mode="max", trials=plan.trials
+        self._study = plan.new_study(
+            None if plan.storage is None else partial(Mirror, plan.storage, plan.name, plan.metrics)
         )
         self._study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
@@ -105,6 +108,12 @@ class StoreSearcher(Searcher):
             best=self._best,
             resumed=self._resumed,
         )
+
+    def settle(self, ended: Iterable[Outcome]) -> None:
+        """Record the end of the seeds that an earlier driver, killed between two of them, left open."""
+        for one in ended:
+            if one.open_seeds:
+                end_all(self._request(Proposal(one.trial, one.values)), one.status, error=one.error)
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: Any, **spec: Any) -> bool:
         """Accept Tune's settings: the plan says what is searched."""
@@ -152,17 +161,18 @@ class StoreSearcher(Searcher):
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> None:
         if cause is not None:
             self._study.fail(request.trial)
-            self._count(end_from_outside(request, "failed", error=cause))
+            self._count(end_all(request, "failed", error=cause))
         elif result.get("error") is not None:
             self._study.fail(request.trial)
             self._count("failed")
         elif result.get("finished"):
-            self._study.complete(request.trial, result.get(f"metrics/{self._plan.metric}"))
+            values = [result.get(f"metrics/{metric}") for metric in self._plan.metrics]
+            self._study.complete(request.trial, values)
             self._count("completed")
         else:
             self._study.prune(request.trial)
             reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-            self._count(end_from_outside(request, "stopped", rung=max(reached, default=None)))
+            self._count(end_all(request, "stopped", rung=max(reached, default=None)))
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
@@ -188,6 +198,7 @@ class StoreSearcher(Searcher):
             flush_at=frozenset(self._rungs),
             data_root=plan.data_root,
             cpus=plan.resources.cpus,
+            seeds=plan.seeds,
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:

@@ -11,9 +11,11 @@ from ray.tune import Callback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import Stopper
 
+from tuning.difference import refuse_difference
 from tuning.errors import InputError, SweepFailed
 from tuning.limits import Limits
-from tuning.plan import SweepPlan, plan_of, plan_sweep, refuse_difference
+from tuning.outcomes import Outcome, epoch_means, outcomes
+from tuning.plan import SweepPlan, plan_of, plan_sweep
 from tuning.ray.scheduler import ResumableASHA
 from tuning.ray.searcher import Progress, StoreSearcher
 from tuning.ray.session import local_ray
@@ -62,11 +64,21 @@ def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
         StoreError: the results folder cannot be used, or has a study of that name.
         SweepFailed: no trial finished.
     """
+    location, record = create_study(plan)
+    return _run(plan, record, location, show)
+
+
+def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
+    """Record a new study, so that it can be run or resumed.
+
+    Raises:
+        StoreError: the results folder cannot be used, or has a study of that name.
+    """
     location = open_location(plan.results, writable=True)
     record = plan.record()
     save_study(location, record)
     _write_dashboard(location, record)
-    return _run(plan, record, location, show)
+    return location, record
 
 
 def resume_sweep(
@@ -76,6 +88,7 @@ def resume_sweep(
     data_root: Path | None = None,
     concurrency: int | None = None,
     limits: Limits | None = None,
+    storage: str | None = None,
     expected: Mapping[str, Any] | None = None,
     extend: int = 0,
     show: Show | None = None,
@@ -88,6 +101,7 @@ def resume_sweep(
         data_root: in place of the recorded one.
         concurrency: in place of the recorded one.
         limits: in place of the recorded ones.
+        storage: in place of the recorded one.
         expected: what the caller believes the study to be; a difference is refused.
         extend: how many trials more than were planned.
         show: called with the progress.
@@ -106,27 +120,25 @@ def resume_sweep(
         raise InputError(f"extend must be at least 1, given {extend}")
     if extend and plan.sampler == "grid":
         raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
-    plan = replace(plan, limits=limits or plan.limits)
+    plan = replace(plan, limits=limits or plan.limits, storage=storage or plan.storage)
     return _run(plan, record, location, show, extend)
 
 
 def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
-    """Return a study's trials as the search wants them: values, state, score by epoch, final value.
+    """Return a study's trials as the search wants them: values, state, score by epoch, final values.
 
     Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
     """
-    scores: dict[int, dict[int, float]] = {}
-    for row in store.epochs(plan.name).to_pylist():
-        score = row[f"metric.{plan.rung_metric}"]
-        if score is not None and row["epoch"] > 0:
-            scores.setdefault(row["trial"], {})[row["epoch"]] = score
+    scores = epoch_means(store, plan, plan.rung_metric, first_epoch=1)
     past = []
-    for row in store.trials(plan.name).to_pylist():
-        values = {name: row[f"hp.{name}"] for name in plan.space.names if row[f"hp.{name}"] is not None}
-        epochs = scores.get(row["trial"], {})
-        final = row[f"metric.{plan.metric}"]
-        past.append(PastTrial(row["trial"], values, row["status"], epochs, final))
+    for one in outcomes(store, plan):
+        final = tuple(_mean(one, metric) for metric in plan.metrics)
+        past.append(PastTrial(one.trial, one.values, one.status, scores.get(one.trial, {}), final))
     return past
+
+
+def _mean(one: Outcome, metric: str) -> float | None:
+    return one.metrics[metric].mean if metric in one.metrics else None
 
 
 def _run(
@@ -156,8 +168,11 @@ def _tune(
     show: Show | None,
 ) -> Mapping[str, int]:
     """Run the trials that are left; return how many of all ended in which way."""
+    ended = outcomes(ResultsStore(location), plan)
     if sum(not trial.unfinished for trial in past) >= plan.trials:
-        return StoreSearcher(plan, record, location, past).progress.counts
+        searcher = StoreSearcher(plan, record, location, past)
+        searcher.settle(ended)
+        return searcher.progress.counts
     with local_ray(plan.resources.concurrency * plan.resources.cpus) as scratch:
         crashes = scratch / "crashes"
         crashes.mkdir()
@@ -171,6 +186,7 @@ def _tune(
             cause=watch.cause,
             crashes=crashes,
         )
+        searcher.settle(ended)
         _tuner(plan, searcher, past, scratch, [watch, _ShowProgress(searcher, show)]).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"

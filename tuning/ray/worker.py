@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from ray import tune
 
+from tuning.replicates import new_trial
 from tuning.store import StoreUnavailable, TrialOvertaken
-from tuning.trial import DataCache, Trial, TrialReport, TrialRequest
+from tuning.trial import DataCache, TrialReport, TrialRequest
 
 
 class TrialWorker(tune.Trainable):
@@ -23,7 +24,7 @@ class TrialWorker(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         """Begin the first trial."""
         report_crashes(Path(config["crashes"]))
-        self._data = DataCache()
+        self._data = DataCache(config["request"].seeds)
         self._begin(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -47,7 +48,7 @@ class TrialWorker(tune.Trainable):
         request: TrialRequest = config["request"]
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
-        self._trial = Trial(request, self._data)
+        self._trial = new_trial(request, self._data)
 
 
 def report_crashes(folder: Path) -> None:
@@ -68,6 +69,7 @@ def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
         "epoch": report.epoch,
         "score": score if score == score else float("-inf"),
         "metrics": dict(report.metrics),
+        "std": dict(report.std),
         "train_seconds": report.train_seconds,
         "finished": report.finished,
         "error": report.error,

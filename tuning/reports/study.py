@@ -73,8 +73,8 @@ class StudyData:
 
     @property
     def metric(self) -> str:
-        """What the search maximises."""
-        return str(self.record.search["metric"])
+        """What the search maximises; of several metrics, the first."""
+        return str(self.record.search["metric"]).split(",")[0]
 
     @property
     def rung_metric(self) -> str:

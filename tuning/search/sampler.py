@@ -44,16 +44,19 @@ class SpaceSampler(BaseSampler):
     In a finite space a configuration that the study already holds is drawn again, up to `REDRAWS` times, and
     then replaced by the first untried one of `Space.grid`. One is repeated only when none is left.
 
+    The study's first `earlier` trials are those of other searches: its own are numbered after them.
+
     The sampler `grid` draws nothing: trial by trial it goes through `Space.grid`, the defaults first.
 
     Raises:
         InputError: see `check_sampler`.
     """
 
-    def __init__(self, space: Space, name: str, seed: int, trials: int) -> None:
+    def __init__(self, space: Space, name: str, seed: int, trials: int, earlier: int = 0) -> None:
         self._space = space
         self._seed = seed
         self._trials = trials
+        self._earlier = earlier
         check_sampler(name, space)
         self._make = SAMPLERS[name]
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
@@ -68,11 +71,12 @@ class SpaceSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return the searched, active values that `trial` should run."""
-        if trial.number == 0:
+        number = trial.number - self._earlier
+        if number == 0:
             return dict(self._defaults())
         if self._grid is not None:
-            return self._grid_point(trial.number)
-        inner = self._make(_seed_of(self._seed, trial.number), self._trials, self._space)
+            return self._grid_point(number)
+        inner = self._make(_seed_of(self._seed, number), self._trials, self._space)
         drawn = self._draw(inner, study, trial)
         if not self._is_finite:
             return drawn
@@ -123,17 +127,19 @@ class SpaceSampler(BaseSampler):
         return {name: value for name, value in values.items() if name in self._distributions}
 
 
-def check_sampler(name: str, space: Space) -> None:
-    """Refuse a sampler that is unknown, or that cannot search `space`.
+def check_sampler(name: str, space: Space, objectives: int = 1) -> None:
+    """Refuse a sampler that is unknown, or that cannot search `space` for so many objectives.
 
     Raises:
         InputError: it is unknown (with the nearest name); `grid`, and the space has a continuous range or too
-            many points; `cmaes`, and no number is searched in every trial.
+            many points; `cmaes`, and no number is searched in every trial, or there are several objectives.
     """
     if name not in SAMPLERS:
         raise unknown_name("sampler", name, SAMPLERS)
     if name == GRID:
         _check_grid(space)
+    if name == "cmaes" and objectives > 1:
+        raise InputError(f"the sampler cmaes takes one metric, given {objectives}; tpe and gp take several")
     numbers = [p for p in space.always_searched if isinstance(space[p], Range)]
     if name == "cmaes" and not numbers:
         raise InputError(

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -12,11 +12,13 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from search_spaces import Choice, Range, Scalar, Space, SpaceError
 from tuning.errors import InputError, unknown_name
+from tuning.search.mirror import MirrorOf
 from tuning.search.quiet import quiet_optuna
-from tuning.search.sampler import SpaceSampler, distribution
+from tuning.search.sampler import SpaceSampler, check_sampler, distribution
 
 logger = logging.getLogger(__name__)
 
+Value = float | Sequence[float | None]
 Mode = Literal["max", "min"]
 Status = Literal["running", "interrupted", "completed", "stopped", "failed"]
 
@@ -39,13 +41,16 @@ class Proposal:
 
 @dataclass(frozen=True)
 class PastTrial:
-    """A trial as the results store holds it; `epochs` maps an epoch to the value reported there."""
+    """A trial as the results store holds it.
+
+    `epochs` maps an epoch to the value reported there; `value` is the final one, or one for each objective.
+    """
 
     number: int
     values: Mapping[str, Scalar]
     state: Status
     epochs: Mapping[int, float] = field(default_factory=dict)
-    value: float | None = None
+    value: Value | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -61,12 +66,19 @@ class SearchStudy:
     COMPLETE one, so values of different fidelity are never mixed. A report on a finished trial is ignored,
     with a warning in the log: the first outcome stands.
 
+    With several objectives the values reported after epochs, of whatever the trial may be stopped by, are not
+    Optuna's: its multi-objective samplers refuse them. A PRUNED trial then ranks below every COMPLETE one
+    without them.
+
     Args:
         space: what is searched.
         sampler: "tpe", "gp", "cmaes", "random" or "grid".
         seed: with one trial at a time, the same seed and results give the same proposals.
         mode: whether a larger ("max") or a smaller ("min") value is better.
         trials: how many trials are planned; a short search leaves the random start earlier.
+        objectives: how many values a finished trial has, each of them to be as `mode` says.
+        earlier: trials of earlier searches for this one to learn from; they do not count as its own.
+        mirror: where each change of the search is written as well.
 
     Raises:
         InputError: the sampler or mode is unknown (with the nearest name), the sampler cannot search this
@@ -74,23 +86,40 @@ class SearchStudy:
     """
 
     def __init__(
-        self, space: Space, *, sampler: str = "tpe", seed: int = 0, mode: Mode = "max", trials: int = 100
+        self,
+        space: Space,
+        *,
+        sampler: str = "tpe",
+        seed: int = 0,
+        mode: Mode = "max",
+        trials: int = 100,
+        objectives: int = 1,
+        earlier: Sequence[PastTrial] = (),
+        mirror: MirrorOf | None = None,
     ) -> None:
         directions = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
         if mode not in directions:
             raise unknown_name("mode", mode, directions)
         if trials < 1:
             raise InputError(f"trials: given {trials}; allowed: 1 or more")
+        check_sampler(sampler, space, objectives)
         self.space = space
+        self._objectives = objectives
+        self._last: dict[int, float] = {}
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
         self._storage = optuna.storages.InMemoryStorage()
         with quiet_optuna():
             self.optuna_study = optuna.create_study(
                 storage=self._storage,
-                sampler=SpaceSampler(space, sampler, seed, trials),
+                sampler=SpaceSampler(space, sampler, seed, trials, len(earlier)),
                 pruner=optuna.pruners.NopPruner(),
-                direction=directions[mode],
+                directions=[directions[mode]] * objectives,
             )
+        # Optuna numbers the earlier trials first; to everyone else the search's own begin at 0.
+        self._earlier = len(earlier)
+        self._mirror = None if mirror is None else mirror(self.optuna_study.directions)
+        for past in earlier:
+            self._add(self._frozen(past))
 
     def ask(self) -> Proposal:
         """Return the next trial to run: the defaults first, then what the sampler proposes."""
@@ -99,7 +128,9 @@ class SearchStudy:
         for parameter in self.space.searched:
             if parameter.name in self.space.active(drawn):
                 drawn[parameter.name] = _suggest(trial, parameter)
-        return Proposal(trial.number, self.space.complete(drawn))
+        number = trial.number - self._earlier
+        self._copy(number)
+        return Proposal(number, self.space.complete(drawn))
 
     def report(self, number: int, epoch: int, value: float | None) -> None:
         """Record the value that trial `number` reached at `epoch`; None counts as NaN.
@@ -109,19 +140,23 @@ class SearchStudy:
         """
         if self._is_running(number):
             reported = math.nan if value is None else float(value)
-            self._storage.set_trial_intermediate_value(self._trial_id(number), epoch, reported)
+            self._last[number] = reported
+            if self._objectives == 1:
+                self._storage.set_trial_intermediate_value(self._trial_id(number), epoch, reported)
+                if self._mirror is not None:
+                    self._mirror.report(number + self._earlier, epoch, reported)
 
-    def complete(self, number: int, value: float | None) -> TrialState:
-        """Finish a trial with its final value; one that is None, NaN or infinite makes it FAIL."""
-        if value is None or not math.isfinite(value):
+    def complete(self, number: int, value: Value | None) -> TrialState:
+        """Finish a trial with its final value or values; one that is None, NaN or infinite makes it FAIL."""
+        values = self._finite(value)
+        if values is None:
             logger.warning("trial %d ended with the value %s: counted as failed", number, value)
             return self.fail(number)
-        return self._finish(number, TrialState.COMPLETE, float(value))
+        return self._finish(number, TrialState.COMPLETE, values)
 
     def prune(self, number: int) -> TrialState:
         """Finish a trial that was stopped early; one whose last reported value is NaN or infinite is FAIL."""
-        values = self.trial(number).intermediate_values
-        if values and not math.isfinite(values[max(values)]):
+        if not math.isfinite(self._last.get(number, 0.0)):
             logger.warning("trial %d was stopped at a value that is not finite: counted as failed", number)
             return self.fail(number)
         return self._finish(number, TrialState.PRUNED, None)
@@ -140,8 +175,8 @@ class SearchStudy:
 
     @property
     def trials(self) -> list[FrozenTrial]:
-        """Optuna's records of all trials that were proposed, in order of number."""
-        return [t for t in self._all_trials() if t.state != TrialState.WAITING]
+        """Optuna's records of the trials that were proposed, in order; it numbers earlier trials first."""
+        return [t for t in self._own_trials() if t.state != TrialState.WAITING]
 
     def restore(self, trials: Iterable[PastTrial]) -> None:
         """Rebuild an empty study from a store's trials, each under its own number.
@@ -154,7 +189,7 @@ class SearchStudy:
             InputError: the study already holds trials, a number is negative or comes twice, or a trial does
                 not belong to this space.
         """
-        held = len(self._all_trials())
+        held = len(self._own_trials())
         if held:
             raise InputError(f"restore: given a study with {held} trials; allowed: an empty one")
         past = sorted(trials, key=lambda trial: trial.number)
@@ -162,28 +197,44 @@ class SearchStudy:
         if len(set(numbers)) < len(numbers) or any(number < 0 for number in numbers):
             raise InputError(f"restore: given the trial numbers {numbers}; allowed: each once, from 0")
         frozen = {trial.number: self._frozen(trial) for trial in past}
+        self._last = {trial.number: trial.epochs[max(trial.epochs)] for trial in past if trial.epochs}
         for number in range(numbers[-1] + 1 if numbers else 0):
-            self.optuna_study.add_trial(frozen.get(number) or create_trial(state=TrialState.WAITING))
+            self._add(frozen.get(number) or create_trial(state=TrialState.WAITING))
+
+    def _add(self, trial: FrozenTrial) -> None:
+        self.optuna_study.add_trial(trial)
+        self._copy(len(self._all_trials()) - 1 - self._earlier)
+
+    def _copy(self, number: int) -> None:
+        if self._mirror is not None:
+            self._mirror.put(self.trial(number))
 
     def _frozen(self, past: PastTrial) -> FrozenTrial:
         if past.state not in _STATES:
             raise unknown_name("trial state", past.state, _STATES)
         state = _STATES[past.state]
         epochs = {int(epoch): float(value) for epoch, value in past.epochs.items()}
-        value = past.value if state is TrialState.COMPLETE else None
-        if state is TrialState.COMPLETE and (value is None or not math.isfinite(value)):
-            state, value = TrialState.FAIL, None
+        values = self._finite(past.value) if state is TrialState.COMPLETE else None
+        if state is TrialState.COMPLETE and values is None:
+            state = TrialState.FAIL
         if state is TrialState.PRUNED and epochs:
-            value = epochs[max(epochs)]
-            state = TrialState.PRUNED if math.isfinite(value) else TrialState.FAIL
+            last = epochs[max(epochs)]
+            state = TrialState.PRUNED if math.isfinite(last) else TrialState.FAIL
+            values = [last] if state is TrialState.PRUNED and self._objectives == 1 else None
         params = self._searched_values(past)
         return create_trial(
             state=state,
-            value=value if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+            values=values,
             params=params,
             distributions={name: self._distributions[name] for name in params},
-            intermediate_values=epochs,
+            intermediate_values=epochs if self._objectives == 1 else {},
         )
+
+    def _finite(self, value: Value | None) -> list[float] | None:
+        """Return one number for each objective, or None if any of them is missing, NaN or infinite."""
+        given = [value] if value is None or isinstance(value, float | int) else list(value)
+        finite = [float(one) for one in given if one is not None and math.isfinite(one)]
+        return finite if len(finite) == len(given) == self._objectives else None
 
     def _searched_values(self, past: PastTrial) -> dict[str, Scalar]:
         given = {name: value for name, value in past.values.items() if value is not None}
@@ -204,10 +255,11 @@ class SearchStudy:
                 raise InputError(f"trial {past.number} does not fit the space: {message}")
         return params
 
-    def _finish(self, number: int, state: TrialState, value: float | None) -> TrialState:
+    def _finish(self, number: int, state: TrialState, values: list[float] | None) -> TrialState:
         if not self._is_running(number):
             return self.trial(number).state
-        self.optuna_study.tell(number, value, state=state)
+        self.optuna_study.tell(number + self._earlier, values, state=state)
+        self._copy(number)
         return state
 
     def _is_running(self, number: int) -> bool:
@@ -219,9 +271,12 @@ class SearchStudy:
     def _trial_id(self, number: int) -> int:
         study_id = self._storage.get_study_id_from_name(self.optuna_study.study_name)
         try:
-            return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
+            return self._storage.get_trial_id_from_study_id_trial_number(study_id, number + self._earlier)
         except KeyError:
-            raise InputError(f"no trial {number}; the study holds {len(self._all_trials())}") from None
+            raise InputError(f"no trial {number}; the study holds {len(self._own_trials())}") from None
+
+    def _own_trials(self) -> list[FrozenTrial]:
+        return self._all_trials()[self._earlier :]
 
     def _all_trials(self) -> list[FrozenTrial]:
         return self.optuna_study.get_trials(deepcopy=False)

@@ -1,0 +1,46 @@
+"""The Pareto front and conditions on a selection."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tuning.analysis.conditions import parse_condition
+from tuning.analysis.pareto import pareto_front
+from tuning.errors import InputError
+
+
+def test_the_front_is_what_nothing_beats() -> None:
+    points = [(0.9, 10.0), (0.8, 20.0), (0.7, 15.0), (0.8, 20.0), (0.6, 30.0), (0.9, 5.0)]
+    assert pareto_front(points) == [0, 1, 3, 4]
+    assert pareto_front([]) == []
+
+
+def test_the_front_keeps_its_definition() -> None:
+    points = np.random.default_rng(0).integers(0, 5, size=(60, 3))
+    front = set(pareto_front(points.tolist()))
+    for a, b in itertools.permutations(range(60), 2):
+        if (points[b] >= points[a]).all() and (points[b] > points[a]).any():
+            assert a not in front
+    for a in set(range(60)) - front:
+        assert any((points[b] >= points[a]).all() and (points[b] > points[a]).any() for b in front)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("m>=2", [2, 3]), ("m>2", [3]), ("val.m <= 2", [1, 2]), ("m<2e0", [1])]
+)
+def test_a_condition_keeps_what_it_says(text: str, kept: list[int]) -> None:
+    condition = parse_condition(text, ["train.loss", "val.m"])
+    assert condition.metric == "val.m"
+    assert [value for value in (1, 2, 3) if condition.holds(value)] == kept
+
+
+@pytest.mark.parametrize("text", ["m", "m=2", "m>=two", "m>=nan", ">=2"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--where takes METRIC>=NUMBER"):
+        parse_condition(text, ["val.m"])
+
+
+def test_an_unknown_metric_names_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"'val\.color_mse'.* Did you mean 'val\.colour_mse'"):
+        parse_condition("val.color_mse>=1", ["val.accuracy", "val.colour_mse"])

@@ -1,0 +1,115 @@
+"""Two studies of one group on a real Ray, each trial on two seeds with two metrics, watched in a database."""
+
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from tuning.analysis.selection import best_trials, front_trials
+from tuning.best import config_of
+from tuning.errors import InputError
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.ray.final import final_runs
+from tuning.ray.group import resume_group, study_of, sweep_group
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import past_trials
+from tuning.store import ResultsStore, StoreError
+
+METHODS = ("fair-cclk", "infonce")
+TRIALS, EPOCHS, SEEDS = 4, 2, 2
+
+
+def plan(results: Path, method: str, **changes: Any) -> SweepPlan:
+    options = {"trials": TRIALS, "epochs": EPOCHS, "seeds": SEEDS, "concurrency": 1, **changes}
+    return plan_sweep(
+        method,
+        "colour-digits",
+        metric="accuracy,colour_mse",
+        results=results,
+        name=study_of("both", method),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with a group whose driver stopped in its second study, and was resumed."""
+    results = tmp_path_factory.mktemp("group")
+    storage = f"sqlite:///{results / 'watch.db'}"
+
+    def stop(study: str, progress: Progress) -> None:
+        if study == "both-infonce" and progress.done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep_group([plan(results, method, storage=storage) for method in METHODS], stop)
+    assert [study.state for study in ResultsStore(results).studies()] == ["ended", "interrupted"]
+    done = resume_group([study_of("both", method) for method in METHODS], results)
+    assert [sum(result.counts.values()) for result in done.results] == [TRIALS, TRIALS]
+    assert not done.failed
+    return results
+
+
+def test_each_trial_has_a_row_for_each_seed(group: Path) -> None:
+    store = ResultsStore(group)
+    for method in METHODS:
+        rows = store.trials(study_of("both", method)).to_pylist()
+        keys = [(row["trial"], row["seed"]) for row in rows]
+        assert keys == [(trial, seed) for trial in range(TRIALS) for seed in range(SEEDS)]
+        ends = {trial: {row["status"] for row in rows if row["trial"] == trial} for trial in range(TRIALS)}
+        assert all(len(end) == 1 and end <= {"completed", "stopped"} for end in ends.values())
+
+
+def test_the_front_comes_first_and_final_runs_take_fresh_seeds(group: Path) -> None:
+    store = ResultsStore(group)
+    best = best_trials(store, "both-fair-cclk", None)
+    assert {one.trial for one in best} == front_trials(store, plan(group / "new", "fair-cclk"))
+    assert all(one.seeds == SEEDS and one.std is not None for one in best)
+    runs = final_runs([config_of(best[0])], seeds=1, results=group, concurrency=1)
+    assert [row["seed"] for row in runs.rows] == [SEEDS]
+
+
+def test_the_database_holds_what_the_store_does(group: Path) -> None:
+    url, store = f"sqlite:///{group / 'watch.db'}", ResultsStore(group)
+    for method in METHODS:
+        name = study_of("both", method)
+        copied = optuna.load_study(study_name=name, storage=url).trials
+        states = {"completed": TrialState.COMPLETE, "stopped": TrialState.PRUNED}
+        past = past_trials(store, plan(group / "new", method))
+        assert [trial.state for trial in copied] == [states[one.state] for one in past]
+        for trial, one in zip(copied, past, strict=True):
+            if trial.state is TrialState.COMPLETE:
+                assert tuple(trial.values) == one.value
+
+
+def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
+    later = plan_sweep(
+        "fair-cclk",
+        "colour-digits",
+        metric="accuracy,colour_mse",
+        results=group,
+        name="later",
+        values={"kernel": "cosine"},
+        warm_start=["both-fair-cclk"],
+    )
+    cosine = [row for row in ResultsStore(group).trials("both-fair-cclk").to_pylist() if row["seed"] == 0]
+    fitting = [row for row in cosine if row["hp.kernel"] == "cosine"]
+    assert len(later.warm.trials) == len(fitting) < TRIALS
+    assert f"{TRIALS - len(fitting)} do not fit" in later.warm.remarks[0]
+    assert "epochs was 2" in later.warm.remarks[1]
+    study = later.new_study()
+    assert len(study.optuna_study.trials) == len(fitting)
+    first = study.ask()
+    assert (first.number, first.values) == (0, later.space.defaults())
+    with pytest.raises(InputError, match="method of study both-infonce is infonce, not fair-cclk"):
+        plan(group, "fair-cclk", warm_start=["both-infonce"])
+
+
+def test_a_group_whose_name_is_taken_is_refused_whole(group: Path) -> None:
+    before = [study.name for study in ResultsStore(group).studies()]
+    plans = [plan(group, "weaklysup-infonce"), plan(group, "infonce")]
+    with pytest.raises(StoreError, match="has both-infonce"):
+        sweep_group(plans)
+    assert [study.name for study in ResultsStore(group).studies()] == before

@@ -1,0 +1,115 @@
+"""A trial on several seeds: what it reports and writes, how it goes on after a death, and how it fails."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trial_steps import STUDY, Clock, drop_after, finish, metrics_of
+
+from tuning.config import Experiment
+from tuning.replicates import Replicates, end_all, mean_report
+from tuning.store import Location, ResultsStore
+from tuning.training.prepared import Prepared
+from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+
+Request = Callable[..., TrialRequest]
+
+
+class _OneSeedShort(DataCache):
+    """Has no memory left for the second seed."""
+
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+        if experiment.seed % 2 == 1:
+            raise MemoryError("no room for seed 1")
+        return super().get(experiment, data_root)
+
+
+def last_rows(store: ResultsStore) -> dict[int, dict[str, object]]:
+    return {row["seed"]: row for row in store.trials(STUDY).to_pylist()}
+
+
+def test_seeds_advance_together_and_report_their_mean(
+    request_of: Request, cache: DataCache, store: ResultsStore
+) -> None:
+    request = replace(request_of(0), seeds=2)
+    first = request.experiment.seed
+    reports = finish(Replicates(request, cache))  # type: ignore[arg-type]
+    alone = [finish(Trial(replace(one, trial=1), cache)) for one in request.replicates()]
+    for report, *seeds in zip(reports, *alone, strict=True):
+        assert [seed.epoch for seed in seeds] == [report.epoch] * 2
+        for name, mean in report.metrics.items():
+            values = [seed.metrics[name] for seed in seeds]
+            assert mean == pytest.approx(statistics.fmean(values), rel=1e-12)
+            assert report.std[name] == pytest.approx(statistics.stdev(values), rel=1e-9, abs=1e-15)
+    assert reports[-1].finished
+    rows = {(row["trial"], row["seed"]): row for row in store.trials(STUDY).to_pylist()}
+    assert set(rows) == {(trial, seed) for trial in (0, 1) for seed in (first, first + 1)}
+    for seed in (first, first + 1):
+        assert metrics_of(rows[0, seed]) == metrics_of(rows[1, seed])
+        assert rows[0, seed]["config"] == rows[1, first]["config"]
+
+
+def test_a_seed_that_is_behind_catches_up_before_anything_is_reported(
+    request_of: Request, cache: DataCache, store: ResultsStore
+) -> None:
+    request = replace(request_of(0), seeds=2)
+    whole = finish(Replicates(replace(request, trial=1), cache))  # type: ignore[arg-type]
+    ahead, behind = request.replicates()
+    drop_after(ahead, cache, checkpointed=1)
+    drop_after(behind, cache, checkpointed=0)
+    reports = finish(Replicates(request, cache))  # type: ignore[arg-type]
+    assert [report.epoch for report in reports] == [report.epoch for report in whole[2:]]
+    assert [report.metrics for report in reports] == [report.metrics for report in whole[2:]]
+
+
+def test_all_seeds_are_saved_in_the_same_round(
+    request_of: Request, cache: DataCache, location: Location
+) -> None:
+    clock, request = Clock(), replace(request_of(), seeds=2)
+    trial = Replicates(request, cache, clock=clock)
+    kept = [Path(location.path(one.checkpoint_path)) for one in request.replicates()]
+    trial.advance()
+    clock.seconds += CHECKPOINT_SECONDS - 1
+    trial.advance()
+    assert [path.exists() for path in kept] == [False, False]
+    clock.seconds += 1
+    trial.advance()
+    assert [path.exists() for path in kept] == [True, True]
+    trial.close()
+
+
+def test_a_seed_that_fails_takes_the_trial_with_it(
+    request_of: Request, store: ResultsStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = request_of(0)
+    request = replace(base, seeds=2, experiment=base.experiment.with_values({"seed": 0}))
+    report = Replicates(request, _OneSeedShort()).advance()
+    assert report.error == "seed 1: MemoryError: no room for seed 1"
+    rows = last_rows(store)
+    assert {seed: row["status"] for seed, row in rows.items()} == {0: "failed", 1: "failed"}
+    assert rows[0]["error"] == report.error
+    assert rows[1]["error"] == "MemoryError: no room for seed 1"
+
+
+def test_a_trial_ended_from_outside_ends_on_every_seed(
+    request_of: Request, cache: DataCache, store: ResultsStore
+) -> None:
+    request = replace(request_of(0), seeds=2)
+    trial = Replicates(request, cache)
+    trial.advance()
+    trial.close()
+    assert end_all(request, "stopped", rung=1) == "stopped"
+    assert {row["status"] for row in last_rows(store).values()} == {"stopped"}
+
+
+def test_a_metric_that_one_seed_lacks_has_no_mean() -> None:
+    one = TrialReport(1, {"a": 1.0, "b": float("nan"), "c": 1.0}, 1.0)
+    other = TrialReport(1, {"a": 2.0, "b": 1.0}, 2.0)
+    together = mean_report([one, other])
+    assert together.metrics["a"] == 1.5
+    assert together.metrics["b"] != together.metrics["b"]
+    assert set(together.metrics) == {"a", "b"}
+    assert set(together.std) == {"a"}
+    assert together.train_seconds == 3.0

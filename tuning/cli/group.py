@@ -1,0 +1,92 @@
+"""`contrasweep sweep METHOD METHOD ...`: several methods with one budget, compared in a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tuning.cli.options import results_option
+from tuning.cli.progress import progress_line, sweep_line
+from tuning.cli.rendering import print_json, print_rows, say, warn
+from tuning.errors import InputError, SweepFailed
+
+if TYPE_CHECKING:
+    from tuning.plan import SweepPlan
+    from tuning.ray.group import GroupResult
+    from tuning.ray.searcher import Progress
+
+
+def sweep_methods(plans: "Sequence[SweepPlan]", prefix: str, as_json: bool) -> None:
+    """Search each method in a study of its own, and compare them.
+
+    Raises:
+        SweepFailed: of one of them nothing came; the others were searched.
+    """
+    from tuning.ray.group import sweep_group
+
+    with progress_line() as line:
+        done = sweep_group(plans, show=lambda name, p: line.show(_line(name, p, line.elapsed)))
+    _compare(done, prefix, plans[0].results, as_json)
+
+
+def resume_methods(
+    methods: Sequence[str],
+    prefix: str | None,
+    results: str,
+    expected: Mapping[str, Any],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Go on with what `sweep_methods` began; `options` are those of `tuning.ray.sweep.resume_sweep`.
+
+    Raises:
+        InputError: there is no prefix, or a study is not as expected.
+        SweepFailed: of one of them nothing came.
+    """
+    from tuning.ray.group import resume_group, study_of
+
+    if prefix is None:
+        raise InputError(
+            "--resume needs the --name that the studies begin with; `contrasweep studies` lists them"
+        )
+    names = {study_of(prefix, method): method for method in methods}
+    with progress_line() as line:
+        done = resume_group(
+            list(names),
+            results,
+            expected={name: {**expected, "method": method} for name, method in names.items()},
+            show=lambda name, p: line.show(_line(name, p, line.elapsed)),
+            **options,
+        )
+    _compare(done, prefix, results, as_json)
+
+
+def _compare(done: "GroupResult", prefix: str, results: str, as_json: bool) -> None:
+    """Print the best trial of each method; raise SweepFailed where a method has none."""
+    from tuning.analysis.selection import best_trials
+    from tuning.cli.studies import selected_row
+    from tuning.store import ResultsStore
+
+    rows = []
+    for result in done.results:
+        best = best_trials(ResultsStore(results), result.plan.name)[0]
+        ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
+        rows.append({"method": result.plan.method, **selected_row(best), **ended})
+    if as_json:
+        print_json({"group": prefix, "best": rows, "failed": dict(done.failed)})
+    elif done.results:
+        plan = done.results[0].plan
+        print_rows(
+            f"{prefix}: the best trial of each method on {plan.dataset}",
+            [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
+            footer=f"The same budget each: {plan.trials} trials of {plan.experiment.epochs} epochs at most, "
+            f"{plan.seeds} seed(s) a trial. Validation scores, so optimistic: test them on fresh seeds.",
+        )
+        if any(row["failed"] for row in rows):
+            warn("some trials failed; `contrasweep show STUDY` says why.")
+        for result in done.results:
+            say(f"Next: contrasweep run {result.plan.name}{results_option(results)} --seeds 5")
+    if done.failed:
+        raise SweepFailed("; ".join(done.failed.values()))
+
+
+def _line(name: str, progress: "Progress", elapsed: float) -> str:
+    return f"{name}: {sweep_line(progress, elapsed)}"

@@ -1,0 +1,77 @@
+"""What a caller who resumes a study believes of it, against what it is: a difference is refused."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from search_spaces import Space
+from tuning.config import Value
+from tuning.errors import InputError
+from tuning.facts import facts_of
+from tuning.goals import chosen_goals
+from tuning.methods import METHODS
+from tuning.plan import SweepPlan, cut_into_levels
+from tuning.resolve import space_of
+from tuning.search.sampler import GRID
+from tuning.store import StudyRecord
+
+
+def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[str, Any]) -> None:
+    """Refuse to go on with a study that is not what the caller believes it to be.
+
+    Args:
+        plan: of the stored study.
+        record: the stored study.
+        expected: what the caller gave: `method`, `dataset`, `space` (a `Space`), `values`, or a rule of the
+            search (`trials`, `sampler`, ...); what is absent or None was not given.
+
+    Raises:
+        InputError: something differs; the message says what.
+    """
+    differences: list[str] = []
+    for name, value in expected.items():
+        if value is None:
+            continue
+        if name == "space":
+            differences += _of_space(plan, value)
+        elif name == "values":
+            differences += _of_values(plan, value)
+        else:
+            differences += _of_rule(plan, record, name, value)
+    if differences:
+        raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
+
+
+def _of_space(plan: SweepPlan, given: Space) -> list[str]:
+    space = space_of(plan.method, plan.dataset, given, plan.given)
+    return cut_into_levels(space, plan.sampler, plan.grid_points).difference(plan.space)
+
+
+def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
+    for path, value in given.items():
+        held = _held(plan, path)
+        if held != value:
+            yield f"{path} was {held}, is {value}"
+
+
+def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Iterator[str]:
+    stored = {
+        "asha_metric": plan.asha_metric,  # a study of an older version does not say these
+        "seeds": plan.seeds,
+        **record.search,
+        "method": record.method,
+        "dataset": record.dataset,
+        "warm_start": ",".join(plan.warm.studies),
+    }
+    if name in ("metric", "asha_metric"):
+        facts = facts_of(plan.dataset, plan.data_root)
+        value = ",".join(chosen_goals(value, METHODS[plan.method], facts))
+    elif name == "warm_start":
+        value = ",".join(value)
+    elif name == "trials" and plan.sampler == GRID:
+        value = min(value, plan.trials)  # as when it was planned: a grid has no more trials than points
+    if stored.get(name) != value:
+        yield f"{name} was {stored.get(name)}, is {value}"
+
+
+def _held(plan: SweepPlan, path: str) -> Value:
+    return "searched" if path in (p.name for p in plan.space.searched) else plan.experiment.value(path)
