@@ -4,6 +4,7 @@ from data.sources.bffhq import BFFHQ
 from data.sources.biased import BIASED_DIGITS, BIASED_MNIST
 from data.sources.cifar import CIFAR10, CIFAR100
 from data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
+from data.sources.cub import CUB
 from data.sources.digits import COLOUR_DIGITS, DIGITS
 from data.sources.hub_parquet import HUB_PARQUET
 from data.sources.image_folder import IMAGE_FOLDER
@@ -27,6 +28,7 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     CORRUPTED_CIFAR10,
     BFFHQ,
     IMAGENET9,
+    CUB,
     HUB_PARQUET,
     IMAGE_FOLDER,
 )

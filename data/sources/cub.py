@@ -1,0 +1,157 @@
+"""CUB-200-2011: photographs of 200 species of birds with 312 binary attributes.
+
+Layout of the published archive: `images.txt` (`ID PATH`), `image_class_labels.txt` (`ID CLASS`, classes from
+1), `train_test_split.txt` (`ID IS_TRAINING`), `classes.txt` (`CLASS NAME`) and
+`attributes/image_attribute_labels.txt` (`ID ATTRIBUTE IS_PRESENT CERTAINTY TIME`, a few lines with a column
+more), one line for each image and attribute. File names, columns and counts were checked against programs
+that read the archive and against the lists of the Cl-InfoNCE authors; the archive itself was not at hand.
+
+An attribute counts as present where `IS_PRESENT` is 1, however sure the annotator was; whether the papers did
+the same they do not say.
+
+Sources: Wah et al., "The Caltech-UCSD Birds-200-2011 Dataset" (2011); Tsai et al. (ICLR 2022), Appendix E.3.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from data.images import LabelledImages
+from data.root import DatasetDamaged, check_files
+from data.sources.listed_images import ListedImages, check_listed, listed_options, open_listed, where_to_put
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from data.top_k import rank_by_entropy
+
+NAME = "cub"
+FOLDER = "CUB_200_2011"
+SOURCE = "https://data.caltech.edu/records/65de6-vp158 (CUB_200_2011.tgz: unpack it)"
+
+IMAGES, CLASSES, ATTRIBUTES = 11_788, 200, 312
+TRAIN_IMAGES = 5_994
+
+_ATTRIBUTE_FILE = "attributes/image_attribute_labels.txt"
+_FILES = (
+    "images.txt",
+    "image_class_labels.txt",
+    "train_test_split.txt",
+    "classes.txt",
+    _ATTRIBUTE_FILE,
+)
+
+
+def _check(root: Path, options: Options) -> None:
+    check_files(NAME, root, FOLDER, dict.fromkeys(_FILES), SOURCE)
+    paths = _column(root / FOLDER / "images.txt", IMAGES)
+    files = [root / FOLDER / "images" / path for path in paths]
+    check_listed(NAME, files, where_to_put(SOURCE, FOLDER, "images/ and the text files beside it"))
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    size, attributes = int(options["size"]), int(options["attributes"])
+    return DatasetSpec(
+        name=CUB.full_name(options),
+        summary=CUB.summary,
+        classes=CLASSES,
+        channels=3,
+        image_size=size,
+        view_size=size,
+        train_size=TRAIN_IMAGES,
+        test_size=IMAGES - TRAIN_IMAGES,
+        condition_dim=attributes,
+        condition_name="binary attributes",
+        licence="non-commercial research and education; the images belong to their photographers",
+        source=SOURCE,
+        folder=FOLDER,
+    )
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    return open_listed(read_cub(root, split, int(options["attributes"])), options)
+
+
+def read_cub(root: Path, split: Split, attributes: int = ATTRIBUTES) -> ListedImages:
+    """Return the images of one split in the order of their numbers, with their species and attributes.
+
+    Args:
+        root: the data root.
+        split: which images, by the published split.
+        attributes: how many of the 312 to keep, those of the highest entropy over the training images, in
+            that order; all 312 stay in the order of the file.
+
+    Raises:
+        DatasetDamaged: a file does not have a line for every image, or holds something else.
+    """
+    place = root / FOLDER
+    paths = _column(place / "images.txt", IMAGES)
+    labels = _whole_numbers(place / "image_class_labels.txt", 1, CLASSES) - 1
+    training = _whole_numbers(place / "train_test_split.txt", 0, 1)
+    file = place / _ATTRIBUTE_FILE
+    values = _attributes(file, file.stat().st_mtime_ns)
+    if attributes < ATTRIBUTES:
+        values = values[:, rank_by_entropy(values[training == 1])[:attributes]]
+    rows = (training == (1 if split == "train" else 0)).nonzero().flatten().tolist()
+    files = tuple(place / "images" / path for path in paths)
+    return ListedImages(files, labels, values.float()).subset(rows)
+
+
+def _whole_numbers(path: Path, low: int, high: int) -> Tensor:
+    texts = _column(path, IMAGES)
+    allowed = {str(number): number for number in range(low, high + 1)}
+    wrong = next((row for row, text in enumerate(texts) if text not in allowed), None)
+    if wrong is not None:
+        raise DatasetDamaged(f"{path}: image {wrong + 1} has {texts[wrong]!r}, allowed are {low}..{high}")
+    return torch.tensor([allowed[text] for text in texts])
+
+
+def _column(path: Path, rows: int) -> list[str]:
+    """Read lines of a number, counted from 1, and a text."""
+    pairs = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if len(pairs) != rows:
+        raise DatasetDamaged(f"{path} has {len(pairs):,} lines, {rows:,} are needed")
+    for number, pair in enumerate(pairs, start=1):
+        if len(pair) != 2 or pair[0] != str(number):
+            raise DatasetDamaged(f"{path}: line {number} should be {number} and a value, found {pair}")
+    return [text.strip() for _, text in pairs]
+
+
+@lru_cache(maxsize=2)
+def _attributes(path: Path, changed: int) -> Tensor:
+    """Return whether each image has each attribute, uint8 ``(N, 312)``; `changed` says which state of it."""
+    try:
+        # Told which columns to read, NumPy does not mind lines that have one more.
+        table = np.loadtxt(path, dtype=np.int32, usecols=(0, 1, 2), ndmin=2)
+    except ValueError as error:
+        raise DatasetDamaged(f"{path} is not a table of numbers: {error}") from None
+    if len(table) != IMAGES * ATTRIBUTES:
+        raise DatasetDamaged(f"{path} has {len(table):,} lines, {IMAGES * ATTRIBUTES:,} are needed")
+    image, attribute, present = table.T
+    grid = np.stack(np.divmod(np.arange(len(table)), ATTRIBUTES), axis=1) + 1
+    if not (table[:, :2] == grid).all() or not np.isin(present, (0, 1)).all():
+        wrong = ((table[:, :2] != grid).any(axis=1) | ~np.isin(present, (0, 1))).argmax()
+        raise DatasetDamaged(
+            f"{path}: line {wrong + 1} should be image {grid[wrong, 0]}, "
+            f"attribute {grid[wrong, 1]} and 0 or 1, found {image[wrong]} {attribute[wrong]} {present[wrong]}"
+        )
+    return torch.from_numpy(present.reshape(IMAGES, ATTRIBUTES).astype(np.uint8))
+
+
+CUB = DatasetFamily(
+    name=NAME,
+    summary="11,788 photographs of 200 species of birds, 312 binary attributes each",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options={
+        **listed_options(224),
+        "attributes": DatasetOption(
+            "attributes kept, those of the highest entropy in training (Cl-InfoNCE ranks 200)",
+            int,
+            ATTRIBUTES,
+            low=1,
+            high=ATTRIBUTES,
+        ),
+    },
+)

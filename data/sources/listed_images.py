@@ -1,0 +1,82 @@
+"""Photographs that a dataset's own tables list: files of any shape, with labels and attributes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from data.encoded import DecodedImages, FileImages
+from data.images import LabelledImages
+from data.root import ROOT_VARIABLE, DatasetMissing
+from data.spec import DatasetOption, Options
+from data.streaming import StreamedImages
+
+
+@dataclass(frozen=True, eq=False)
+class ListedImages:
+    """Image files with what is known of each.
+
+    Attributes:
+        files: N paths.
+        labels: int64 ``(N,)``.
+        condition: float32 ``(N, Dz)``, or None.
+    """
+
+    files: tuple[Path, ...]
+    labels: Tensor
+    condition: Tensor | None = None
+
+    def subset(self, rows: Sequence[int]) -> "ListedImages":
+        """Return the images of ``rows``, in its order."""
+        index = torch.tensor(rows, dtype=torch.int64)
+        condition = None if self.condition is None else self.condition[index]
+        return ListedImages(tuple(self.files[row] for row in rows), self.labels[index], condition)
+
+
+def listed_options(size: int) -> Mapping[str, DatasetOption]:
+    """Return the options that `open_listed` reads, with the side of the squares by default."""
+    return MappingProxyType(
+        {
+            "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, size, low=1),
+            "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
+        }
+    )
+
+
+def open_listed(listed: ListedImages, options: Options) -> LabelledImages:
+    """Return the images as squares ``(3, size, size)``, decoded when they are asked for.
+
+    With `corrupt=skip` every image is decoded once to find the damaged ones, which are left out.
+    """
+    size = int(options["size"])
+    source = DecodedImages(FileImages(listed.files), (3, size, size), resize=True)
+    if options["corrupt"] != "skip":
+        return LabelledImages(StreamedImages(source), listed.labels, listed.condition)
+    rows = source.sound_rows()
+    condition = None if listed.condition is None else listed.condition[rows]
+    return LabelledImages(StreamedImages(source, rows), listed.labels[rows], condition)
+
+
+def where_to_put(source: str, folder: str, holds: str) -> str:
+    """Return the sentence that says where a dataset comes from and what its folder must hold."""
+    return (
+        f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
+        f"where DIR/{folder} holds {holds}."
+    )
+
+
+def check_listed(name: str, files: Sequence[Path], how: str) -> None:
+    """Check that every image file is there; none is opened.
+
+    Raises:
+        DatasetMissing: some are not; the message tells how many, the first, and ``how`` to get them.
+    """
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise DatasetMissing(
+            f"dataset {name!r} is incomplete: {len(missing):,} of its {len(files):,} images are not there, "
+            f"the first is {missing[0]}. {how}"
+        )
