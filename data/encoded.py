@@ -38,10 +38,20 @@ class EncodedImages(Protocol):
         """Return where an image is, for messages."""
 
 
+class Files(Protocol):
+    """Paths by row."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __getitem__(self, row: int, /) -> Path:
+        """Return one of them."""
+
+
 class FileImages:
     """Encoded images that are files of their own."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
 
     def __len__(self) -> int:

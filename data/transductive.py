@@ -15,6 +15,7 @@ from torch import Tensor
 from data.multiview import MultiView
 from data.root import data_root
 from data.seeds import torch_generator
+from data.sources.celeba import CELEBA
 from data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
 from data.sources.scene import SCENE
 from data.sources.xrmb import XRMB
@@ -22,7 +23,7 @@ from data.spec import Options, unknown
 from data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
 
 TRANSDUCTIVE: Mapping[str, TransductiveFamily] = MappingProxyType(
-    {family.name: family for family in (TWO_VIEW_DIGITS, SCENE, NOISY_MNIST_1V, NOISY_MNIST_2V, XRMB)}
+    {family.name: family for family in (TWO_VIEW_DIGITS, SCENE, NOISY_MNIST_1V, NOISY_MNIST_2V, XRMB, CELEBA)}
 )
 """Every family of transductive datasets by its name; `transductive_spec` gives the facts of one member."""
 

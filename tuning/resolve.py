@@ -66,12 +66,19 @@ DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
         "imagenet9": _PHOTOGRAPHS,
         "bffhq": {"encoder.name": "resnet18", "batch_size": 256},
         "stl10": {**_PHOTOGRAPHS, "views.size": 64},
+        "ut-zappos50k": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar", "views.size": 32},
+        "cub": _PHOTOGRAPHS,
+        "wider-attribute": _PHOTOGRAPHS,
+        "imagenet100": _PHOTOGRAPHS,
+        "imagenet1k": _PHOTOGRAPHS,
         "two-view-digits": {"encoder.name": "herocon-cnn", "batch_size": 512},
         # Its labelled objects are few: one in four says more of a configuration than one in ten.
         "scene": {"encoder.name": "herocon-mlp", "batch_size": 4096, "validation.fraction": 0.25},
         "noisy-mnist-1v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
         "noisy-mnist-2v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
         "xrmb": {"encoder.name": "herocon-mlp", "batch_size": 4750},
+        # Of 500 labelled objects with 40 labels, one in four, as with Scene.
+        "celeba": {"encoder.name": "herocon-vgg", "batch_size": 64, "validation.fraction": 0.25},
         "hub-parquet": _PHOTOGRAPHS,
         "image-folder": _PHOTOGRAPHS,
     }

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.encoded import DecodedImages, FileImages
+from data.encoded import DecodedImages, FileImages, Files
 from data.images import LabelledImages
 from data.root import ROOT_VARIABLE, DatasetMissing
 from data.spec import DatasetOption, Options
@@ -20,12 +20,12 @@ class ListedImages:
     """Image files with what is known of each.
 
     Attributes:
-        files: N paths.
+        files: N paths, by row.
         labels: int64 ``(N,)``.
         condition: float32 ``(N, Dz)``, or None.
     """
 
-    files: tuple[Path, ...]
+    files: Files
     labels: Tensor
     condition: Tensor | None = None
 
@@ -66,6 +66,17 @@ def where_to_put(source: str, folder: str, holds: str) -> str:
         f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
         f"where DIR/{folder} holds {holds}."
     )
+
+
+def check_folder(name: str, root: Path, folder: str, how: str) -> None:
+    """Check that ``root/folder`` is there.
+
+    Raises:
+        DatasetMissing: it is not.
+    """
+    place = root / folder
+    if not place.is_dir():
+        raise DatasetMissing(f"dataset {name!r} not found: {place} is not a folder. {how}")
 
 
 def check_listed(name: str, files: Sequence[Path], how: str) -> None:

@@ -1,0 +1,150 @@
+"""Wider Attribute: photographs of 30 kinds of events, whose people have 14 binary attributes.
+
+Layout of the published archives: `Image/{train,val,test}/EVENT/*.jpg`, and two files of annotations,
+`wider_attribute_trainval.json` and `wider_attribute_test.json`. A file holds `images`, each with `file_name`
+(from the split on), `scene_id` and `targets`, the people, each with 14 numbers `attribute`: 1 present, -1
+absent, 0 not known. `scene_id_map` and `attribute_id_map` name the numbers. The 30 scenes have numbers up to
+58, with gaps; labels count them in their order. The annotations' folder differs between copies; `PLACES` are
+those looked at.
+
+An image has an attribute where one of its people has it. Training images are those of train and val, as in
+Cl-InfoNCE; their paths and counts agree with the authors' lists. The archive itself was not at hand.
+
+Sources: Li et al., "Human Attribute Recognition by Deep Hierarchical Contexts" (ECCV 2016); Tsai et al. (ICLR
+2022), Appendix E.2.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from data.images import LabelledImages
+from data.root import DatasetDamaged, DatasetMissing
+from data.sources.listed_images import (
+    ListedImages,
+    check_folder,
+    check_listed,
+    listed_options,
+    open_listed,
+    where_to_put,
+)
+from data.spec import DatasetFamily, DatasetSpec, Options, Split
+
+NAME = "wider-attribute"
+FOLDER = "WIDER_Attribute"
+SOURCE = "http://mmlab.ie.cuhk.edu.hk/projects/WIDERAttribute.html (both archives: unpack them)"
+HOW = where_to_put(SOURCE, FOLDER, "Image/ and the two wider_attribute_*.json")
+PLACES = (".", "wider_attribute_annotation", "Anno", "Annotations")
+"""Folders under `FOLDER` that the annotations may lie in."""
+
+SCENES, ATTRIBUTES = 30, 14
+SIZES = {"train": 6_871, "test": 6_918}
+_FILES = {"train": "wider_attribute_trainval.json", "test": "wider_attribute_test.json"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Annotations:
+    """One file: paths, scenes as it numbers them, attributes uint8 ``(N, 14)``, and the scenes' names."""
+
+    paths: tuple[str, ...]
+    scenes: tuple[int, ...]
+    attributes: Tensor
+    names: dict[int, str]
+
+
+def _check(root: Path, options: Options) -> None:
+    check_folder(NAME, root, FOLDER, HOW)
+    paths = [path for file in _FILES.values() for path in _annotations(root, file).paths]
+    check_listed(NAME, [root / FOLDER / "Image" / path for path in paths], HOW)
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    size = int(options["size"])
+    return DatasetSpec(
+        name=WIDER_ATTRIBUTE.full_name(options),
+        summary=WIDER_ATTRIBUTE.summary,
+        classes=SCENES,
+        channels=3,
+        image_size=size,
+        view_size=size,
+        train_size=SIZES["train"],
+        test_size=SIZES["test"],
+        condition_dim=ATTRIBUTES,
+        condition_name="binary attributes, of any person in the image",
+        licence="non-commercial research",
+        source=SOURCE,
+        folder=FOLDER,
+    )
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    return open_listed(read_wider(root, split), options)
+
+
+def read_wider(root: Path, split: Split) -> ListedImages:
+    """Return the images of a split in the order of its annotations, with their scenes and attributes.
+
+    Raises:
+        DatasetMissing: the annotations are not there.
+        DatasetDamaged: they are not as the layout says.
+    """
+    found = _annotations(root, _FILES[split])
+    if len(found.paths) != SIZES[split]:
+        raise DatasetDamaged(f"{_FILES[split]} lists {len(found.paths):,} images, expected {SIZES[split]:,}")
+    number = {scene: label for label, scene in enumerate(sorted(found.names))}
+    unknown = [scene for scene in found.scenes if scene not in number]
+    if unknown or len(number) != SCENES:
+        other = f", and has images of scene {unknown[0]}" if unknown else ""
+        raise DatasetDamaged(f"{_FILES[split]} names {len(number)} scenes, expected {SCENES}{other}")
+    files = tuple(root / FOLDER / "Image" / path for path in found.paths)
+    labels = torch.tensor([number[scene] for scene in found.scenes])
+    return ListedImages(files, labels, found.attributes.float())
+
+
+def _annotations(root: Path, name: str) -> _Annotations:
+    for place in PLACES:
+        file = root / FOLDER / place / name
+        if file.is_file():
+            return _parsed(file, file.stat().st_mtime_ns)
+    places = ", ".join(PLACES)
+    raise DatasetMissing(
+        f"dataset {NAME!r} is incomplete: {root / FOLDER} lacks {name} (looked in {places}). {HOW}"
+    )
+
+
+@lru_cache(maxsize=4)
+def _parsed(file: Path, changed: int) -> _Annotations:
+    """Read an annotation file; `changed` says which state of it."""
+    try:
+        content = json.loads(file.read_bytes())
+        images = content["images"]
+        names = {int(scene): str(name) for scene, name in content["scene_id_map"].items()}
+        paths = tuple(str(image["file_name"]) for image in images)
+        scenes = tuple(int(image["scene_id"]) for image in images)
+        attributes = torch.tensor([_of_any(image["targets"]) for image in images], dtype=torch.uint8)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise DatasetDamaged(f"{file} is not an annotation file of Wider Attribute ({reason})") from error
+    return _Annotations(paths, scenes, attributes, names)
+
+
+def _of_any(people: list[dict[str, Any]]) -> list[bool]:
+    rows = [person["attribute"] for person in people]
+    if any(len(row) != ATTRIBUTES for row in rows):
+        raise ValueError(f"a person has {ATTRIBUTES} attributes")
+    return [any(row[attribute] == 1 for row in rows) for attribute in range(ATTRIBUTES)]
+
+
+WIDER_ATTRIBUTE = DatasetFamily(
+    name=NAME,
+    summary="13,789 photographs of 30 kinds of events, 14 binary attributes of the people in them",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options=listed_options(224),
+)

@@ -1,0 +1,214 @@
+"""UT-Zappos50K: catalogue photographs of 21 kinds of shoes with 126 binary attributes.
+
+Layout of the published archives: `ut-zap50k-images-square/CATEGORY/SUBCATEGORY/BRAND/PRODUCT.COLOUR.jpg`
+(136 x 136 pixels, white around the shoe), and `ut-zap50k-data/` with `image-path.mat` (a cell array
+`imagepath`, the paths) and `meta-data-bin.csv` (`CID`, which is `PRODUCT-COLOUR`, and 151 columns of 0 and 1
+called `COLUMN.Value`). Rows of the two go together. A folder whose name ends in a full stop is stored with
+`%2E` in its place, while `image-path.mat` may spell it either way.
+
+A class is a category and subcategory, as in the lists of the Cl-InfoNCE authors. The 126 attributes are all
+columns but the 4 of the category and the 21 of the subcategory, which are the classes: the papers' seven
+discrete attributes (the columns are named after six). The authors' clusters by all attributes do not tell the
+label for certain, which rules out that the subcategory is among them. The archives themselves were not at
+hand; layout and counts are those of programs that read them and of the authors' lists.
+
+The published split (35,017 training and 15,008 test images) is in two files of the authors, in
+`attributes/UT-zappos50K/`; `split=random` draws one of the same sizes without them.
+
+Sources: Yu and Grauman, "Fine-Grained Visual Comparisons with Local Learning" (CVPR 2014); Tsai et al. (ICLR
+2022), Appendix E.1.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
+from data.images import LabelledImages
+from data.root import DatasetDamaged, check_files
+from data.seeds import torch_generator
+from data.sources.listed_images import (
+    ListedImages,
+    check_folder,
+    check_listed,
+    listed_options,
+    open_listed,
+    where_to_put,
+)
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from data.text_table import column_of, first_few, read_text_table
+
+NAME = "ut-zappos50k"
+FOLDER = "ut-zap50k-images-square"
+DATA_FOLDER = "ut-zap50k-data"
+SOURCE = (
+    "https://vision.cs.utexas.edu/projects/finegrained/utzap50k (ut-zap50k-images-square.zip and -data.zip)"
+)
+HOW = where_to_put(SOURCE, FOLDER, "Boots/, Sandals/, Shoes/ and Slippers/")
+PATHS, ATTRIBUTE_TABLE = "image-path.mat", "meta-data-bin.csv"
+SPLIT_FILES = {"train": "meta_data_train.csv", "test": "meta_data_val.csv"}
+
+CLASSES, ATTRIBUTES = 21, 126
+SIZES = {"train": 35_017, "test": 15_008}
+CLASS_COLUMNS = ("Category.", "SubCategory.")
+
+_WRONG_IDENTIFIERS = 0.01
+"""Largest share of rows whose `CID` may differ from the file's name: of the published ones, one does."""
+
+
+def _check(root: Path, options: Options) -> None:
+    check_folder(NAME, root, FOLDER, HOW)
+    check_files(NAME, root, DATA_FOLDER, {PATHS: None, ATTRIBUTE_TABLE: None}, SOURCE)
+    if options["split"] == "published":
+        check_files(
+            NAME, root, ZAPPOS_FOLDER, dict.fromkeys(SPLIT_FILES.values()) | ZAPPOS_FILES, ZAPPOS_SOURCE
+        )
+    check_listed(NAME, [_stored(root, path) for path in _image_paths(root)], HOW)
+
+
+def _describe(root: Path, options: Options) -> DatasetSpec:
+    size = int(options["size"])
+    return DatasetSpec(
+        name=UT_ZAPPOS50K.full_name(options),
+        summary=UT_ZAPPOS50K.summary,
+        classes=CLASSES,
+        channels=3,
+        image_size=size,
+        view_size=size,
+        train_size=SIZES["train"],
+        test_size=SIZES["test"],
+        condition_dim=ATTRIBUTES,
+        condition_name="binary attributes",
+        licence="academic and non-commercial use; the images are those of Zappos.com",
+        source=SOURCE,
+        folder=f"{FOLDER}, {DATA_FOLDER}",
+    )
+
+
+def _read(root: Path, split: Split, options: Options) -> LabelledImages:
+    return open_listed(read_zappos(root, split, published=options["split"] == "published"), options)
+
+
+def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedImages:
+    """Return the images of a split in the order of `image-path.mat`, with their classes and attributes.
+
+    Raises:
+        DatasetDamaged: a file is not as the layout says, or the files do not belong together.
+    """
+    paths = _image_paths(root)
+    kinds = ["/".join(path.split("/")[:2]) for path in paths]
+    classes = {kind: label for label, kind in enumerate(sorted(set(kinds)))}
+    if len(classes) != CLASSES:
+        raise DatasetDamaged(f"{PATHS} lists images of {len(classes)} kinds of shoes, expected {CLASSES}")
+    files = tuple(_stored(root, path) for path in paths)
+    table = root / DATA_FOLDER / ATTRIBUTE_TABLE
+    whole = ListedImages(files, torch.tensor([classes[kind] for kind in kinds]), _attributes(table, paths))
+    return whole.subset(_published_rows(root, split, paths) if published else _random_rows(split, len(paths)))
+
+
+def _image_paths(root: Path) -> tuple[str, ...]:
+    file = root / DATA_FOLDER / PATHS
+    paths = _paths_of(file, file.stat().st_mtime_ns)
+    if len(paths) != sum(SIZES.values()):
+        raise DatasetDamaged(f"{file} lists {len(paths):,} images, expected {sum(SIZES.values()):,}")
+    return paths
+
+
+@lru_cache(maxsize=2)
+def _paths_of(file: Path, changed: int) -> tuple[str, ...]:
+    """Read the paths, full stops as such; `changed` says which state of the file."""
+    from scipy.io import loadmat
+
+    try:
+        cells = loadmat(str(file))["imagepath"]
+        return tuple(_with_stops(str(np.asarray(cell).item())) for cell in cells.flatten())
+    except (ValueError, KeyError, TypeError, NotImplementedError) as error:
+        raise DatasetDamaged(f"{file} holds no cell array `imagepath` ({error})") from error
+
+
+def _with_stops(path: str) -> str:
+    return path.replace("%2E", ".")
+
+
+def _stored(root: Path, path: str) -> Path:
+    """Return the file of an image, whose folders may end in `%2E` instead of a full stop."""
+    *folders, name = path.split("/")
+    ending = [folder[:-1] + "%2E" if folder.endswith(".") else folder for folder in folders]
+    place = root / FOLDER
+    escaped = place.joinpath(*ending, name)
+    return escaped if ending == folders or escaped.is_file() else place.joinpath(*folders, name)
+
+
+def _attributes(file: Path, paths: tuple[str, ...]) -> Tensor:
+    """Return the attributes float32 ``(N, 126)`` of the images at ``paths``, row by row."""
+    try:
+        table = read_text_table(file)
+        identifiers = column_of(table, "CID", file).texts()
+    except ValueError as error:
+        raise DatasetDamaged(str(error)) from error
+    if len(identifiers) != len(paths):
+        raise DatasetDamaged(f"{file} has {len(identifiers):,} rows, {PATHS} {len(paths):,}")
+    named = [Path(path).stem.replace(".", "-") for path in paths]
+    wrong = [row for row, (a, b) in enumerate(zip(identifiers, named, strict=True)) if a != b]
+    if len(wrong) > _WRONG_IDENTIFIERS * len(paths):
+        pair = f"{identifiers[wrong[0]]!r} beside {paths[wrong[0]]!r}"
+        raise DatasetDamaged(f"{file} and {PATHS} do not belong together: {len(wrong):,} rows differ, {pair}")
+    kept = {
+        name: column for name, column in table.items() if name != "CID" and not name.startswith(CLASS_COLUMNS)
+    }
+    if len(kept) != ATTRIBUTES:
+        raise DatasetDamaged(f"{file} has {len(kept)} columns of attributes, expected {ATTRIBUTES}")
+    for name, column in kept.items():
+        if not {"0", "1"} >= set(column.values):
+            raise DatasetDamaged(
+                f"{file}: column {name!r} holds {first_few(column.values)}, allowed are 0 and 1"
+            )
+    values = [np.array([text == "1" for text in column.values])[column.codes] for column in kept.values()]
+    return torch.from_numpy(np.stack(values, axis=1)).float()
+
+
+def _published_rows(root: Path, split: Split, paths: tuple[str, ...]) -> list[int]:
+    file = root / ZAPPOS_FOLDER / SPLIT_FILES[split]
+    try:
+        table = read_text_table(file)
+        # The last line counts what is in the columns, and is no image.
+        listed = column_of(table, "path", file).texts()
+        numbers = column_of(table, "", file).texts()
+    except ValueError as error:
+        raise DatasetDamaged(str(error)) from error
+    wanted = {_with_stops(path) for path, number in zip(listed, numbers, strict=True) if number != "-1"}
+    rows = [row for row, path in enumerate(paths) if path in wanted]
+    if len(rows) != len(wanted) or len(rows) != SIZES[split]:
+        absent = first_few(sorted(wanted - set(paths))) or "none"
+        raise DatasetDamaged(
+            f"{file} lists {len(wanted):,} images, expected {SIZES[split]:,}; of them {PATHS} lacks {absent}"
+        )
+    return rows
+
+
+def _random_rows(split: Split, images: int) -> list[int]:
+    order = torch.randperm(images, generator=torch_generator("split", NAME))
+    cut = SIZES["train"]
+    rows: list[int] = (order[:cut] if split == "train" else order[cut:]).sort().values.tolist()
+    return rows
+
+
+UT_ZAPPOS50K = DatasetFamily(
+    name=NAME,
+    summary="50,025 catalogue photographs of 21 kinds of shoes, 126 binary attributes each",
+    describe=_describe,
+    check=_check,
+    read=_read,
+    options={
+        **listed_options(136),
+        "split": DatasetOption(
+            "the split of the Cl-InfoNCE authors, or a random one of its sizes",
+            str,
+            "published",
+            choices=("published", "random"),
+        ),
+    },
+)
