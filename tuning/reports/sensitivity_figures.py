@@ -59,7 +59,7 @@ def pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
             colorbar={"title": {"text": metric, "side": "right"}, "thickness": 12},
         )
     )
-    title = f"{pair.first.name} x {pair.second.name}: interaction {100 * share.share:.1f} % of the variance"
+    title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
     figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name)
     figure.update_xaxes(type="category", nticks=8, tickangle=0)
     figure.update_yaxes(type="category", nticks=8)
@@ -87,8 +87,8 @@ def importance_figure(importances: Sequence[Importance]) -> go.Figure:
     )
     _chance_marks(figure, [i.by_chance for i in ordered], names)
     figure.update_layout(
-        title="Importance: what sets the best trials apart (PED-ANOVA)",
-        xaxis_title="share of the variance of being among the best",
+        title="Importance (PED-ANOVA)",
+        xaxis_title="share of being among the best",
         height=150 + 34 * len(names),
     )
     return figure
@@ -111,7 +111,7 @@ def variance_figure(shares: Sequence[Share]) -> go.Figure:
     )
     _chance_marks(figure, [s.by_chance for s in ordered], names)
     figure.update_layout(
-        title="Variance of the score over the whole space (fANOVA)",
+        title="Variance explained (fANOVA)",
         xaxis_title="share of the surrogate's variance",
         height=150 + 34 * len(names),
     )
@@ -137,9 +137,9 @@ def fidelity_figure(found: Fidelity) -> go.Figure:
     for rung in found.rungs:
         figure.add_vline(x=rung, line={"color": GREY, "dash": "dot"}, annotation_text="stops")
     figure.update_layout(
-        title=f"Does {found.metric} after an epoch foretell {found.final_metric}?",
+        title="Early scores against final ones",
         xaxis_title="epoch",
-        yaxis_title="rank correlation with the final score",
+        yaxis_title="rank correlation",
         yaxis_range=[min(-0.05, *(e.low for e in found.epochs)), 1.05],
         xaxis_dtick=max(1, len(epochs) // 10),
     )
@@ -159,7 +159,7 @@ def tunability_figure(found: Tunability) -> go.Figure:
     )
     figure.add_vline(x=0, line={"color": GREY, "dash": "dot"})
     figure.update_layout(
-        title="Gain of tuning over the defaults (95 %)",
+        title="Gain over the defaults (95 %)",
         xaxis_title="gain in score",
         height=150 + 30 * len(names),
         showlegend=False,
@@ -191,8 +191,8 @@ def robust_figure(found: Robustness) -> go.Figure:
         marker["line"] = {"width": 2, "color": COLOURS[5]}
         figure.add_scatter(x=codes, y=names, mode="markers", marker=marker, name=label)
     figure.update_layout(
-        title="Ranges within one standard error of the best",
-        xaxis_title="from the low to the high end of the search, in its scale",
+        title="As good as the best",
+        xaxis_title="range of the search, in its scale",
         height=170 + 44 * len(regions),
     )
     figure.update_xaxes(showticklabels=False, range=[-0.04, 1.04])
@@ -245,7 +245,7 @@ def equal_budget_figure(found: EqualBudget) -> go.Figure:
         go.Scatter(x=value, y=names, mode="markers", marker_size=9, error_x=arms, name="expected")
     )
     figure.update_layout(
-        title=f"Best score to expect of {found.budget} trials (95 %)",
+        title=f"Expected best of {found.budget} trials (95 %)",
         xaxis_title=studies[0].metric,
         height=150 + 44 * len(names),
         showlegend=False,

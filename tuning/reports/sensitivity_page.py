@@ -209,8 +209,9 @@ def _fidelity(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
     if not found.epochs:
         return Section("Was stopping early safe?", "The early scores were not recorded, or are all alike.")
     text = (
-        "Rank correlation of the score after each epoch with the final score, over completed trials. "
-        + _safety_line(found)
+        f"Rank correlation of {found.metric} after each epoch with the final {found.final_metric}, over "
+        "completed "
+        "trials. " + _safety_line(found)
     )
     if found.stopped:
         text += (

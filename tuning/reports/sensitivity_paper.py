@@ -119,7 +119,7 @@ def _importance(found: StudySensitivity) -> Figure | None:
         [i.by_chance for i in known], range(len(known)), "|", color=COLOURS[5], markersize=12, label="chance"
     )
     axes.set_xlabel("share of the variance of being among the best")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     _tidy(figure)
     return figure
 
@@ -161,7 +161,7 @@ def _fidelity(found: StudySensitivity) -> Figure | None:
         axes.plot(*zip(*corrected, strict=True), "D", mfc="none", color=COLOURS[3], label="selection undone")
     for rung in f.rungs:
         axes.axvline(rung, color=GREY, linestyle=":", linewidth=1)
-    axes.set(xlabel="epoch", ylabel="rank correlation with the final score", ylim=(min(0, *low), 1.02))
+    axes.set(xlabel="epoch", ylabel="rank correlation", ylim=(min(0, *low), 1.02))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=7)
     _tidy(figure)
