@@ -47,7 +47,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--epochs", "0"], ["epochs must be at least 1"]),
         (["fair-cclk", "--sampler", "tp"], ["unknown sampler 'tp'", "'tpe'"]),
         (["fair-cclk", "--scheduler", "ash"], ["unknown scheduler 'ash'", "'asha'"]),
-        (["fair-cclk", "--metric", "accuracy"], ["unknown metric 'accuracy'", "'val.accuracy'"]),
+        (["fair-cclk", "--metric", "acuracy"], ["unknown metric 'acuracy'", "'val.accuracy'"]),
         (
             ["infonce", "--data", "digits", "--metric", "val.colour_mse"],
             ["unknown metric 'val.colour_mse'", "on digits"],

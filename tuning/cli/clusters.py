@@ -90,7 +90,7 @@ def _load(dataset: str, data_root: Path | None, columns: dict[str, Any]) -> "Clu
 
     if dataset.endswith(".csv"):
         return read_clusterings(Path(dataset), **columns)
-    if dataset.partition(":")[0] in DATASETS:
+    if dataset.partition(":")[0] in DATASETS and dataset not in CLUSTERINGS:
         raise InputError(
             f"dataset {dataset!r} comes without attributes; give a .csv file of them, "
             f"or one of {', '.join(CLUSTERINGS)}"
