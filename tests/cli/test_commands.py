@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,17 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def write_study(results: Path, finals: list[float | None], name: str = "written") -> SweepPlan:
-    """A study whose trial `n` ended with `finals[n]` (None: failed)."""
-    plan = plan_sweep("infonce", "colour-digits", trials=len(finals), epochs=2, results=results, name=name)
+def write_study(
+    results: Path,
+    finals: list[float | None],
+    name: str = "written",
+    colours: Sequence[float] = (),
+    **options: Any,
+) -> SweepPlan:
+    """A study whose trial `n` ended with `finals[n]` (None: failed), and a colour error of `colours[n]`."""
+    plan = plan_sweep(
+        "infonce", "colour-digits", trials=len(finals), epochs=2, results=results, name=name, **options
+    )
     location, record = open_location(results, writable=True), plan.record()
     save_study(location, record)
     for number, final in enumerate(finals):
@@ -45,7 +53,8 @@ def write_study(results: Path, finals: list[float | None], name: str = "written"
         if final is None:
             writer.finish("failed", {}, error="loss nan at epoch 1")
             continue
-        metrics = {"val.accuracy": final, "val.ridge_accuracy": final, "val.colour_mse": 100.0}
+        metrics = {"val.accuracy": final, "val.ridge_accuracy": final}
+        metrics["val.colour_mse"] = colours[number] if colours else 100.0
         writer.add_epoch(2, metrics, seconds=1, train_seconds=1)
         writer.finish("completed", metrics)
     return plan
@@ -286,3 +295,21 @@ def test_a_dry_run_of_several_methods_shows_each_with_the_same_budget(run: Run) 
     assert {one["study"]["search"]["trials"] for one in told} == {3}
     names = [one["study"]["name"] for one in told]
     assert names[0].removesuffix("fair-cclk") == names[1].removesuffix("infonce")
+
+
+def test_the_front_is_marked_and_another_of_its_points_can_be_taken(run: Run, tmp_path: Path) -> None:
+    write_study(
+        tmp_path / "results", [0.6, 0.8, 0.7], colours=[30.0, 10.0, 20.0], metric="accuracy,colour_mse"
+    )
+    write_study(tmp_path / "results", [0.6, 0.8], "lone", colours=[1.0, 2.0], metric="accuracy,colour_mse")
+    rows = json.loads(run("show", "lone", "--json").output)
+    assert [row["front"] for row in rows] == [None, "yes"]
+    assert [row["trial"] for row in json.loads(run("best", "written", "--json").output)] == [1, 2, 0]
+    shown = " ".join(run("best", "written").output.split())
+    assert "Trial 1 is taken" in shown
+    assert "--where 'val.colour_mse>15'" in shown
+    (other,) = json.loads(
+        run("best", "written", "--where", "val.colour_mse>15", "--top", "1", "--json").output
+    )
+    assert other["trial"] == 2
+    assert "To take another" not in run("best", "lone").output

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from tuning.cli.options import results_option
 from tuning.cli.progress import progress_line, sweep_line
 from tuning.cli.rendering import print_json, print_rows, say, warn
@@ -22,6 +24,10 @@ def sweep_methods(plans: "Sequence[SweepPlan]", prefix: str, as_json: bool) -> N
     """
     from tuning.ray.group import sweep_group
 
+    names = ", ".join(plan.name for plan in plans)
+    Console(stderr=True, highlight=False, markup=False).print(
+        f"Studies {names}: {plans[0].trials} trials each on {plans[0].dataset}; results in {plans[0].results}"
+    )
     with progress_line() as line:
         done = sweep_group(plans, show=lambda name, p: line.show(_line(name, p, line.elapsed)))
     _compare(done, prefix, plans[0].results, as_json)
@@ -78,7 +84,8 @@ def _compare(done: "GroupResult", prefix: str, results: str, as_json: bool) -> N
             f"{prefix}: the best trial of each method on {plan.dataset}",
             [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
             footer=f"The same budget each: {plan.trials} trials of {plan.experiment.epochs} epochs at most, "
-            f"{plan.seeds} seed(s) a trial. Validation scores, so optimistic: test them on fresh seeds.",
+            f"{plan.seeds} seed{'s' * (plan.seeds > 1)} a trial. Validation scores, so optimistic: "
+            "test them on fresh seeds.",
         )
         if any(row["failed"] for row in rows):
             warn("some trials failed; `contrasweep show STUDY` says why.")

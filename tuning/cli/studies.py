@@ -1,6 +1,6 @@
 """`contrasweep studies`, `show` and `best`: what the store holds."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,7 +100,8 @@ def best(
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise InputError(f"-o {output}: give a file in a folder that exists")
-    selected = best_trials(ResultsStore(results), study, top, where or ())
+    store = ResultsStore(results)
+    selected = best_trials(store, study, top, where or ())
     if output is not None:
         output.write_text(best_yaml(selected[0]))
     if json:
@@ -109,12 +110,24 @@ def best(
     rows = [selected_row(trial) for trial in selected]
     first = selected[0]
     taken = f"Trial {first.trial} is taken: {first.rule}."
-    another = f" Another point of the front: --where '{first.metric}<{first.score:.4g}', say."
-    print_rows(f"Best of {study} by {first.metric}", rows, footer=taken + another * first.on_front)
+    footer = taken + _another(selected, store.study(study).search["metric"].split(","))
+    print_rows(f"Best of {study} by {first.metric}", rows, footer=footer)
     if not selected[0].beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:
         say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
+
+
+def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str:
+    """Return how to take the next point of the front in place of the first, where there is one."""
+    if len(selected) < 2 or not selected[1].on_front:
+        return ""
+    first, other = selected[0].metrics, selected[1].metrics
+    better = [metric for metric in metrics if other[metric] > first[metric]]
+    if not better:
+        return ""
+    between = (first[better[0]] + other[better[0]]) / 2
+    return f" To take another: --where '{better[0]}>{between:.4g}', say."
 
 
 def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
