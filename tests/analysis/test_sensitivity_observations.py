@@ -10,7 +10,7 @@ import pytest
 from tuning.analysis.sensitivity.analyse import analyse
 from tuning.analysis.sensitivity.axes import axes_of, strata_of
 from tuning.analysis.sensitivity.enough import TooFew
-from tuning.analysis.sensitivity.observations import Observations, observe
+from tuning.analysis.sensitivity.observations import Observations, observations_from, observe
 from tuning.plan import plan_sweep
 from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
@@ -125,3 +125,12 @@ def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int)
     parts = (found.surrogate, found.interactions, found.fidelity, found.tunability, found.budget, found.noise)
     assert all(isinstance(part, TooFew) for part in parts)
     assert all(isinstance(one, TooFew) for one in found.importances)
+
+
+def test_of_several_metrics_the_first_is_analysed(study: _Study) -> None:
+    study.add(0, 0.9)
+    search = {**study.record.search, "metric": "val.accuracy,val.colour_mse"}
+    record = study.record.model_copy(update={"search": search})
+    found = observations_from(record, study.store.trials(STUDY), study.store.epochs(STUDY))
+    assert found.metric == "val.accuracy"
+    assert found.score.tolist() == [0.9]

@@ -50,7 +50,7 @@ class Observations:
         method: what it trains.
         dataset: on what.
         phase: search, or final for runs on fresh seeds.
-        metric: what is maximised, without `metric.`.
+        metric: what is maximised, without `metric.`; of several, the first.
         rung_metric: its cheap form, known after every epoch.
         epochs: the budget of a trial that is not stopped; the largest, where trials differ.
         sampler: that proposed the trials; empty where it is not recorded.
@@ -119,7 +119,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
     """Return the observations in a study's two tables, as `ResultsStore` gives them."""
     space = Space.parse(record.space, f"the space of study {record.name}")
     axes = axes_of(space)
-    metric = str(record.search["metric"])
+    metric = str(record.search["metric"]).split(",")[0]
     rung_metric = str(record.search.get("rung_metric", metric))
     run_trial = _ints(trials, "trial")
     numbers, first, row = np.unique(run_trial, return_index=True, return_inverse=True)
