@@ -1,9 +1,7 @@
 """How many trials each analysis needs before it says anything: below, the answer is "too few to tell"."""
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
-
-T = TypeVar("T")
+from typing import Final
 
 
 @dataclass(frozen=True)
