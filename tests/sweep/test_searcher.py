@@ -99,13 +99,15 @@ def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Pat
     searcher = StoreSearcher(plan, record, location, [])
     request = searcher.suggest("a")["request"]
     first, second = request.replicates()
-    for one in (first, second):
-        Trial(one, DataCache()).advance()
+    ahead = Trial(first, DataCache())
+    Trial(second, DataCache()).advance()
+    assert [ahead.advance().epoch, ahead.advance().epoch] == [0, 1]
     end_from_outside(first, "stopped", rung=1)
     store = ResultsStore(tmp_path)
     (held,) = outcomes(store, plan)
     assert (held.status, held.open_seeds) == ("stopped", (second.experiment.seed,))
     (past,) = past_trials(store, plan)
     assert not past.unfinished
+    assert past.epochs == {}, "epoch 1 of one seed alone is no mean"
     StoreSearcher(plan, record, location, [past]).settle([held])
     assert {row["status"] for row in store.trials("small").to_pylist()} == {"stopped"}

@@ -65,18 +65,26 @@ def test_a_seed_that_is_behind_catches_up_before_anything_is_reported(
 
 
 def test_all_seeds_are_saved_in_the_same_round(
-    request_of: Request, cache: DataCache, location: Location
+    request_of: Request, cache: DataCache, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, request = Clock(), replace(request_of(), seeds=2)
+    clock, request, calls = Clock(), replace(request_of(), seeds=2), []
+    advance = Trial.advance
+
+    def slow(trial: Trial) -> TrialReport:
+        report = advance(trial)
+        calls.append(report.epoch)
+        if len(calls) == 3:  # the first seed's second epoch is a long one
+            clock.seconds += CHECKPOINT_SECONDS
+        return report
+
+    monkeypatch.setattr(Trial, "advance", slow)
     trial = Replicates(request, cache, clock=clock)
     kept = [Path(location.path(one.checkpoint_path)) for one in request.replicates()]
-    trial.advance()
-    clock.seconds += CHECKPOINT_SECONDS - 1
-    trial.advance()
-    assert [path.exists() for path in kept] == [False, False]
-    clock.seconds += 1
-    trial.advance()
-    assert [path.exists() for path in kept] == [True, True]
+    saved = []
+    for _ in range(3):
+        trial.advance()
+        saved.append([path.exists() for path in kept])
+    assert saved == [[False, False], [False, False], [True, True]]
     trial.close()
 
 
