@@ -83,6 +83,8 @@ def session_statuses(request: TrialRequest) -> list[int]:
 
 
 def fitting_dataset(method: str) -> str:
-    """Return an embedded dataset that has what the method needs."""
-    possible = ("colour-digits", "biased-digits", "two-view-digits")
+    """Return an embedded dataset that has what the method needs; one with a bias, where it may take that."""
+    possible = ["colour-digits", "biased-digits", "two-view-digits"]
+    if any("bias" in need for need in METHODS[method].needs):
+        possible.reverse()
     return next(name for name in possible if not lacking(METHODS[method], facts_of(name)))
