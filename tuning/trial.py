@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -67,6 +67,14 @@ class TrialRequest:
             replace(self, seeds=1, experiment=self.experiment.with_values({"seed": seed}))
             for seed in range(first, first + self.seeds)
         )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the request itself, as nothing in it changes: Tune copies configurations several times."""
+        return self
+
+    def __str__(self) -> str:
+        """Return a name: Tune makes a tag of it."""
+        return f"trial {self.trial} of {self.study.name}"
 
     def info(self) -> TrialInfo:
         """Return what the store is told of the trial before it runs."""

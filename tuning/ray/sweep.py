@@ -16,6 +16,7 @@ from tuning.errors import InputError, SweepFailed
 from tuning.limits import Limits
 from tuning.outcomes import Outcome, epoch_means, outcomes
 from tuning.plan import SweepPlan, plan_of, plan_sweep
+from tuning.ray.memory import ForgetEnded
 from tuning.ray.scheduler import ResumableASHA
 from tuning.ray.searcher import Progress, StoreSearcher
 from tuning.ray.session import local_ray
@@ -187,7 +188,7 @@ def _tune(
             crashes=crashes,
         )
         searcher.settle(ended)
-        _tuner(plan, searcher, past, scratch, [watch, _ShowProgress(searcher, show)]).fit()
+        _tuner(plan, searcher, past, scratch, [watch, ForgetEnded(), _ShowProgress(searcher, show)]).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
         raise SweepFailed(

@@ -49,6 +49,8 @@ class TrialWorker(tune.Trainable):
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
         self._trial = new_trial(request, self._data)
+        # Tune would send it back with every result.
+        self.config = {}
 
 
 def report_crashes(folder: Path) -> None:
