@@ -33,11 +33,12 @@ class FakeRecord:
         return b""
 
 
-def spin(seconds: float) -> None:
-    """Compute for so many seconds of this thread's time, as training does; others may slow it down."""
-    end = time.thread_time() + seconds
+def spin(seconds: float) -> float:
+    """Compute for so many seconds of this thread's time, as training does; return the wall-clock it took."""
+    started, end = time.perf_counter(), time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
+    return time.perf_counter() - started
 
 
 def use_fake_training(seconds: float) -> None:
@@ -47,8 +48,7 @@ def use_fake_training(seconds: float) -> None:
         def setup(self, config: dict[str, Any]) -> None:
             def pretrain(experiment: Any, *_: Any, **__: Any) -> Iterator[FakeRecord]:
                 for epoch in range(experiment.epochs + 1):
-                    spent = 0.0 if epoch == 0 else seconds / experiment.epochs
-                    spin(spent)
+                    spent = spin(0.0 if epoch == 0 else seconds / experiment.epochs)
                     score = 0.5 + 0.1 * epoch / experiment.epochs
                     metrics = {"val.ridge_accuracy": score, "val.accuracy": score, "train.loss": 1.0}
                     yield FakeRecord(epoch, experiment.epochs, metrics, spent)

@@ -2,26 +2,40 @@
 
     python -m benchmarks.overhead
 
-All train for a fixed time (see `fake_training`). The floor is that time over all workers. A trial's overhead
-is counted from the first report to the end of the sweep, so without the start of Ray; the ratio includes it.
-Bare Tune has no store, no searcher, no scheduler; its workers import torch, as ours do.
+All train for a fixed time of the processor (see `fake_training`). The floor is what the training took by
+the clock, spread over the workers: on a machine with other work more than the fixed time, and then ratios say
+more than milliseconds. A trial's overhead is counted from the first report to the end, so without the start
+of Ray; the ratio includes it. Bare Tune has no store, no searcher, no scheduler; its workers import torch.
 """
 
 import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from ray import cloudpickle, tune
 
 import benchmarks.fake_training
 from benchmarks.fake_training import EPOCHS, spin, use_fake_training
 from tuning.ray.session import local_ray
 from tuning.ray.sweep import sweep
+from tuning.store import ResultsStore
 
-Run = Callable[[int, float, int], tuple[float, float]]
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds: of the whole run, from its first report on, and inside training, summed over the trials."""
+
+    wall: float
+    steady: float
+    trained: float
+
+
+Run = Callable[[int, float, int], Timing]
 
 
 def main() -> None:
@@ -38,16 +52,19 @@ def main() -> None:
     for trials, seconds, names in ((options.short, 0.5, list(runs)), (options.long, 10.0, list(runs)[:2])):
         if not trials:
             continue
-        floor = trials * seconds / options.concurrency
-        print(f"{trials} trials of {seconds} s, {options.concurrency} at once: floor {floor:.1f} s")
+        print(f"{trials} trials of {seconds} s, {options.concurrency} at once")
         for name in names:
-            wall, steady = runs[name](trials, seconds, options.concurrency)
-            overhead = 1000 * (steady * options.concurrency / trials - seconds)
-            print(f"  {name:20} {wall:6.1f} s, {wall / floor:.2f} x floor; {overhead:6.0f} ms a trial")
+            timing = runs[name](trials, seconds, options.concurrency)
+            floor = timing.trained / options.concurrency
+            overhead = 1000 * (timing.steady - floor) * options.concurrency / trials
+            print(
+                f"  {name:20} {timing.wall:6.1f} s, floor {floor:5.1f} s: {timing.wall / floor:5.2f} x; "
+                f"{overhead:6.0f} ms a trial"
+            )
 
 
-def contrasweep(trials: int, seconds: float, concurrency: int) -> tuple[float, float]:
-    """Return the wall-clock of a sweep, in all and from the first report."""
+def contrasweep(trials: int, seconds: float, concurrency: int) -> Timing:
+    """Time a sweep."""
     use_fake_training(seconds)
     reports: list[float] = []
     with tempfile.TemporaryDirectory() as results:
@@ -64,11 +81,12 @@ def contrasweep(trials: int, seconds: float, concurrency: int) -> tuple[float, f
             show=lambda _: reports.append(time.perf_counter()),
         )
         ended = time.perf_counter()
-    return ended - started, ended - reports[0]
+        trained = pc.sum(ResultsStore(results).trials("overhead")["train_seconds"]).as_py()
+    return Timing(ended - started, ended - reports[0], trained)
 
 
-def bare_tune(trials: int, seconds: float, concurrency: int, *, reuse: bool) -> tuple[float, float]:
-    """Return the wall-clock of the same training under Ray Tune alone, in all and from the first report."""
+def bare_tune(trials: int, seconds: float, concurrency: int, *, reuse: bool) -> Timing:
+    """Time the same training under Ray Tune alone."""
 
     class Training(tune.Trainable):
         def setup(self, config: dict[str, Any]) -> None:
@@ -82,18 +100,18 @@ def bare_tune(trials: int, seconds: float, concurrency: int, *, reuse: bool) -> 
 
         def step(self) -> dict[str, Any]:
             self.epoch += 1
-            spin(0.0 if self.epoch == 0 else seconds / EPOCHS)
-            return {"score": 0.5, "done": self.epoch == EPOCHS}
+            spent = spin(0.0 if self.epoch == 0 else seconds / EPOCHS)
+            return {"score": 0.5, "spent": spent, "done": self.epoch == EPOCHS}
 
-    class FirstReport(tune.Callback):
-        def on_trial_result(self, *_: Any, **__: Any) -> None:
-            reports.append(time.perf_counter())
+    class Reports(tune.Callback):
+        def on_trial_result(self, *_: Any, result: dict[str, Any], **__: Any) -> None:
+            reports.append((time.perf_counter(), result["spent"]))
 
         def __getstate__(self) -> dict[str, Any]:
             return {}
 
     cloudpickle.register_pickle_by_value(benchmarks.fake_training)
-    reports: list[float] = []
+    reports: list[tuple[float, float]] = []
     started = time.perf_counter()
     with local_ray(concurrency) as scratch:
         tune.Tuner(
@@ -105,12 +123,12 @@ def bare_tune(trials: int, seconds: float, concurrency: int, *, reuse: bool) -> 
             run_config=tune.RunConfig(
                 storage_path=str(Path(scratch, "tune")),
                 verbose=0,
-                callbacks=[FirstReport()],
+                callbacks=[Reports()],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
             ),
         ).fit()
     ended = time.perf_counter()
-    return ended - started, ended - reports[0]
+    return Timing(ended - started, ended - reports[0][0], sum(spent for _, spent in reports))
 
 
 if __name__ == "__main__":

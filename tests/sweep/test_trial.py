@@ -13,7 +13,7 @@ from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
 @pytest.fixture
 def request_(tmp_path: Path) -> TrialRequest:
     """Trial 0 of the small study."""
-    plan = small_plan(tmp_path)
+    plan = small_plan(tmp_path, values={"probes.max_steps": 5})
     location, record = open_location(tmp_path, writable=True), plan.record()
     save_study(location, record)
     values = plan.space.defaults()
