@@ -81,19 +81,23 @@ def test_a_store_that_is_away_is_not_taken_for_one_of_damaged_files(
     faulty: Location, location: Location, record: StudyRecord, attempt: Callable[..., TrialWriter]
 ) -> None:
     attempt(1, range(2), end="completed")
-    reading = faulty.filesystem.handler
-    opened = reading.open_input_stream
+    disk = faulty.filesystem.handler
+    opened, listed = disk.open_input_stream, disk.get_file_info_selector
 
-    def away_from_now_on(path: str) -> object:
+    def goes_away(path: str) -> object:
         if "trials" in path:
             switch(faulty).write_text("away")
         return opened(path)
 
-    reading.open_input_stream = away_from_now_on
+    def comes_back(selector: object) -> object:
+        switch(faulty).unlink(missing_ok=True)
+        return listed(selector)
+
+    disk.open_input_stream, disk.get_file_info_selector = goes_away, comes_back
     with pytest.raises(StoreUnavailable, match="Input/output error"):
         ResultsStore(faulty).trials("digits-1")
+    disk.open_input_stream, disk.get_file_info_selector = opened, listed
     switch(faulty).unlink()
-    reading.open_input_stream = opened
     assert ResultsStore(faulty).trials("digits-1").equals(ResultsStore(location).trials("digits-1"))
 
 
