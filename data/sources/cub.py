@@ -21,7 +21,14 @@ from torch import Tensor
 
 from data.images import LabelledImages
 from data.root import DatasetDamaged, check_files
-from data.sources.listed_images import ListedImages, check_listed, listed_options, open_listed, where_to_put
+from data.sources.listed_images import (
+    ListedImages,
+    check_listed,
+    listed_options,
+    listed_spec,
+    open_listed,
+    where_to_put,
+)
 from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 from data.top_k import rank_by_entropy
 
@@ -50,17 +57,13 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    size, attributes = int(options["size"]), int(options["attributes"])
-    return DatasetSpec(
-        name=CUB.full_name(options),
-        summary=CUB.summary,
+    return listed_spec(
+        CUB,
+        options,
         classes=CLASSES,
-        channels=3,
-        image_size=size,
-        view_size=size,
         train_size=TRAIN_IMAGES,
         test_size=IMAGES - TRAIN_IMAGES,
-        condition_dim=attributes,
+        condition_dim=int(options["attributes"]),
         condition_name="binary attributes",
         licence="non-commercial research and education; the images belong to their photographers",
         source=SOURCE,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from data.encoded import DecodedImages, FileImages, Files
 from data.images import LabelledImages
 from data.root import ROOT_VARIABLE, DatasetMissing
-from data.spec import DatasetOption, Options
+from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options
 from data.streaming import StreamedImages
 
 
@@ -43,6 +44,25 @@ def listed_options(size: int) -> Mapping[str, DatasetOption]:
             "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, size, low=1),
             "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
         }
+    )
+
+
+def listed_spec(family: DatasetFamily, options: Options, **facts: Any) -> DatasetSpec:
+    """Return the facts of a member of `family`, whose images are colour squares of the `size` asked for.
+
+    Args:
+        family: with the options of `listed_options`.
+        options: their values.
+        facts: the other fields of `DatasetSpec`.
+    """
+    size = int(options["size"])
+    return DatasetSpec(
+        name=family.full_name(options),
+        summary=family.summary,
+        channels=3,
+        image_size=size,
+        view_size=size,
+        **facts,
     )
 
 

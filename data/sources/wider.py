@@ -30,6 +30,7 @@ from data.sources.listed_images import (
     check_folder,
     check_listed,
     listed_options,
+    listed_spec,
     open_listed,
     where_to_put,
 )
@@ -64,14 +65,10 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    size = int(options["size"])
-    return DatasetSpec(
-        name=WIDER_ATTRIBUTE.full_name(options),
-        summary=WIDER_ATTRIBUTE.summary,
+    return listed_spec(
+        WIDER_ATTRIBUTE,
+        options,
         classes=SCENES,
-        channels=3,
-        image_size=size,
-        view_size=size,
         train_size=SIZES["train"],
         test_size=SIZES["test"],
         condition_dim=ATTRIBUTES,

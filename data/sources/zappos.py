@@ -35,6 +35,7 @@ from data.sources.listed_images import (
     check_folder,
     check_listed,
     listed_options,
+    listed_spec,
     open_listed,
     where_to_put,
 )
@@ -70,14 +71,10 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    size = int(options["size"])
-    return DatasetSpec(
-        name=UT_ZAPPOS50K.full_name(options),
-        summary=UT_ZAPPOS50K.summary,
+    return listed_spec(
+        UT_ZAPPOS50K,
+        options,
         classes=CLASSES,
-        channels=3,
-        image_size=size,
-        view_size=size,
         train_size=SIZES["train"],
         test_size=SIZES["test"],
         condition_dim=ATTRIBUTES,

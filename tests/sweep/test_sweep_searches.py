@@ -10,6 +10,7 @@ from optuna.trial import TrialState
 from tuning.analysis.selection import best_trials, front_trials
 from tuning.best import config_of
 from tuning.errors import InputError
+from tuning.outcomes import outcomes
 from tuning.plan import SweepPlan, plan_sweep
 from tuning.ray.final import final_runs
 from tuning.ray.group import resume_group, study_of, sweep_group
@@ -77,7 +78,8 @@ def test_the_database_holds_what_the_store_does(group: Path) -> None:
         name = study_of("both", method)
         copied = optuna.load_study(study_name=name, storage=url).trials
         states = {"completed": TrialState.COMPLETE, "stopped": TrialState.PRUNED}
-        past = past_trials(store, plan(group / "new", method))
+        its_plan = plan(group / "new", method)
+        past = past_trials(store, its_plan, outcomes(store, its_plan))
         assert [trial.state for trial in copied] == [states[one.state] for one in past]
         for trial, one in zip(copied, past, strict=True):
             if trial.state is TrialState.COMPLETE:

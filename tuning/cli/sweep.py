@@ -29,7 +29,6 @@ from tuning.cli.rendering import configuration, print_json, print_rows, say, war
 from tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from tuning.limits import Limits
     from tuning.plan import SweepPlan
     from tuning.ray.sweep import SweepResult
 
@@ -114,7 +113,6 @@ def sweep(
     from tuning.limits import Limits
     from tuning.plan import default_name, plan_sweep
     from tuning.ray.group import study_of
-    from tuning.ray.sweep import run_sweep
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     values = parse_settings(set_)
@@ -137,25 +135,18 @@ def sweep(
         if extend is not None and trials is not None:
             raise InputError("--extend N adds N trials to those planned: no --trials")
         given = {**values, **({} if epochs is None else {"epochs": epochs})}
-        expected = {"dataset": data, "space": given_space, "values": given, **rules}
-        changed = None if max_failures is None and trial_timeout is None else limits
-        if len(methods) > 1:
-            if extend is not None:
-                raise InputError("--extend goes with one study: name one method")
-            resume_methods(
-                methods,
-                name,
-                results,
-                expected,
-                json,
-                data_root=data_root,
-                concurrency=concurrency,
-                limits=changed,
-                storage=storage,
-            )
-            return
-        expected["method"] = methods[0]
-        _report(_resume(name, results, data_root, concurrency, changed, storage, expected, extend or 0), json)
+        _go_on(
+            methods,
+            name,
+            results,
+            expected={"dataset": data, "space": given_space, "values": given, **rules},
+            extend=extend,
+            as_json=json,
+            data_root=data_root,
+            concurrency=concurrency,
+            limits=None if max_failures is None and trial_timeout is None else limits,
+            storage=storage,
+        )
         return
     dataset, several = data or DEFAULT_DATASET, len(methods) > 1
     prefix = name or default_name("methods", dataset, datetime.now(UTC))
@@ -186,43 +177,51 @@ def sweep(
         return
     if several:
         sweep_methods(plans, prefix, json)
-        return
-    (plan,) = plans
+    else:
+        _report(_run(plans[0]), json)
+
+
+def _run(plan: "SweepPlan") -> "SweepResult":
+    from tuning.ray.sweep import run_sweep
+
     Console(stderr=True, highlight=False, markup=False).print(
         f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
         f"{plan.resources.concurrency} at once; results in {plan.results}"
     )
     with progress_line() as line:
-        result = run_sweep(plan, show=lambda progress: line.show(sweep_line(progress, line.elapsed)))
-    _report(result, json)
+        return run_sweep(plan, show=lambda progress: line.show(sweep_line(progress, line.elapsed)))
 
 
-def _resume(
+def _go_on(
+    methods: Sequence[str],
     name: str | None,
     results: str,
-    data_root: Path | None,
-    concurrency: int | None,
-    limits: "Limits | None",
-    storage: str | None,
+    *,
     expected: Mapping[str, Any],
-    extend: int,
-) -> "SweepResult":
+    extend: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Resume one study, or a group; `options` are those of `tuning.ray.sweep.resume_sweep`."""
     from tuning.ray.sweep import resume_sweep
 
+    if len(methods) > 1:
+        if extend is not None:
+            raise InputError("--extend goes with one study: name one method")
+        resume_methods(methods, name, results, expected, as_json, **options)
+        return
     if name is None:
         raise InputError("--resume and --extend need the study's --name; `contrasweep studies` lists them")
     with progress_line() as line:
-        return resume_sweep(
+        result = resume_sweep(
             name,
             results,
-            data_root=data_root,
-            concurrency=concurrency,
-            limits=limits,
-            storage=storage,
-            expected=expected,
-            extend=extend,
+            expected={**expected, "method": methods[0]},
+            extend=extend or 0,
             show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
+            **options,
         )
+    _report(result, as_json)
 
 
 def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None) -> None:

@@ -1,9 +1,11 @@
 """A sweep on Ray Tune: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ray import tune
@@ -125,17 +127,22 @@ def resume_sweep(
     return _run(plan, record, location, show, extend)
 
 
-def past_trials(store: ResultsStore, plan: SweepPlan) -> list[PastTrial]:
-    """Return a study's trials as the search wants them: values, state, score by epoch, final values.
+def past_trials(store: ResultsStore, plan: SweepPlan, held: Sequence[Outcome]) -> list[PastTrial]:
+    """Return the trials `held` by the store as the search wants them: with scores by epoch, and final values.
 
     Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
     """
     scores = epoch_means(store, plan, plan.rung_metric, first_epoch=1)
-    past = []
-    for one in outcomes(store, plan):
-        final = tuple(_mean(one, metric) for metric in plan.metrics)
-        past.append(PastTrial(one.trial, one.values, one.status, scores.get(one.trial, {}), final))
-    return past
+    return [
+        PastTrial(
+            one.trial,
+            one.values,
+            one.status,
+            scores.get(one.trial, {}),
+            tuple(_mean(one, metric) for metric in plan.metrics),
+        )
+        for one in held
+    ]
 
 
 def _mean(one: Outcome, metric: str) -> float | None:
@@ -145,38 +152,17 @@ def _mean(one: Outcome, metric: str) -> float | None:
 def _run(
     plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None, extend: int = 0
 ) -> SweepResult:
-    with Heartbeat(location, plan.name) as heartbeat:
+    with ExitStack() as stack:
+        heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         if extend:
             plan = replace(plan, trials=plan.trials + extend)
             record = record.model_copy(update={"search": {**record.search, "trials": plan.trials}})
             save_study(location, record, replace=True)
         # Read only now that no other driver can be at work on the study.
-        past = past_trials(ResultsStore(location), plan)
-        counts = _tune(plan, record, location, past, heartbeat, show)
-        _tidy(location, plan)
-    if not counts.get("completed"):
-        failed = f"contrasweep show {plan.name} --results {plan.results}"
-        raise SweepFailed(f"no trial of {plan.name} finished ({_in_words(counts)}); `{failed}` shows why")
-    return SweepResult(plan, counts)
-
-
-def _tune(
-    plan: SweepPlan,
-    record: StudyRecord,
-    location: Location,
-    past: list[PastTrial],
-    heartbeat: Heartbeat,
-    show: Show | None,
-) -> Mapping[str, int]:
-    """Run the trials that are left; return how many of all ended in which way."""
-    ended = outcomes(ResultsStore(location), plan)
-    if sum(not trial.unfinished for trial in past) >= plan.trials:
-        searcher = StoreSearcher(plan, record, location, past)
-        searcher.settle(ended)
-        return searcher.progress.counts
-    with local_ray(plan.resources.concurrency * plan.resources.cpus) as scratch:
-        crashes = scratch / "crashes"
-        crashes.mkdir()
+        store = ResultsStore(location)
+        held = outcomes(store, plan)
+        past = past_trials(store, plan, held)
+        crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.limits.trial_timeout, crashes)
         searcher = StoreSearcher(
             plan,
@@ -187,15 +173,27 @@ def _tune(
             cause=watch.cause,
             crashes=crashes,
         )
-        searcher.settle(ended)
-        _tuner(plan, searcher, past, scratch, [watch, ForgetEnded(), _ShowProgress(searcher, show)]).fit()
+        searcher.settle(held)
+        if sum(not trial.unfinished for trial in past) < plan.trials:
+            _tune(plan, searcher, past, [watch, ForgetEnded(), _ShowProgress(searcher, show)])
+        _tidy(location, plan)
+    counts = searcher.progress.counts
+    if not counts.get("completed"):
+        failed = f"contrasweep show {plan.name} --results {plan.results}"
+        raise SweepFailed(f"no trial of {plan.name} finished ({_in_words(counts)}); `{failed}` shows why")
+    return SweepResult(plan, counts)
+
+
+def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:
+    """Run the trials that are left."""
+    with local_ray(plan.resources.concurrency * plan.resources.cpus) as scratch:
+        _tuner(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
         raise SweepFailed(
             f"the sweep {plan.name} stopped: {searcher.stopped_by}. "
             f"What was finished is kept; `{go_on}` goes on"
         )
-    return searcher.progress.counts
 
 
 def _tuner(

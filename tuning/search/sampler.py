@@ -169,21 +169,23 @@ def _tpe(seed: int, trials: int) -> BaseSampler:
     # One density a parameter (multivariate=False), each modelled from the trials in which it was active: on
     # conditional test objectives of 24 and 60 trials the best value found was as good as with joint densities
     # (`group`), and its spread over seeds smaller. Running trials count as bad ones (constant_liar), so that
-    # parallel proposals spread out. A short search ends the random start earlier than Optuna's 10 trials.
-    startup = max(5, min(10, trials // 3))
-    return TPESampler(seed=seed, multivariate=False, constant_liar=True, n_startup_trials=startup)
+    # parallel proposals spread out.
+    return TPESampler(
+        seed=seed, multivariate=False, constant_liar=True, n_startup_trials=_random_start(trials)
+    )
 
 
 def _random(seed: int, trials: int) -> BaseSampler:
     return RandomSampler(seed=seed)
 
 
-def _startup(trials: int) -> int:
+def _random_start(trials: int) -> int:
+    # A short search ends it earlier than Optuna's 10 trials.
     return max(5, min(10, trials // 3))
 
 
 def _gp(seed: int, trials: int, space: Space) -> BaseSampler:
-    return GaussianProcess(_varied(space.searched), _tpe(seed, trials), seed, _startup(trials))
+    return GaussianProcess(_varied(space.searched), _tpe(seed, trials), seed, _random_start(trials))
 
 
 def _cmaes(seed: int, trials: int, space: Space) -> BaseSampler:
