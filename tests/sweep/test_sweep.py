@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,25 @@ def test_final_runs_use_fresh_seeds_and_are_not_repeated(finished: tuple[Path, l
     with torch.no_grad():
         features = encoder(whole_image(load_test("colour-digits").images[:4], 8))
     assert features.shape == (4, encoder.width)
+
+
+def test_final_runs_that_another_driver_took_over_stop(
+    finished: tuple[Path, list[Progress]], tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(finished[0], results)
+    best = replace(config_of(best_trials(ResultsStore(results), "small")[0]), study="again")
+
+    def usurp(done: int, of: int) -> None:
+        other = {"driver": "another", "host": "h", "machine": None, "pid": 1, "state": "running"}
+        (results / "studies" / "again-final.heartbeat").write_text(json.dumps({**other, "time": 0.0}))
+
+    with pytest.raises(SweepFailed, match="again-final stopped: another driver has taken them over"):
+        final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1, show=usurp)
+    kept = ResultsStore(results).trials("again-final").to_pylist()
+    assert [(row["seed"], row["status"]) for row in kept] == [(7, "completed")]
+    runs = final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1)
+    assert [(row["seed"], row["attempt"]) for row in runs.rows] == [(7, 1), (8, 1)]
 
 
 def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ Extend = Annotated[
     typer.Option(min=1, metavar="N", help="Go on with the study --name, and try N configurations more."),
 ]
 
+Where = Annotated[
+    list[str] | None,
+    typer.Option(metavar="METRIC>=NUMBER", help="Only trials that keep this condition (or <=, >, <)."),
+]
+
 RESULTS = "results"
 
 

@@ -1,6 +1,7 @@
 """`contrasweep run`: a selected configuration on fresh seeds, scored on the test split."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from tuning.cli.options import (
     Concurrency,
     DataRoot,
     Results,
+    Where,
     command_line,
     results_option,
 )
@@ -35,6 +37,7 @@ def run(
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
     top: Annotated[int, typer.Option(help="With a study: how many of its best configurations.")] = 1,
+    where: Where = None,
     concurrency: Concurrency = None,
     cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run.")] = 1,
     data_root: DataRoot = None,
@@ -46,12 +49,16 @@ def run(
     Several sources, and the --top of a study, run on the same seeds and are compared with the first.
 
     Example: contrasweep run best.yaml --seeds 5
+
+    Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
     from tuning.ray.final import final_runs, fresh_seed
     from tuning.store import open_location
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    by_study = _by_study([config for one in sources for config in _configs(one, top, results, data_root)])
+    by_study = _by_study(
+        [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
+    )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done = []
     with progress_line() as line:
@@ -91,7 +98,9 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     return found
 
 
-def _configs(source: str, top: int, results: str, data_root: Path | None) -> "list[BestConfig]":
+def _configs(
+    source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
+) -> "list[BestConfig]":
     from tuning.analysis.selection import best_trials
     from tuning.best import config_of, load_best
     from tuning.errors import InputError
@@ -100,10 +109,11 @@ def _configs(source: str, top: int, results: str, data_root: Path | None) -> "li
     if top < 1:
         raise InputError(f"--top must be at least 1, given {top}")
     if Path(source).suffix in (".yaml", ".yml"):
-        if top > 1:
-            raise InputError(f"--top goes with a study; {source} holds one configuration")
+        if top > 1 or where:
+            option = "--top" if top > 1 else "--where"
+            raise InputError(f"{option} goes with a study; {source} holds one configuration")
         return [load_best(Path(source), data_root)]
-    return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top)]
+    return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top, where)]
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:

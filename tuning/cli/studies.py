@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import RESULTS, AsJson, Results, results_option
+from tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
 from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
 from tuning.errors import InputError
 
@@ -81,10 +81,7 @@ def best(
         int | None,
         typer.Option(min=1, help="How many of the best to show; default: one, or the whole Pareto front."),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC>=NUMBER", help="Only trials that keep this condition (or <=, >, <)."),
-    ] = None,
+    where: Where = None,
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:

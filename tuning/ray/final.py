@@ -80,7 +80,7 @@ def final_runs(
     Raises:
         InputError: no seed, no configuration, or the study's name holds runs of something else.
         DatasetMissing: the dataset's files are not in place.
-        SweepFailed: no run completed.
+        SweepFailed: no run completed, or another driver took the study over.
     """
     resources = resources_for(concurrency, cpus_per_run)
     if seeds < 1:
@@ -94,7 +94,7 @@ def final_runs(
     requests = list(
         _requests(location, record, configs, range(first, first + seeds), data_root, cpus_per_run)
     )
-    with Heartbeat(location, record.name):
+    with Heartbeat(location, record.name) as heartbeat:
         store = ResultsStore(location)
         held = _completed(store, record.name)
         _refuse_others(requests, held)
@@ -105,6 +105,11 @@ def final_runs(
             done += 1
             if show is not None:
                 show(done, len(requests))
+            if not heartbeat.in_charge():
+                raise SweepFailed(
+                    f"the final runs {record.name} stopped: another driver has taken them over. "
+                    "What was finished is kept; the same command goes on"
+                )
         compact(location, record.name, by_driver=True)
     completed = _completed(store, record.name)
     rows = [completed[_key(request)] for request in requests if _key(request) in completed]

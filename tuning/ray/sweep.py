@@ -169,7 +169,7 @@ def _run(
             record,
             location,
             past,
-            in_charge=lambda: _in_charge(heartbeat),
+            in_charge=heartbeat.in_charge,
             cause=watch.cause,
             crashes=crashes,
         )
@@ -224,14 +224,6 @@ def _tuner(
             failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
         ),
     )
-
-
-def _in_charge(heartbeat: Heartbeat) -> bool:
-    try:
-        return heartbeat.holds()
-    except OSError:
-        # Away for a moment, perhaps: what is written next tries for longer, and fails if it is not.
-        return not heartbeat.superseded
 
 
 def _tidy(location: Location, plan: SweepPlan) -> None:

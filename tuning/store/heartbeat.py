@@ -131,6 +131,13 @@ class Heartbeat:
             self._superseded.set()
         return not self.superseded
 
+    def in_charge(self) -> bool:
+        """Whether the driver may go on: also where the store is away for a moment, and no other was seen."""
+        try:
+            return self.holds()
+        except OSError:
+            return not self.superseded
+
     def __enter__(self) -> Self:
         current = read_heartbeat(self._location, self._study)
         if current is not None and driver_alive(current, self._now()):

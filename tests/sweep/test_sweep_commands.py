@@ -1,0 +1,72 @@
+"""The command line on a study that a real sweep left: more trials, and final runs of several sources."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from studies import TRIALS
+from typer.testing import CliRunner
+
+from tuning.cli import app
+from tuning.ray.searcher import Progress
+from tuning.store import ResultsStore
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(
+    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Run a command where `results` holds the finished study; return what it printed as JSON."""
+    shutil.copytree(finished[0], tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments: str) -> Any:
+        done = CliRunner().invoke(app, [*arguments, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    return invoke
+
+
+def test_extend_adds_trials_under_other_limits(run: Run) -> None:
+    limits = ("--max-failures", "0", "--trial-timeout", "100000")
+    done = run("sweep", "fair-cclk", "--name", "small", "--extend", "1", *limits)
+    assert sum(done["counts"].values()) == TRIALS + 1
+    assert len(ResultsStore("results").trials("small")) == TRIALS + 1
+
+
+def test_final_runs_of_several_sources_share_their_seeds(run: Run) -> None:
+    shown = run("best", "small", "--top", "3", "-o", "best.yaml")
+    bound = sorted(row["val.accuracy"] for row in shown)[1]
+    taken = [row["trial"] for row in shown if row["val.accuracy"] >= bound][:2]
+    other = yaml.safe_load(Path("best.yaml").read_text()) | {"study": "other"}
+    Path("other.yaml").write_text(yaml.safe_dump(other))
+
+    condition = f"val.accuracy>={bound!r}"
+    done = run("run", "small", "--top", "2", "--where", condition, "--seeds", "1", "--concurrency", "1")
+    rows = ResultsStore("results").trials("small-final").to_pylist()
+    assert sorted((row["trial"], row["seed"]) for row in rows) == sorted((trial, 1) for trial in taken)
+    assert done["studies"] == [{"study": "small-final", "failed": 0}]
+
+    both = run("run", "small", "other.yaml", "--seeds", "2", "--concurrency", "1")
+    assert [one["study"] for one in both["studies"]] == ["small-final", "other-final"]
+    for study in ("small-final", "other-final"):
+        held = ResultsStore("results").trials(study).to_pylist()
+        assert [row["seed"] for row in held if row["trial"] == taken[0]] == [1, 2]
+    # The same configuration on the same seeds, under two names.
+    (difference,) = [row for row in both["differences"] if "untrained" not in row["encoder"]]
+    assert difference["difference"]["mean"] == 0
+    assert difference["difference"]["n"] == 2
+
+
+def test_a_condition_does_not_go_with_a_file(run: Run) -> None:
+    run("best", "small", "-o", "best.yaml")
+    refused = CliRunner().invoke(app, ["run", "best.yaml", "--where", "accuracy>=0.5"])
+    assert refused.exit_code == 2
+    assert "--where goes with a study; best.yaml holds one configuration" in refused.output
