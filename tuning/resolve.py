@@ -24,7 +24,7 @@ NEED_IN_WORDS = {
     "condition": "a conditioning variable",
     "bias": "a bias label",
     "bias or condition": "a bias label or a conditioning variable",
-    "two views": "two views of every object",
+    "own views": "objects with views of their own",
 }
 
 # A mirrored digit is another sign, and a crop of a few per cent of one says nothing.
@@ -201,8 +201,8 @@ def lacking(
 ) -> list[str]:
     """Return what the method, with these hyperparameters, needs of its data and the dataset has not."""
     if isinstance(data, TransductiveSpec):
-        has = {"labels", "two views"} if len(data.views) == 2 else {"labels"}
-        lacks = [] if "two views" in method.needs else ["images"]
+        has = {"labels", "own views"}
+        lacks = [] if "own views" in method.needs else ["images"]
     else:
         there = {"condition": data.condition_dim, "bias": data.bias_classes}
         has = {need for need, size in there.items() if size is not None}

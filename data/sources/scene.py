@@ -1,4 +1,4 @@
-"""Scene: photographs with any of six labels, as 294 features, seen in two noisy views (HeroCon).
+"""Scene: photographs with any of six labels, as 294 features, seen in two noisy views or in one (HeroCon).
 
 Sources: Boutell et al., "Learning Multi-label Scene Classification" (Pattern Recognition 2004); Zheng et al.,
 "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Section 4.2 and its released code.
@@ -190,7 +190,7 @@ def _describe(options: Options) -> TransductiveSpec:
         summary=SCENE.summary,
         classes=len(CLASS_NAMES),
         multi_label=True,
-        views=((FEATURES,), (FEATURES,)),
+        views=((FEATURES,),) * int(options["views"]),
         labelled=FOLD_SIZES,
         unlabelled=tuple(sum(ROWS.values()) - size for size in FOLD_SIZES),
         licence="none stated by the authors (Boutell et al. 2004); research use is customary",
@@ -202,7 +202,9 @@ def _describe(options: Options) -> TransductiveSpec:
 
 def _read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
     table = read_scene(root)
-    whole = MultiView(noisy_views(table.features, float(options["level"])), table.labels)
+    one = int(options["views"]) == 1
+    views = (table.features,) if one else noisy_views(table.features, float(options["level"]))
+    whole = MultiView(views, table.labels)
     is_labelled = _is_labelled(table.labels, fold)
     unlabelled = whole.subset((~is_labelled).nonzero().flatten())
     return whole.subset(is_labelled.nonzero().flatten()), unlabelled.without_labels()
@@ -214,7 +216,12 @@ def _read_test(root: Path, fold: int, options: Options) -> Tensor:
 
 
 _OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
-    {"level": DatasetOption("scale of the noise that tells the views apart", float, 0.01, low=0.0, high=1.0)}
+    {
+        "level": DatasetOption(
+            "scale of the noise that tells two views apart", float, 0.01, low=0.0, high=1.0
+        ),
+        "views": DatasetOption("two noisy views, or the features as they are", int, 2, low=1, high=2),
+    }
 )
 
 SCENE = TransductiveFamily(

@@ -139,6 +139,7 @@ def test_the_level_is_checked() -> None:
     with pytest.raises(ValueError, match=r"level of dataset scene must be 0 to 1, given 1\.5"):
         transductive_spec("scene:level=1.5")
     assert transductive_spec("scene:level=0.05").name == "scene:level=0.05"
+    assert transductive_spec("scene:views=1").views == ((294,),)
 
 
 def test_real_scene_s_folds_are_the_released_ones() -> None:
@@ -154,6 +155,10 @@ def test_real_scene_s_folds_are_the_released_ones() -> None:
     assert tuple(map(len, folds)) == spec.labelled
     for fold in (0, 4):
         data, test = load_transductive("scene", root, fold), load_transductive_test("scene", root, fold)
+        (one,) = load_transductive("scene:views=1", root, fold).labelled.views
+        # The first view has its noise on the even rows, the second on the odd ones: neither is the table.
+        assert all(bool((one == view).all(dim=1).any()) for view in data.labelled.views)
+        assert not any(torch.equal(one, view) for view in data.labelled.views)
         assert torch.equal(data.labelled.labels, table.labels[folds[fold]])
         rest = np.setdiff1d(np.arange(2407), folds[fold])
         assert torch.equal(test, table.labels[rest])

@@ -73,11 +73,35 @@ def test_the_loss_is_classification_and_two_weighted_contrasts(digits: PreparedT
 
 def test_infonce_in_the_place_of_the_contrast_of_views(digits: PreparedTransductive) -> None:
     _, parts, objective, batch = _parts(digits, between_views="infonce", temperature=0.5, alpha=1.0)
-    embedded = [
-        own(part) for own, part in zip(objective.embeddings, _features(objective, batch), strict=True)
-    ]
+    features = _features(objective, batch)
+    embedded = [own(part) for own, part in zip(objective.embed.of_features, features, strict=True)]
     expected = InfoNCE(0.5, "all")(torch.stack(embedded))
     torch.testing.assert_close(parts["between_views"], expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_one_view_is_contrasted_with_a_map_of_its_input(digits: PreparedTransductive) -> None:
+    """Eq. 4: the second embedding of an object is of the object itself."""
+    (shape, _), held = digits.spec.views, digits.data
+    one = replace(
+        digits,
+        spec=replace(digits.spec, views=(shape,)),
+        data=replace(
+            held,
+            labelled=MultiView(held.labelled.views[:1], held.labelled.labels),
+            unlabelled=MultiView(held.unlabelled.views[:1]),
+        ),
+    )
+    loss, parts, objective, batch = _parts(one, between_views="infonce", temperature=0.5, alpha=1.0)
+    (features,) = _features(objective, batch)
+    pictures = torch.cat([batch.labelled.views[0], batch.unlabelled.views[0]]).float() / 255
+    of_input = objective.embed.of_input
+    views = torch.stack([objective.embed.of_features(features), of_input(pictures.flatten(1))])
+    torch.testing.assert_close(
+        parts["between_views"], InfoNCE(0.5, "all")(views).detach(), atol=1e-4, rtol=1e-4
+    )
+    assert objective.classifier.in_features == features.shape[1], "the classifier sees the one view"
+    loss.backward()
+    assert of_input.weight.grad.abs().sum() > 0
 
 
 def test_supcon_in_the_place_of_the_contrast_of_labels(digits: PreparedTransductive) -> None:
@@ -131,6 +155,24 @@ def test_multi_label_scores_are_f1_at_the_threshold_and_auc() -> None:
     assert at_05["f1"] < 1
 
 
+def test_single_labels_are_scored_by_the_most_probable() -> None:
+    class Fixed(HeterogeneousObjective):
+        def predict(self, views: Any) -> Tensor:
+            return views[0]
+
+    spec = replace(transductive_spec(DATA), classes=3)
+    probabilities = torch.tensor([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5], [0.1, 0.2, 0.7]])
+    labels = torch.tensor([0, 1, 2, 2])
+    encoder = build_multiview_encoder("herocon-mlp", [(3,), (3,)])
+    objective = Fixed(encoder, 3, multi_label=False, view_contrast=None, label_contrast=None)
+    scores = transductive_scores(objective, MultiView((probabilities,) * 2, labels), spec, ProbeSettings())
+    # F1: 2/3 of class 0, 0 of class 1, 1 of class 2, which has half of the objects.
+    assert scores["accuracy"] == 0.75
+    assert scores["f1"] == pytest.approx((2 / 3 + 0 + 2 * 1) / 4)
+    # Of class 1, the one positive ties with one of three negatives and is above the others.
+    assert scores["auc"] == pytest.approx((1 + 2.5 / 3 + 1) / 3)
+
+
 def test_it_learns_what_few_labels_say() -> None:
     e = resolve("herocon", DATA, {"epochs": 6, "between_views": "none", "between_labels": "none"})
     data = prepare_data(e, None, torch.device("cpu"))
@@ -138,8 +180,8 @@ def test_it_learns_what_few_labels_say() -> None:
     assert records[-1].metrics["train.classification"] < 0.5 * records[1].metrics["train.classification"]
 
 
-def test_images_are_no_two_views() -> None:
-    with pytest.raises(InputError, match=rf"herocon needs two views of every object.*{DATA}"):
+def test_images_are_no_views_of_their_own() -> None:
+    with pytest.raises(InputError, match=rf"herocon needs objects with views of their own.*{DATA}"):
         resolve("herocon", "digits")
     with pytest.raises(InputError, match="infonce needs images, which scene has not"):
         resolve("infonce", "scene")

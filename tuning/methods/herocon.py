@@ -4,6 +4,9 @@ With `between_views` or `between_labels` other than `herocon` it is one of the p
 is its DNN, without L_s it is HeroCon-u, without L_u HeroCon-s.
 """
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +16,13 @@ from models.encoders.multiview import MultiViewEncoder
 from tuning.config import Experiment
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from tuning.training.feeds import transductive_feed
-from tuning.training.heterogeneous import HeterogeneousObjective, LabelContrast, ViewContrast
+from tuning.training.heterogeneous import (
+    EmbeddedInput,
+    EmbeddedViews,
+    HeterogeneousObjective,
+    LabelContrast,
+    ViewContrast,
+)
 from tuning.training.objective import Objective
 from tuning.training.transductive import PreparedTransductive
 
@@ -24,14 +33,23 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
     """Return HeroCon, or the baseline that the hyperparameters say."""
     settings, spec = experiment.hyperparameters, data.spec
     views, labels = _view_contrast(experiment, encoder), _label_contrast(experiment)
-    embeddings = nn.ModuleList(nn.Linear(own.width, own.width) for own in encoder.encoders)
+    # Also where nothing is contrasted: with the same seed, all forms then start from the same classifier.
+    embed = _embeddings(encoder, spec.views)
     return HeterogeneousObjective(
         encoder,
         spec.classes,
         multi_label=spec.multi_label,
-        view_contrast=None if views is None else (float(settings["alpha"]), views, embeddings),
+        view_contrast=None if views is None else (float(settings["alpha"]), views, embed),
         label_contrast=None if labels is None else (float(settings["beta"]), labels),
     )
+
+
+def _embeddings(encoder: MultiViewEncoder, views: Sequence[Sequence[int]]) -> nn.Module:
+    of_features = nn.ModuleList(nn.Linear(own.width, own.width) for own in encoder.encoders)
+    if len(views) > 1:
+        return EmbeddedViews(of_features)
+    (shape,), (own,) = views, encoder.encoders
+    return EmbeddedInput(of_features[0], nn.Linear(math.prod(shape), own.width))
 
 
 def _view_contrast(experiment: Experiment, encoder: MultiViewEncoder) -> ViewContrast | None:
@@ -78,7 +96,7 @@ METHOD = Method(
     name="herocon",
     summary="classification with a weighted contrast between views and between labels",
     paper="HeroCon (Zheng et al. 2022)",
-    equation="Eq. 5 and Eq. 7",
+    equation="Eq. 5 (of one view: Eq. 4) and Eq. 7",
     hyperparameters={
         "between_views": Hyperparameter(
             "the contrast between views, L_u", str, ("herocon", "infonce", "cmc", NONE)
@@ -94,7 +112,7 @@ METHOD = Method(
     },
     build=build,
     feed=transductive_feed,
-    needs=frozenset({"labels", "two views"}),
+    needs=frozenset({"labels", "own views"}),
     smallest_batch=2,
     classifies=True,
     train_metrics=("classification", "between_views", "between_labels"),

@@ -17,7 +17,7 @@ from tuning.errors import InputError, unknown_name
 from tuning.training.feeds import Feed, image_feed
 from tuning.training.objective import Batch, ContrastiveObjective, Metrics, Objective
 
-Need = Literal["labels", "condition", "bias", "bias or condition", "two views"]
+Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
 """What a method can need of the training data beyond the images."""
 
 

@@ -17,14 +17,47 @@ from tuning.training.transductive import TransductiveBatch
 ViewContrast = Callable[[Tensor], LossTerms]
 """Of the embeddings `(2, n + u, D)` of both views of all objects."""
 
+Embed = Callable[[list[Tensor], list[Tensor]], Tensor]
+"""Embeddings `(2, B, D)` from the features `(B, D)` of each view and the views themselves."""
+
 LabelContrast = Callable[[Tensor, Tensor], LossTerms]
-"""Of the joined features `(n, 2D)` and the labels of the labelled objects."""
+"""Of the joined features `(n, VD)` of V views and the labels of the labelled objects."""
+
+
+class EmbeddedViews(nn.Module):
+    """The two embeddings of objects in two views: a map of the features of each (HeroCon, Eq. 5)."""
+
+    def __init__(self, of_features: nn.ModuleList) -> None:
+        super().__init__()
+        self.of_features = of_features
+
+    def forward(self, features: list[Tensor], views: list[Tensor]) -> Tensor:
+        """Return the embeddings `(2, B, D)`."""
+        return torch.stack([embed(own) for embed, own in zip(self.of_features, features, strict=True)])
+
+
+class EmbeddedInput(nn.Module):
+    """The two embeddings of objects in one view: of its features, and of the input itself (HeroCon, Eq. 4).
+
+    The paper contrasts an embedding with the input and leaves open how their widths come to match, its code
+    has no such form: here a learned linear map takes the flattened input to the width of the features.
+    """
+
+    def __init__(self, of_features: nn.Module, of_input: nn.Module) -> None:
+        super().__init__()
+        self.of_features = of_features
+        self.of_input = of_input
+
+    def forward(self, features: list[Tensor], views: list[Tensor]) -> Tensor:
+        """Return the embeddings `(2, B, D)`."""
+        (own,), (view,) = features, views
+        return torch.stack([self.of_features(own), self.of_input(view.flatten(1))])
 
 
 class HeterogeneousObjective(Objective):
     """`L_c + alpha L_u + beta L_s`: binary cross-entropy on the labelled objects, and two contrasts.
 
-    `view_contrast` is L_u with the map of each view's features to its embeddings, `label_contrast` L_s;
+    `view_contrast` is L_u with what makes the two embeddings of an object, `label_contrast` L_s;
     either may be left out. Single labels are classified as one-hot rows, by the largest score.
     """
 
@@ -36,7 +69,7 @@ class HeterogeneousObjective(Objective):
         classes: int,
         *,
         multi_label: bool,
-        view_contrast: tuple[float, ViewContrast, nn.ModuleList] | None,
+        view_contrast: tuple[float, ViewContrast, nn.Module] | None,
         label_contrast: tuple[float, LabelContrast] | None,
     ) -> None:
         super().__init__(encoder)
@@ -45,7 +78,7 @@ class HeterogeneousObjective(Objective):
         self.classes = classes
         self.alpha = 0.0 if view_contrast is None else view_contrast[0]
         self.view_contrast = None if view_contrast is None else view_contrast[1]
-        self.embeddings = nn.ModuleList() if view_contrast is None else view_contrast[2]
+        self.embed: Embed | None = None if view_contrast is None else view_contrast[2]
         self.beta = 0.0 if label_contrast is None else label_contrast[0]
         self.label_contrast = None if label_contrast is None else label_contrast[1]
 
@@ -54,7 +87,8 @@ class HeterogeneousObjective(Objective):
         labels, count = batch.labelled.labels, len(batch.labelled)
         assert labels is not None, "labelled objects have labels"
         both = zip(batch.labelled.views, batch.unlabelled.views, strict=True)
-        features = self.encoder.by_view([pixels(torch.cat(parts)) for parts in both])
+        views = [pixels(torch.cat(parts)) for parts in both]
+        features = self.encoder.by_view(views)
         joined = torch.cat(features, dim=1)[:count]
         targets = labels if self.multi_label else functional.one_hot(labels, self.classes)
         classification = functional.binary_cross_entropy_with_logits(
@@ -62,9 +96,8 @@ class HeterogeneousObjective(Objective):
         )
         zero = torch.zeros((), device=joined.device)
         between_views, between_labels = zero, zero
-        if self.view_contrast is not None:
-            embedded = [embed(own) for embed, own in zip(self.embeddings, features, strict=True)]
-            between_views = self.view_contrast(gather(torch.stack(embedded), 1)).mean()
+        if self.view_contrast is not None and self.embed is not None:
+            between_views = self.view_contrast(gather(self.embed(features, views), 1)).mean()
         if self.label_contrast is not None:
             between_labels = self.label_contrast(gather(joined, 0), gather(labels, 0)).mean()
         loss = classification + self.alpha * between_views + self.beta * between_labels

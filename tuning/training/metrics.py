@@ -61,7 +61,7 @@ def _probed(prefix: str, spec: Facts) -> tuple[str, ...]:
 
 def _classified(prefix: str, method: Method, spec: Facts) -> tuple[str, ...]:
     if isinstance(spec, TransductiveSpec):
-        names = ("f1", "auc") if spec.multi_label else ("accuracy",)
+        names = ("f1", "auc") if spec.multi_label else ("accuracy", "f1", "auc")
         return tuple(prefix + name for name in names)
     if not method.classifies:
         return ()

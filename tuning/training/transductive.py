@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from data import (
     MultiView,
@@ -73,8 +74,9 @@ def transductive_scores(
 ) -> dict[str, float]:
     """Return the scores of the objective's own classifier on labelled `objects`.
 
-    Multi-label: `f1` (weighted by the labels' frequency, at `settings.threshold`) and `auc` (macro average
-    over the labels that have both kinds). Else `accuracy`.
+    `f1` is weighted by the labels' frequency, `auc` the macro average over the labels that have both kinds.
+    Of several labels an object, those above `settings.threshold` are predicted; of one, the most probable,
+    and `accuracy` is given too.
     """
     assert objects.labels is not None, "scored objects have labels"
     parts = [torch.split(view, CHUNK) for view in objects.views]
@@ -82,7 +84,13 @@ def transductive_scores(
     if spec.multi_label:
         f1 = multi_label_f1(outputs, objects.labels, settings.threshold, "weighted")
         return {"f1": f1, "auc": macro_auc(outputs, objects.labels).value}
-    return {"accuracy": _share(outputs.argmax(dim=1) == objects.labels)}
+    predicted = outputs.argmax(dim=1)
+    chosen, true = (functional.one_hot(labels, spec.classes) for labels in (predicted, objects.labels))
+    return {
+        "accuracy": _share(predicted == objects.labels),
+        "f1": multi_label_f1(chosen.to(outputs.dtype), true, 0.5, "weighted"),
+        "auc": macro_auc(outputs, true).value,
+    }
 
 
 def _share(right: Tensor) -> float:
