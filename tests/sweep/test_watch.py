@@ -99,10 +99,10 @@ def test_without_a_timeout_nobody_is_killed(tmp_path: Path) -> None:
             'it crashed: Aborted (File "a.py", line 3 in f)',
         ),
         (
-            ("Task was killed due to the node running low on memory.",),
+            ("The node was low on memory. Memory on the node (IP: ::1) was 7.89GB used / 8.00GB limit.",),
             5,
             None,
-            "because memory ran out on its",
+            "because memory ran out on its node: 7.89GB of 8.00GB used",
         ),
         (("ray::step()\n  File x\nKeyError: 'a'\n",), 5, None, "its worker failed: KeyError: 'a'"),
         (("Traceback", DIED), 5, None, "its worker failed 2 times, the last time: it was killed"),

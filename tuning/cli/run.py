@@ -1,6 +1,5 @@
 """`contrasweep run`: a selected configuration on fresh seeds, scored on the test split."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +54,6 @@ def run(
     from tuning.ray.final import final_runs, fresh_seed
     from tuning.store import open_location
 
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     by_study = _by_study(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
     )

@@ -1,6 +1,5 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,7 +113,6 @@ def sweep(
     from tuning.plan import default_name, plan_sweep
     from tuning.ray.group import study_of
 
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     values = parse_settings(set_)
     given_space = load_space(space) if space is not None else None
     rules: dict[str, Any] = {

@@ -1,6 +1,5 @@
 """`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,7 +93,6 @@ def table(
     from tuning.reproduction.plan import plan_table
     from tuning.reproduction.render import FORMATS
 
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
     spec = load_table(table)

@@ -68,7 +68,8 @@ def _start(cpus: int, working_dir: Path) -> None:
                 num_cpus=cpus,
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level=logging.ERROR,
+                # A trial's error is in the store, in a line; Ray would print each with its own stack.
+                logging_level=logging.CRITICAL,
                 runtime_env={"working_dir": str(working_dir)},
             )
             return

@@ -103,7 +103,9 @@ class TrialWatch(Callback):
 
     def _in_words(self, told: str) -> str:
         if "low on memory" in told or "OutOfMemory" in told:
-            return f"Ray ended it because memory ran out on its node. {_one_line(told)}"
+            used = re.search(r"was ([\d.]+GB) used / ([\d.]+GB) limit", told)
+            amount = "" if used is None else f": {used[1]} of {used[2]} used"
+            return f"Ray ended it because memory ran out on its node{amount}"
         if DEATH not in told:
             return _last_line(told)
         before, self._oom_kills_seen = self._oom_kills_seen, self._oom_kills()
@@ -125,10 +127,6 @@ class TrialWatch(Callback):
         fatal = re.search(r"Fatal Python error: (.+)", text)
         place = re.search(r"Current thread .*\n\s*(File .+)", text)
         return None if fatal is None else fatal[1] + (f" ({place[1]})" if place is not None else "")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
 
 
 def _last_line(text: str) -> str:
