@@ -83,9 +83,14 @@ def centre_crop(images: Tensor, size: int, resize: int, interpolation: Interpola
 
 
 def crop(
-    images: Tensor, boxes: Tensor, flip: Tensor, size: int, interpolation: Interpolation = "bilinear"
+    images: Tensor,
+    boxes: Tensor,
+    flip: Tensor,
+    size: int,
+    interpolation: Interpolation = "bilinear",
+    shift: Tensor | None = None,
 ) -> Tensor:
-    """Crop each image to its own box, resize that and mirror it.
+    """Crop each image to its own box, resize that, shift and mirror it.
 
     Args:
         images: uint8 ``(B, C, H, W)``, any device.
@@ -93,19 +98,22 @@ def crop(
         flip: bool ``(B,)``: mirrored left to right.
         size: output height and width S in pixels.
         interpolation: bilinear or bicubic.
+        shift: int64 ``(B, 2)``: how many output pixels down and right the view begins in the resized box,
+            negative for up and left; black where the box ends. None shifts nothing.
 
     Returns:
         float32 ``(B, C, S, S)`` in 0..1 on the images' device.
     """
     boxes, flip = boxes.to(images.device), flip.to(images.device)
+    down, right = (None, None) if shift is None else shift.to(images.device).unbind(1)
     count, channels, *source = images.shape
     views = torch.empty((count, channels, size, size), device=images.device)
     step = images_at_once(images, size, like=_CROPPED_AT_ONCE)
     for first in range(0, count, step):
         part = slice(first, first + step)
         top, left, height, width = boxes[part].unbind(1)
-        rows = _weights(top, height, size, source[0], None, interpolation)
-        columns = _weights(left, width, size, source[1], flip[part], interpolation)
+        rows = _weights(top, height, size, source[0], None, interpolation, _part(down, part))
+        columns = _weights(left, width, size, source[1], flip[part], interpolation, _part(right, part))
         _resample(images[part], rows, columns, interpolation, out=views[part])
     return views
 
@@ -180,6 +188,7 @@ def _weights(
     source: int,
     flip: Tensor | None = None,
     interpolation: Interpolation = "bilinear",
+    shift: Tensor | None = None,
 ) -> Tensor:
     """Return the weights that resize ``length`` pixels from ``start`` on to ``size``.
 
@@ -193,6 +202,7 @@ def _weights(
         source: stored pixels.
         flip: bool ``(B,)``, the output reversed.
         interpolation: bilinear or bicubic.
+        shift: int64 ``(B,)``, output pixels by which the output begins later; what lies outside is 0.
 
     Returns:
         float32 ``(B, size, source)``.
@@ -200,6 +210,12 @@ def _weights(
     output = torch.arange(size, device=start.device).expand(len(start), size)
     if flip is not None:
         output = torch.where(flip[:, None], size - 1 - output, output)
+    inside = None
+    if shift is not None:
+        output = output + shift[:, None]
+        inside = (output >= 0) & (output < size)
+        # What is outside is computed as the border, so that its sum is not 0, and then taken away.
+        output = output.clamp(0, size - 1)
     first, count = start[:, None].float(), length[:, None].float()
     scale = count / size
     centre = first + (output + 0.5) * scale
@@ -207,4 +223,9 @@ def _weights(
     distance = (pixel - centre[..., None]).abs_().div_(scale.clamp(min=1.0)[..., None])
     weights = distance.neg_().add_(1.0).clamp_(min=0.0) if interpolation == "bilinear" else _cubic(distance)
     weights *= ((pixel > first) & (pixel < first + count))[:, None]
-    return weights.div_(weights.sum(dim=-1, keepdim=True))
+    weights.div_(weights.sum(dim=-1, keepdim=True))
+    return weights if inside is None else weights.mul_(inside[..., None])
+
+
+def _part(tensor: Tensor | None, rows: slice) -> Tensor | None:
+    return None if tensor is None else tensor[rows]

@@ -60,6 +60,7 @@ def _statistics(mean: tuple[float, ...], std: tuple[float, ...]) -> Settings:
 
 
 _WHOLE: Settings = {"min_crop": 1.0, "min_aspect": 0.01, "max_aspect": 100.0, "flip": 0.0}
+_PADDED: Settings = {"min_crop": 1.0, "padding": 4}
 _USUAL = _jitter(0.4, 0.4, 0.4, 0.1, 0.8)
 _CACR = _jitter(0.4, 0.4, 0.4, 0.4, 1.0)
 _CIFAR10 = _statistics((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
@@ -97,6 +98,10 @@ _PRESETS: dict[str, ViewPreset] = {
     ),
     "fairkl-cifar100": ViewPreset(
         f"{_FAIRKL}, B.1 and released code", (32,), {"min_crop": 0.2, **_USUAL, **_CIFAR100}
+    ),
+    "fairkl-corrupted-cifar10": ViewPreset(f"{_FAIRKL}, released code", (32,), {**_PADDED, **_CIFAR10}),
+    "fairkl-bffhq": ViewPreset(
+        f"{_FAIRKL}, released code, with CIFAR-10's statistics", (224,), {**_PADDED, **_CIFAR10}
     ),
     "simclr": ViewPreset(
         f"{_SIMCLR}, appendix A",

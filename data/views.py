@@ -3,8 +3,8 @@
 Drawing and applying are apart. Parameters are drawn on the CPU for the whole (global) batch, so that every
 device and any number of ranks agree; a rank slices its part and applies it where its images are.
 
-The order is torchvision's usual one: crop, resize and flip (`data.resample`), colour jitter, greyscale, blur
-and normalisation (`data.photometric`). What is off costs nothing.
+The order is torchvision's usual one: crop, resize, shift and flip (`data.resample`), colour jitter,
+greyscale, blur and normalisation (`data.photometric`). What is off costs nothing.
 
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
@@ -33,6 +33,7 @@ class ViewParameters:
     Attributes:
         boxes: int64 ``(B, 4)``: top, left, height, width in stored pixels.
         flip: bool ``(B,)``: mirrored left to right.
+        shift: int64 ``(B, 2)``: how far down and right the view begins in the resized crop, in its pixels.
         source_size: stored (height, width) that the boxes were drawn for.
         jitter: bool ``(B,)``: brightness, contrast, saturation and hue change.
         factors: float32 ``(B, 4)``: multipliers of brightness, contrast and saturation (1 changes nothing),
@@ -45,6 +46,7 @@ class ViewParameters:
 
     boxes: Tensor
     flip: Tensor
+    shift: Tensor
     source_size: tuple[int, int]
     jitter: Tensor
     factors: Tensor
@@ -68,6 +70,7 @@ class ViewParameters:
         return ViewParameters(
             boxes=change(self.boxes),
             flip=change(self.flip),
+            shift=change(self.shift),
             source_size=self.source_size,
             jitter=change(self.jitter),
             factors=change(self.factors),
@@ -101,6 +104,8 @@ class RandomViews:
         grayscale: probability of removing the colours.
         blur: probability of a Gaussian blur of standard deviation 0.1..2 pixels.
         interpolation: bilinear or bicubic, both antialiased.
+        padding: the resized crop is shifted by up to so many pixels up, down, left and right, each number of
+            pixels as likely, and black where it ends. With `min_crop` 1, a random crop of the padded image.
         mean: mean of each channel to subtract, in the unit of 0..1 views; None leaves views in 0..1.
         std: standard deviation of each channel to divide by.
 
@@ -122,6 +127,7 @@ class RandomViews:
     grayscale: float = 0.0
     blur: float = 0.0
     interpolation: Interpolation = "bilinear"
+    padding: int = 0
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
 
@@ -150,6 +156,8 @@ class RandomViews:
                 f"blur needs a size of {_SMALLEST_BLURRED} pixels or more, as its kernel is a tenth of the "
                 f"view, got {self.size}"
             )
+        if not 0 <= self.padding < self.size:
+            raise ValueError(f"padding must be in 0..size - 1, {self.size - 1} pixels, got {self.padding}")
         require_interpolation(self.interpolation)
         self._require_statistics()
 
@@ -177,11 +185,14 @@ class RandomViews:
             raise ValueError(f"parameters are drawn by a CPU generator, got one on {generator.device}")
         chance = torch.rand((2 * _TRIES + 3, count), generator=generator, dtype=torch.float64)
         colour = torch.rand((count, 12), generator=generator)
+        # Last, so that what is above is what it was before there were shifts.
+        place = torch.rand((count, 2), generator=generator, dtype=torch.float64)
         lowest, highest = self._factor_ranges()
         jitter, grayscale, blur, sigma = colour[:, 8:].unbind(1)
         return ViewParameters(
             boxes=self._boxes(chance[:-1], source),
             flip=chance[-1] < self.flip,
+            shift=(place * (2 * self.padding + 1)).long() - self.padding,
             source_size=source,
             jitter=jitter < self.jitter_probability,
             factors=lowest + (highest - lowest) * colour[:, :4],
@@ -227,7 +238,8 @@ class RandomViews:
         return [name for name in OPERATIONS if getattr(self, name) > 0.0]
 
     def _apply(self, images: Tensor, drawn: ViewParameters) -> Tensor:
-        views = crop(images, drawn.boxes, drawn.flip, self.size, self.interpolation)
+        shift = drawn.shift if self.padding else None
+        views = crop(images, drawn.boxes, drawn.flip, self.size, self.interpolation, shift)
         if self._jitters:
             views = jitter(views, drawn.jitter, drawn.factors, drawn.order, self._jitters)
         if self.grayscale:

@@ -22,6 +22,10 @@ from pydantic import (
 
 from tuning.errors import InputError, unknown_name
 
+ADDED_LATER = ("views.padding",)
+"""Settings that are younger than stored studies. None of them is in an experiment's identity while it has its
+default, so what was stored before it existed is still the same experiment."""
+
 Value = bool | int | float | str
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -46,7 +50,7 @@ class Settings(BaseModel):
 class ViewSettings(Settings):
     """How the random views of an image are made; `data.RandomViews` says what each setting does.
 
-    `size` (pixels a side) null means the dataset's own.
+    `size` (pixels a side) null means the dataset's own; `padding` is in pixels of the view.
     """
 
     size: Count | None = None
@@ -61,6 +65,7 @@ class ViewSettings(Settings):
     grayscale: Share = 0.0
     blur: Share = 0.0
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    padding: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -226,9 +231,23 @@ class Experiment(Settings):
         result: Value = content
         return result
 
+    def content(self) -> dict[str, Any]:
+        """Return all settings as plain values, without those of `ADDED_LATER` that have their default."""
+        content = self.model_dump(mode="json")
+        defaults = Experiment(method=self.method, dataset=self.dataset).model_dump(mode="json")
+        for path in ADDED_LATER:
+            *sections, field = path.split(".")
+            held, usual = content, defaults
+            for section in sections:
+                held, usual = held[section], usual[section]
+            if held[field] == usual[field]:
+                del held[field]
+        return content
+
     def identity(self) -> str:
         """Return the hash of the experiment without its seed: equal for replicates, different otherwise."""
-        content = self.model_dump(exclude={"seed"}, mode="json")
+        content = self.content()
+        del content["seed"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
 

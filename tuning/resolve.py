@@ -12,11 +12,12 @@ from typing import Any
 from data import DatasetSpec, TransductiveSpec
 from models import ENCODERS, VECTOR_ENCODERS
 from search_spaces import Space, available_presets, preset
-from tuning.config import EncoderSettings, Experiment, Value
+from tuning.config import EncoderSettings, Experiment, Value, ViewSettings
 from tuning.errors import InputError, unknown_name
 from tuning.facts import Facts, check_name, known_datasets
 from tuning.methods import METHODS, Method
 from tuning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
+from tuning.training.feeds import random_views
 from tuning.training.prepared import facts_for
 
 NEED_IN_WORDS = {
@@ -181,6 +182,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     method.check(experiment.hyperparameters)
     _check_needs(method, data, experiment.hyperparameters)
     _check_encoder(experiment.encoder, data)
+    _check_views(experiment.views, data)
     if experiment.batch_size < method.smallest_batch:
         raise InputError(
             f"{method.name} needs batches of at least {method.smallest_batch} images, "
@@ -252,6 +254,15 @@ def _check_encoder(settings: EncoderSettings, data: Facts) -> None:
         ENCODERS[name].check_image_size(size)
     except ValueError as error:
         raise InputError(f"{error} ({data.name})") from None
+
+
+def _check_views(settings: ViewSettings, data: Facts) -> None:
+    if isinstance(data, TransductiveSpec):
+        return
+    try:
+        random_views(settings, data.view_size)
+    except ValueError as error:
+        raise InputError(f"views of {data.name}: {error}") from None
 
 
 def _check_validation(share: float, data: Facts) -> None:

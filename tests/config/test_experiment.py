@@ -227,6 +227,7 @@ def test_every_setting_name_can_be_read_and_set() -> None:
         {"lam": 1.0},
         {"epochs": 11},
         {"views.flip": 0.25},
+        {"views.padding": 4},
         {"validation.seed": 1},
         {"probes.penalty": 0.0},
         {"head.hidden": 84},
@@ -237,6 +238,41 @@ def test_every_setting_name_can_be_read_and_set() -> None:
 )
 def test_every_setting_but_the_seed_is_in_the_identity(changed: dict[str, Any]) -> None:
     assert BASE.with_values(changed).identity() != BASE.identity()
+
+
+@pytest.mark.parametrize(
+    ("changed", "identity"),
+    [
+        ({}, "0a45abfced8f9de4"),
+        ({"views.padding": 0}, "0a45abfced8f9de4"),
+        (
+            {
+                "method": "fair-cclk",
+                "dataset": "colour-digits",
+                "hyperparameters": {
+                    "kernel": "rbf",
+                    "sigma2": 3000.0,
+                    "lam": 1.0,
+                    "temperature": 0.2,
+                    "weights": "released",
+                },
+                "epochs": 3,
+                "batch_size": 32,
+                "views.size": 8,
+                "views.blur": 0.0,
+                "encoder.name": "small-conv",
+                "head.hidden": 12,
+                "optimizer.name": "lars",
+                "schedule.warmup_epochs": 1,
+                "probes.classifier": "knn",
+            },
+            "e45fcbcf50694013",
+        ),
+    ],
+)
+def test_identities_are_those_of_earlier_versions(changed: dict[str, Any], identity: str) -> None:
+    """Stored rows are known again by them, also by a version that has more settings (`ADDED_LATER`)."""
+    assert BASE.with_values(changed).identity() == identity
 
 
 def test_replicates_share_their_identity() -> None:

@@ -277,3 +277,15 @@ class TestPinning:
 def test_a_mean_is_for_images_not_for_views_that_come_with_the_data() -> None:
     with pytest.raises(InputError, match="two-view-digits has views of its own"):
         resolve("herocon", "two-view-digits", {"encoder.mean": [0.5], "encoder.std": [0.5]})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"views.blur": 0.5}, r"views of digits: blur needs a size of 20 pixels or more"),
+        ({"views.padding": 8}, r"views of digits: padding must be in 0\.\.size - 1, 7 pixels, got 8"),
+    ],
+)
+def test_views_that_do_not_suit_the_images_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        resolve("infonce", "digits", values)

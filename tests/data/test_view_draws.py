@@ -103,7 +103,12 @@ def test_crops_and_flips_are_those_of_runs_without_colours() -> None:
 
 def test_the_generator_advances_alike_whatever_is_on() -> None:
     after = []
-    for settings in ({}, {"hue": 0.1, "brightness": 0.4, "grayscale": 0.2, "blur": 0.5}, {"flip": 0.1}):
+    for settings in (
+        {},
+        {"hue": 0.1, "brightness": 0.4, "grayscale": 0.2, "blur": 0.5},
+        {"flip": 0.1},
+        {"padding": 4},
+    ):
         generator = torch_generator("advance")
         RandomViews(32, 0.2, **settings).draw(10, 32, generator)
         after.append(float(torch.rand(1, generator=generator)))
@@ -122,6 +127,8 @@ def test_the_generator_advances_alike_whatever_is_on() -> None:
         ({"grayscale": -0.1}, "grayscale must be a probability"),
         ({"blur": float("nan")}, "blur must be a probability"),
         ({"blur": 0.5, "size": 19}, "blur needs a size of 20 pixels or more"),
+        ({"padding": -1}, r"padding must be in 0\.\.size - 1, 31 pixels, got -1"),
+        ({"padding": 32}, "padding must be in"),
         ({"mean": (0.5,)}, "neither"),
         ({"std": (0.5,)}, "neither"),
         ({"mean": (0.5, 0.5), "std": (0.5,)}, "one number for each channel"),

@@ -30,6 +30,9 @@ def test_presets_hold_what_the_papers_say() -> None:
     assert asdict(preset_views("cacr-cifar10", 32))["min_crop"] == 0.2
     assert asdict(preset_views("moco-v2", 224)).items() >= {**usual, "min_crop": 0.2, "blur": 0.5}.items()
     assert preset_views("cclk-colormnist", 32) == RandomViews(32, 0.08)
+    padded = {"min_crop": 1.0, "padding": 4, "flip": 0.5, "brightness": 0.0, "grayscale": 0.0}
+    for name, size in (("fairkl-corrupted-cifar10", 32), ("fairkl-bffhq", 224)):
+        assert asdict(preset_views(name, size)).items() >= padded.items()
 
 
 def test_the_preset_without_augmentation_is_a_resize() -> None:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as vision
 
 from data import RandomViews, ViewParameters, torch_generator, whole_image
+from data.resample import Interpolation
 
 
 def _images(count: int, channels: int, height: int, width: int) -> Tensor:
@@ -92,6 +94,56 @@ def _largest_gap(one: Tensor, other: Tensor) -> float:
         torch.searchsorted(sample.sort().values, values, right=True) / len(sample) for sample in (one, other)
     ]
     return float((below[0] - below[1]).abs().max())
+
+
+@pytest.mark.parametrize(("stored", "padding"), [(32, 4), (24, 4), (40, 31), (32, 1)])
+@pytest.mark.parametrize("flip", [0.0, 0.5])
+def test_a_padded_crop_equals_torchvision_s_of_the_padded_image(
+    stored: int, padding: int, flip: float
+) -> None:
+    """Resize, RandomCrop(32, padding) and flip, as FairKL's released code has them."""
+    images = _images(48, 3, stored, stored)
+    views = RandomViews(32, 1.0, flip=flip, padding=padding)
+    drawn = views.draw(48, stored, torch_generator("padded", stored))
+    expected = []
+    for image, (down, right), mirrored in zip(
+        images.float() / 255, drawn.shift.tolist(), drawn.flip, strict=True
+    ):
+        padded = vision.pad(vision.resize(image, [32, 32], antialias=True), [padding] * 4)
+        view = vision.crop(padded, padding + down, padding + right, 32, 32)
+        expected.append(vision.horizontal_flip(view) if mirrored else view)
+    torch.testing.assert_close(views.apply(images, drawn), torch.stack(expected), rtol=0, atol=2e-5)
+    assert len(drawn.shift.unique(dim=0)) > min(8, (2 * padding + 1) ** 2 - 1)
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_a_crop_is_resized_and_then_shifted(interpolation: Interpolation) -> None:
+    images = _images(20, 3, 30, 22)
+    plain = RandomViews(16, 0.3, interpolation=interpolation)
+    shifted = replace(plain, padding=5)
+    one, other = (views.draw(20, (30, 22), torch_generator("shifted")) for views in (plain, shifted))
+    # Whatever the padding, crops and flips are those without it.
+    assert torch.equal(one.boxes, other.boxes)
+    assert torch.equal(one.flip, other.flip)
+    assert not bool(one.shift.any())
+    moved = []
+    for view, (down, right), mirrored in zip(
+        plain.apply(images, one), other.shift.tolist(), one.flip, strict=True
+    ):
+        right = -right if mirrored else right
+        moved.append(vision.crop(view, down, right, 16, 16))
+    torch.testing.assert_close(shifted.apply(images, other), torch.stack(moved), rtol=0, atol=2e-5)
+
+
+def test_every_shift_is_as_likely() -> None:
+    shift = RandomViews(32, 1.0, padding=4).draw(9000, 32, torch_generator("shift")).shift
+    for column in shift.unbind(1):
+        places, seen = column.unique(return_counts=True)
+        assert places.tolist() == list(range(-4, 5))
+        # Chi squared of 8 degrees of freedom exceeds 43 less than once in a million.
+        assert float(((seen - 1000) ** 2 / 1000).sum()) < 43
+    pairs = torch.corrcoef(shift.T.double())
+    assert abs(float(pairs[0, 1])) < 5 / math.sqrt(9000)
 
 
 def test_every_sample_has_its_own_parameters_inside_the_image() -> None:

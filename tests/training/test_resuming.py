@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -89,6 +90,7 @@ def test_a_checkpoint_of_another_experiment_is_refused(experiment: Make, data: P
         ({"optimizer.lr": 0.25}, ("lr", "0.05", "0.25")),
         ({"seed": 4}, ("seed", "0 there", "4 here")),
         ({"temperature": 0.3}, ("temperature", "0.1", "0.3")),
+        ({"views.padding": 2}, ("views.padding: 0 there, 2 here",)),
     ):
         with pytest.raises(InputError, match="another experiment") as refused:
             next(pretrain(experiment("infonce", values), state, data=data))
@@ -103,6 +105,24 @@ def test_a_difference_is_named_without_what_is_equal(experiment: Make, data: Pre
     assert "optimizer.lr" in str(refused.value)
     for equal in ("momentum", "seed", "epochs"):
         assert equal not in str(refused.value)
+
+
+def test_a_checkpoint_of_before_a_setting_existed_goes_on(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    e = experiment("infonce")
+    settings = Experiment.model_dump
+
+    def earlier(self: Experiment, **options: Any) -> dict[str, Any]:
+        content = settings(self, **options)
+        del content["views"]["padding"]
+        return content
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Experiment, "model_dump", earlier)
+        state = _until(e, data, 1)
+    assert b"padding" not in state
+    assert [record.epoch for record in pretrain(e, state, data=data)] == [2]
 
 
 def _broken(whole: bytes) -> dict[str, bytes]:

@@ -69,7 +69,8 @@ class _Reader:
                 experiment, trial = best.experiment, best.trial
                 selected = f"{RULE.format(metric=best.metric)} of {self.plan.trials}"
         # Final runs take all training images, and their seed is their own.
-        settings = flat_settings(experiment.model_dump(mode="json", exclude={"seed", "validation"}))
+        own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
+        settings = flat_settings(own)
         info = CellInfo(experiment.dataset, experiment.method, settings, selected)
         rows = [row for row in self._final(cell.study) if row["trial"] == trial]
         seeds = range(experiment.seed + 1, experiment.seed + 1 + self.plan.seeds)

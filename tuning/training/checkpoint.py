@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from tuning.config import Experiment, flat_settings
+from tuning.config import Experiment, flat_settings, parse_experiment
 from tuning.errors import InputError
 
 FORMAT = 1
@@ -54,7 +54,9 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
         InputError: the bytes are no checkpoint, or one of another experiment (with the settings that differ).
     """
     content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
-    saved = flat_settings(json.loads(content["experiment"]))
+    # Settings that are younger than the checkpoint have their defaults there.
+    there = parse_experiment(json.loads(content["experiment"]))
+    saved = flat_settings(there.model_dump(mode="json"))
     wanted = flat_settings(experiment.model_dump(mode="json"))
     different = sorted(path for path in {**saved, **wanted} if saved.get(path) != wanted.get(path))
     if different:
