@@ -192,7 +192,7 @@ class CACR(nn.Module):
         """Scalar loss; arguments as for `terms`."""
         return self.terms(views, queue, keys).mean()
 
-    def conditional_entropy(self, views: Tensor, queue: Tensor | None = None) -> Tensor:
-        """`repulsion_entropy` of this loss's own weights w-, a scalar in nats without gradient."""
+    def repulsion_entropy(self, views: Tensor, queue: Tensor | None = None) -> Tensor:
+        """H(X-|X) of this loss's own weights w-, a scalar in nats without gradient."""
         require_views(views, at_least=2)
         return repulsion_entropy(views, self.t_neg, self.negatives, queue, self.intra_batch, self.repulsion)

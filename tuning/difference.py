@@ -13,6 +13,7 @@ from tuning.plan import SweepPlan, cut_into_levels
 from tuning.resolve import space_of
 from tuning.search.sampler import GRID
 from tuning.store import StudyRecord
+from tuning.training.metrics import search_metrics
 
 
 def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[str, Any]) -> None:
@@ -27,7 +28,7 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[st
     Raises:
         InputError: something differs; the message says what.
     """
-    differences: list[str] = []
+    differences = _of_metrics(plan, record)
     for name, value in expected.items():
         if value is None:
             continue
@@ -51,6 +52,13 @@ def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
         held = _held(plan, path)
         if held != value:
             yield f"{path} was {held}, is {value}"
+
+
+def _of_metrics(plan: SweepPlan, record: StudyRecord) -> list[str]:
+    """Say which metrics a trial would report now that the study, of an earlier version, has no column for."""
+    reported = search_metrics(METHODS[plan.method], facts_of(plan.dataset, plan.data_root))
+    new = [name for name in reported if name not in record.columns.metrics]
+    return [f"{plan.method} now reports {', '.join(new)}, for which it has no column"] if new else []
 
 
 def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Iterator[str]:

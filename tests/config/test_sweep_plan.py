@@ -335,6 +335,15 @@ def test_the_study_that_is_believed_goes_on() -> None:
     refuse_difference(plan, plan.record(), {**same, "values": values, "space": plan_space})
 
 
+def test_a_study_without_a_column_for_what_a_trial_reports_now_is_refused() -> None:
+    plan = _plan()
+    record = plan.record()
+    kept = tuple(name for name in record.columns.metrics if name != "train.lr")
+    earlier = record.model_copy(update={"columns": record.columns.model_copy(update={"metrics": kept})})
+    with pytest.raises(InputError, match=r"fair-cclk now reports train\.lr, for which it has no column"):
+        refuse_difference(plan, earlier, {})
+
+
 def test_a_study_of_another_version_is_refused() -> None:
     record = _plan().record()
     foreign = record.model_copy(update={"versions": {**record.versions, "contrasweep": "99.0"}})

@@ -115,13 +115,13 @@ def test_prototypes_and_concentrations_learn_nothing() -> None:
 def test_cacr_reports_the_entropy_of_its_own_weights() -> None:
     views, queue = normal(3, 5, 4), normal(6, 4, seed=1)
     for negatives in ("cross", "same"):
-        found = losses.CACR(t_neg=1.7, negatives=negatives).conditional_entropy(views)
+        found = losses.CACR(t_neg=1.7, negatives=negatives).repulsion_entropy(views)
         torch.testing.assert_close(found, references.repulsion_entropy(views, 1.7, negatives))
     uniform = losses.CACR(repulsion=False)
-    assert uniform.conditional_entropy(views).item() == pytest.approx(math.log(4))
-    assert uniform.conditional_entropy(views, queue).item() == pytest.approx(math.log(10))
+    assert uniform.repulsion_entropy(views).item() == pytest.approx(math.log(4))
+    assert uniform.repulsion_entropy(views, queue).item() == pytest.approx(math.log(10))
     alone = losses.CACR(repulsion=False, intra_batch=False)
-    assert alone.conditional_entropy(views, queue).item() == pytest.approx(math.log(6))
-    near = losses.CACR(t_neg=50.0).conditional_entropy(views, queue)
+    assert alone.repulsion_entropy(views, queue).item() == pytest.approx(math.log(6))
+    near = losses.CACR(t_neg=50.0).repulsion_entropy(views, queue)
     assert 0 <= near.item() < 1
-    assert not losses.CACR().conditional_entropy(views.requires_grad_()).requires_grad
+    assert not losses.CACR().repulsion_entropy(views.requires_grad_()).requires_grad

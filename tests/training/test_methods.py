@@ -1,6 +1,8 @@
 """What holds for every method of the registry; a new one is covered by being there."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from tuning.training.objective import Objective
 from tuning.training.prepared import build_backbone, prepare_data
 from tuning.training.supervised import ClassifierBeside, EndToEndClassifier
 
+STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 ALL = pytest.mark.parametrize("name", list(METHODS))
 
 
@@ -34,6 +37,18 @@ def test_a_method_says_where_it_comes_from(name: str) -> None:
 
 def test_every_method_ships_a_space_and_every_space_has_a_method() -> None:
     assert set(available_spaces()) == set(METHODS)
+
+
+def test_what_the_methods_report_is_documented_under_one_name_each() -> None:
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| ([a-z`, -]+) \| .+ \|$", STORE_PAGE.read_text(), re.MULTILINE)
+    documented = {
+        (metric, method)
+        for metrics, methods in rows
+        for metric in re.findall(r"`(\w+)`", metrics)
+        for method in re.findall(r"`([a-z-]+)`", methods)
+    }
+    reported = {(metric, name) for name, method in METHODS.items() for metric in method.train_metrics}
+    assert documented == reported
 
 
 @ALL

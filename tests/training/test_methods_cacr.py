@@ -58,10 +58,10 @@ def test_every_setting_reaches_the_loss(values: dict[str, Any], loss: CACR, data
     found, metrics = objective.step(batch)
     views = _embeddings(objective, batch)
     torch.testing.assert_close(found, loss(views), atol=1e-5, rtol=1e-5)
-    expected = loss.conditional_entropy(views)
-    torch.testing.assert_close(metrics["conditional_entropy"], expected, atol=1e-5, rtol=1e-5)
-    assert not metrics["conditional_entropy"].requires_grad
-    assert metrics["conditional_entropy"].item() <= math.log(23) + 1e-5
+    expected = loss.repulsion_entropy(views)
+    torch.testing.assert_close(metrics["repulsion_entropy"], expected, atol=1e-5, rtol=1e-5)
+    assert not metrics["repulsion_entropy"].requires_grad
+    assert metrics["repulsion_entropy"].item() <= math.log(23) + 1e-5
     assert metrics["dropped_fraction"].item() == 0
 
 
@@ -120,8 +120,8 @@ def test_with_momentum_all_views_meet_all_keys_and_the_queue(data: PreparedData)
     keys = embed(objective.key_encoder, objective.key_head, batch.views)
     cacr = CACR(1.0, 2.0, "same", detach_positive_weights=True)
     torch.testing.assert_close(loss, cacr(views, queue, keys), atol=1e-5, rtol=1e-5)
-    entropy = cacr.conditional_entropy(views, queue)
-    torch.testing.assert_close(metrics["conditional_entropy"], entropy, atol=1e-5, rtol=1e-5)
+    entropy = cacr.repulsion_entropy(views, queue)
+    torch.testing.assert_close(metrics["repulsion_entropy"], entropy, atol=1e-5, rtol=1e-5)
     objective.after_step()
     assert objective.queue.filled.item() == 24
     last = torch.nn.functional.normalize(keys[-1], dim=1)

@@ -48,7 +48,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     loss = loss_of(experiment.hyperparameters)
 
     def measure(views: Tensor, batch: Batch) -> Metrics:
-        return {"conditional_entropy": loss.conditional_entropy(views)}
+        return {"repulsion_entropy": loss.repulsion_entropy(views)}
 
     return with_projection_head(experiment, encoder, lambda views, batch: loss.terms(views), measure)
 
@@ -61,5 +61,5 @@ METHOD = Method(
     hyperparameters=HYPERPARAMETERS,
     build=build,
     feed=feed,
-    train_metrics=("conditional_entropy",),
+    train_metrics=("repulsion_entropy",),
 )

@@ -16,9 +16,9 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     loss = cacr.loss_of(experiment.hyperparameters)
 
     def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
-        entropy = loss.conditional_entropy(contrast.queries.detach(), contrast.queue)
+        entropy = loss.repulsion_entropy(contrast.queries.detach(), contrast.queue)
         found = loss.terms(contrast.queries, contrast.queue, contrast.keys)
-        return found, {"conditional_entropy": entropy}
+        return found, {"repulsion_entropy": entropy}
 
     return with_momentum(experiment, encoder, terms, enqueued=slice(-1, None))
 
@@ -31,5 +31,5 @@ METHOD = Method(
     hyperparameters={**cacr.HYPERPARAMETERS, **MOMENTUM},
     build=build,
     feed=cacr.feed,
-    train_metrics=("conditional_entropy",),
+    train_metrics=("repulsion_entropy",),
 )
