@@ -12,7 +12,7 @@ Scalar = bool | int | float | str
 TypeName = Literal["float", "int", "string", "bool"]
 RangeForm = Literal["uniform", "log", "int", "log_int"]
 FORMS: tuple[str, ...] = ("choice", *get_args(RangeForm), "fixed")
-OPTIONS = ("default", "of", "when", "source")
+OPTIONS = ("default", "of", "when", "given", "source")
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*")
 
@@ -76,11 +76,13 @@ class _Entry(BaseModel):
 class Fixed(_Entry):
     """A parameter that is set, not searched.
 
-    `of`, where given, are the values that it may be set to instead: conditions may name any of them.
+    `of`, where given, are the values that it may be set to instead: conditions may name any of them. `given`
+    are values of the parents beside which it is left out too, but may be set.
     """
 
     default: Scalar
     of: tuple[Scalar, ...] = ()
+    given: Mapping[str, tuple[Scalar, ...]] = {}
 
     @field_validator("default")
     @classmethod
@@ -97,6 +99,18 @@ class Fixed(_Entry):
         if len({type_name(value) for value in self.of}) > 1 or len(set(self.of)) < len(self.of):
             raise SpaceError(f"of: given {list(self.of)}; allowed: values of one type, each once")
         return self
+
+    @model_validator(mode="after")
+    def _given_of_parents(self) -> "Fixed":
+        for parent in self.given:
+            if parent not in self.when:
+                raise SpaceError(f"given: {parent}: no condition names it; allowed: {list(self.when)}")
+        return self
+
+    @property
+    def when_given(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """The parents' values under which it is active once it is set."""
+        return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
 
     @property
     def type(self) -> TypeName:
@@ -118,6 +132,8 @@ class Fixed(_Entry):
     def to_form(self) -> Any:
         """Return it as a space file spells it: the bare value if it has neither condition nor source."""
         rest = {**({"of": list(self.of)} if self.of else {}), **self._conditions()}
+        if self.given:
+            rest["given"] = {parent: list(values) for parent, values in self.given.items()}
         return {"fixed": self.default, **rest} if rest else self.default
 
     def describe(self) -> str:
@@ -268,7 +284,9 @@ def parse_parameter(name: str, form: object) -> Parameter:
             return Fixed(name=name, default=_scalar(form))
         kind = _kind_of(form)
         if kind == "fixed":
-            return Fixed(name=name, default=_scalar(form["fixed"]), of=_of(form), **_conditions(form))
+            given = _by_parent("given", form)
+            value = _scalar(form["fixed"])
+            return Fixed(name=name, default=value, of=_of(form), given=given, **_conditions(form))
         return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
     except ValidationError as error:
         raise SpaceError(f"{name}: {_reason(error)}") from None
@@ -293,8 +311,9 @@ def _kind_of(form: Mapping[Any, Any]) -> str:
         raise SpaceError(f"given {given} of the forms {', '.join(FORMS)}; allowed: exactly one")
     if kinds == ["fixed"] and "default" in form:
         raise SpaceError("default: given beside fixed; allowed: fixed alone")
-    if kinds != ["fixed"] and "of" in form:
-        raise SpaceError(f"of: given beside {kinds[0]}; allowed: beside fixed")
+    for option in ("of", "given"):
+        if kinds != ["fixed"] and option in form:
+            raise SpaceError(f"{option}: given beside {kinds[0]}; allowed: beside fixed")
     if kinds != ["fixed"] and "default" not in form:
         raise SpaceError("default: missing; every searched parameter needs one (the first trial runs it)")
     if not isinstance(form.get("source", ""), str):
@@ -336,12 +355,15 @@ def _parse_range(name: str, kind: str, form: Mapping[Any, Any]) -> Range:
 
 
 def _conditions(form: Mapping[Any, Any]) -> dict[str, Any]:
-    when = form.get("when") or {}
-    if not isinstance(when, Mapping):
-        raise SpaceError(f"when: given {when!r}; allowed: a mapping of parent to its values")
-    lists = {str(p): values if isinstance(values, list | tuple) else [values] for p, values in when.items()}
-    parsed = {parent: tuple(_scalar(value) for value in values) for parent, values in lists.items()}
-    return {"when": parsed, "source": form.get("source", "")}
+    return {"when": _by_parent("when", form), "source": form.get("source", "")}
+
+
+def _by_parent(key: str, form: Mapping[Any, Any]) -> dict[str, tuple[Scalar, ...]]:
+    found = form.get(key) or {}
+    if not isinstance(found, Mapping):
+        raise SpaceError(f"{key}: given {found!r}; allowed: a mapping of parent to its values")
+    lists = {str(p): values if isinstance(values, list | tuple) else [values] for p, values in found.items()}
+    return {parent: tuple(_scalar(value) for value in values) for parent, values in lists.items()}
 
 
 def _scalar(value: object) -> Scalar:

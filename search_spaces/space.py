@@ -139,10 +139,14 @@ class Space(BaseModel):
         given = float(value) if old.type == "float" and type(value) is int else value
         if not isinstance(given, bool | int | float | str) or type_name(given) != old.type:
             raise SpaceError(f"{self.origin}: {name}: given {value!r}; allowed: a value of type {old.type}")
-        pinned = Fixed(name=name, default=given, when=old.when, source=old.source)
+        when = old.when_given if isinstance(old, Fixed) else old.when
+        return self._with(Fixed(name=name, default=given, when=when, source=old.source))
+
+    def _with(self, pinned: Fixed) -> "Space":
+        """Return this space with `pinned` in its place, without what can then never hold."""
         kept: dict[str, Parameter] = {}
         for parameter in self.parameters:
-            parameter = pinned if parameter.name == name else parameter
+            parameter = pinned if parameter.name == pinned.name else parameter
             if all(p in kept and _can_hold(kept[p], allowed) for p, allowed in parameter.when.items()):
                 kept[parameter.name] = parameter
         return Space(parameters=tuple(kept.values()), origin=self.origin)
@@ -155,7 +159,8 @@ class Space(BaseModel):
         space = self
         for parameter in self.parameters:
             if isinstance(parameter, Fixed) and parameter.of and parameter.name in space:
-                space = space.pin(parameter.name, parameter.default)
+                name, value, source = parameter.name, parameter.default, parameter.source
+                space = space._with(Fixed(name=name, default=value, when=parameter.when, source=source))
         return space
 
     def with_levels(self, count: int) -> "Space":
@@ -247,7 +252,8 @@ def _must_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
 
 
 def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> None:
-    for name, allowed in parameter.when.items():
+    conditions = parameter.when_given if isinstance(parameter, Fixed) else parameter.when
+    for name, allowed in conditions.items():
         parent = by_name.get(name)
         if parent is None:
             hint = nearest(name, by_name)

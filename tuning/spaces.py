@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data import DATASETS
-from search_spaces import Parameter, Range, Scalar, Space
+from search_spaces import Fixed, Parameter, Range, Scalar, Space
 from tuning.config import Experiment, setting_names
 from tuning.errors import InputError, unknown_name
 from tuning.methods import METHODS
@@ -63,7 +63,9 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
         InputError: a value of the wrong type, or for a parameter that the other values leave without effect.
     """
     pinned = space
-    for name in (name for name in space.names if name in values):
+    # First what may be set beside values that it is otherwise left out with: those would take it away.
+    given = sorted((p for p in space.parameters if p.name in values), key=_is_left_out)
+    for name in (parameter.name for parameter in given):
         if isinstance(values[name], float) and not math.isfinite(values[name]):
             raise InputError(f"{name} must be finite, given {values[name]}")
         if name not in pinned:
@@ -74,6 +76,11 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
         except ValueError as error:
             raise InputError(str(error)) from None
     return pinned
+
+
+def _is_left_out(parameter: Parameter) -> bool:
+    """Whether a condition without exceptions says when the parameter is there."""
+    return not (isinstance(parameter, Fixed) and parameter.given)
 
 
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:

@@ -95,6 +95,7 @@ def test_spaces_tells_of_each_parameter_all_that_its_file_says(method: str, run:
         ("fair-infonce", "clusters", ["2 to 20, default 10"]),
         ("fair-cclk", "sigma2", ["only where kernel is rbf, laplacian, linear or polynomial"]),
         ("cl-infonce", "representation", ["features or embedding, default features"]),
+        ("cl-infonce", "pairing", ["left out where clusters_from is kmeans, unless set"]),
         ("cl-infonce", "clusters_from", ["kmeans (or condition, attributes, labels or instances)"]),
     ],
 )

@@ -37,6 +37,23 @@ def test_a_search_keeps_what_can_still_act() -> None:
     assert space().pin("source_of", "labels").settled().names == ("temperature", "source_of")
 
 
+def test_what_is_left_out_may_still_be_given() -> None:
+    pairs = {"fixed": "all", "of": ["all", "one"], "when": {"source_of": ["labels"]}}
+    content = {**CONTENT, "pairs": {**pairs, "given": {"source_of": ["kmeans"]}}}
+    whole = Space.parse(content)
+    assert "pairs" not in whole.defaults()
+    assert "pairs" not in whole.settled()
+    assert "pairs" not in whole.pin("source_of", "kmeans")
+    given = whole.pin("pairs", "one")
+    for source, there in (("kmeans", True), ("labels", True), ("attributes", False)):
+        assert ("pairs" in given.pin("source_of", source)) == there
+    assert given.settled().defaults()["pairs"] == "one"
+    assert Space.from_json(whole.to_json(), whole.origin) == whole
+    assert Space.from_json(given.to_json(), given.origin) == given
+    with pytest.raises(SpaceError, match=r"pairs: when: given source_of = 'kmean'.*'kmeans'"):
+        Space.parse({**CONTENT, "pairs": {**pairs, "given": {"source_of": ["kmean"]}}})
+
+
 def test_it_is_described_and_written_as_it_is_read() -> None:
     parameter = space()["source_of"]
     assert isinstance(parameter, Fixed)
@@ -59,6 +76,12 @@ def test_it_is_described_and_written_as_it_is_read() -> None:
             {"choice": ["a", "b"], "default": "a", "of": ["a"]},
             r"of: given beside choice; allowed: beside fixed",
         ),
+        (
+            {"choice": ["a", "b"], "default": "a", "given": {"b": [1]}},
+            r"given: given beside choice; allowed: beside fixed",
+        ),
+        ({"fixed": "a", "given": {"b": [1]}}, r"given: b: no condition names it; allowed: \[\]"),
+        ({"fixed": "a", "given": "b"}, r"given: given 'b'; allowed: a mapping of parent to its values"),
     ],
 )
 def test_a_wrong_list_is_refused(form: object, message: str) -> None:

@@ -199,6 +199,82 @@ def test_a_sampled_partner_comes_from_the_cluster(data: PreparedData) -> None:
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
 
 
+SAMPLED: dict[str, Any] = {
+    "clusters": K,
+    "pairing": "sampled",
+    "epochs": 3,
+    "views.min_crop": 1.0,
+    "views.flip": 0.0,
+}
+
+
+def test_sampled_partners_follow_the_k_means_of_the_epoch(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = replace(data, train=_told_by_colour(data.train))
+    pairs: list[tuple[Tensor, Tensor]] = []
+    original = ClusterContrast.step
+
+    def spy(self: ClusterContrast, batch: Batch, *rest: Any) -> Any:
+        row, partner = (batch.views[:, :, 1] * 255).round().mean(dim=(2, 3)).long()
+        assert torch.equal(row, batch.index)
+        own, other = _assigned(self)[row], _assigned(self)[partner]
+        assert torch.equal(own, other)
+        alone = torch.bincount(_assigned(self))[own] == 1
+        assert torch.equal(row == partner, alone)
+        pairs.append((row, partner))
+        return original(self, batch, *rest)
+
+    monkeypatch.setattr(ClusterContrast, "step", spy)
+    clusters = [_assigned(record.objective).clone() for record in pretrain(_experiment(**SAMPLED), data=told)]
+    assert len(pairs) == 9
+    assert _groups(clusters[1]) != _groups(clusters[2])
+    # Partners of one epoch that the clusters of the next would not have drawn.
+    row, partner = (torch.cat(parts) for parts in zip(*pairs[:3], strict=True))
+    assert bool((clusters[2][row] != clusters[2][partner]).any())
+
+
+def test_sampled_partners_come_back_after_a_resume(data: PreparedData) -> None:
+    e, checkpoint, whole = _experiment(**SAMPLED), b"", []
+    for record in pretrain(e, data=data):
+        whole.append(record.metrics)
+        if record.epoch == 1:
+            checkpoint = record.checkpoint()
+    resumed = list(pretrain(e, checkpoint, data=data))
+    assert [record.metrics for record in resumed] == whole[2:]
+    there, here = (one.objective.state_dict() for one in (record, resumed[-1]))
+    assert all(torch.equal(there[name], here[name]) for name in there)
+    # In mid-epoch: the batches are a function of the clusters and of the epoch's number.
+    objective = resumed[-1].objective
+    feed = objective.regroup(METHODS[e.method].feed(e, data))
+    again = objective.regroup(METHODS[e.method].feed(e, data))
+    rest = list(feed.epoch(3))[1:]
+    for one, other in zip(list(again.epoch(3))[1:], rest, strict=True):
+        assert torch.equal(one.index, other.index)
+        assert torch.equal(one.views, other.views)
+
+
+def test_of_k_means_pairing_is_left_out_unless_given(data: PreparedData) -> None:
+    """An experiment that says nothing of it is the one that it was before it could."""
+    e = Experiment(
+        method="cl-infonce",
+        dataset="digits",
+        hyperparameters={
+            "clusters_from": "kmeans",
+            "clusters": 50,
+            "representation": "features",
+            "temperature": 0.1,
+        },
+    )
+    assert e.identity() == "52c0cf65588ef21b"
+    assert resolve("cl-infonce", "digits").hyperparameters == e.hyperparameters
+    for given in ({}, {"clusters_from": "kmeans"}):
+        found = resolve("cl-infonce", "digits", {**given, "pairing": "sampled"})
+        assert found.hyperparameters == {**e.hyperparameters, "pairing": "sampled"}
+    feed = METHODS["cl-infonce"].feed(_experiment(clusters=K), data)
+    assert build_objective(_experiment(clusters=K), data).regroup(feed) is feed
+
+
 def _told_by_colour(train: LabelledImages) -> LabelledImages:
     """Images of one colour each: the red says their label, the green their row."""
     images = torch.zeros_like(train.pixels)
@@ -303,7 +379,7 @@ def test_cmc_standardises_the_condition_of_the_training_images(data: PreparedDat
         ),
         ({"clusters_from": "attributes", "top_k": 2}, "digits", r"clusters_from=attributes needs a condit"),
         ({"top_k": 2}, DATA, r"top_k has no effect with clusters_from=kmeans: leave it out"),
-        ({"pairing": "sampled"}, DATA, r"pairing has no effect with clusters_from=kmeans"),
+        ({"pairing": "sample"}, DATA, r"value of pairing: 'sample'.*'sampled'"),
         ({"clusters_from": "labels", "clusters": 5}, DATA, r"clusters has no effect with clusters_from=lab"),
         ({"clusters_from": "atributes"}, DATA, r"value of clusters_from: 'atributes'.*'attributes'"),
         ({"clusters": 1}, DATA, r"clusters must be at least 2, given 1"),
@@ -326,13 +402,6 @@ def test_what_only_the_data_can_tell_is_refused_before_training(
         build_objective(_experiment(clusters_from="condition", clusters=200), attributes)
     with pytest.raises(InputError, match=r"clusters must be at most the 96 training images, given 97"):
         build_objective(_experiment(clusters=97), data)
-
-
-def test_partners_from_clusters_that_change_are_refused(data: PreparedData) -> None:
-    e = _experiment(clusters=K)
-    by_hand = e.model_copy(update={"hyperparameters": {**e.hyperparameters, "pairing": "sampled"}})
-    with pytest.raises(InputError, match=r"pairing=sampled draws partners before the epoch's k-means"):
-        METHODS["cl-infonce"].feed(by_hand, data)
 
 
 @pytest.mark.parametrize(

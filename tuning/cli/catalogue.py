@@ -1,6 +1,6 @@
 """`contrasweep methods` and `spaces`: what there is to choose from. `compact` tidies a study."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -114,6 +114,7 @@ def _parameter_row(method: "Method", parameter: "Parameter") -> dict[str, Any]:
         "range": parameter.describe(),
         "default": parameter.default,
         "when": "; ".join(f"{name} in {list(values)}" for name, values in parameter.when.items()) or None,
+        "given": "; ".join(f"{name} in {list(values)}" for name, values in _given(parameter)) or None,
         "source": parameter.source,
     }
 
@@ -125,8 +126,15 @@ def _parameter_lines(method: "Method", parameter: "Parameter") -> list[str | Tex
         _range(parameter),
         *([meaning] if meaning else []),
         *([f"only where {' and '.join(conditions)}"] if conditions else []),
+        *(f"left out where {name} is {_either(values)}, unless set" for name, values in _given(parameter)),
         source_line(parameter.source),
     ]
+
+
+def _given(parameter: "Parameter") -> Iterable[tuple[str, Sequence[Any]]]:
+    from search_spaces import Fixed
+
+    return parameter.given.items() if isinstance(parameter, Fixed) else ()
 
 
 def _range(parameter: "Parameter") -> str:

@@ -1,6 +1,8 @@
 """Cl-InfoNCE: images of one cluster attract, all others repel."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +14,10 @@ from losses.clinfonce import PAIRINGS
 from losses.terms import LossTerms
 from models import Encoder
 from tuning.config import Experiment
-from tuning.errors import InputError
 from tuning.methods import clustering
 from tuning.methods.clustering import ImageClusters, static_clusters
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head
-from tuning.training.feeds import Feed, batches_seed, image_feed
+from tuning.training.feeds import Feed, ImageFeed, batches_seed, image_feed
 from tuning.training.objective import Batch, ContrastiveObjective, Objective, channels_last
 from tuning.training.prepared import PreparedData
 
@@ -28,11 +29,19 @@ class ClusterContrast(ContrastiveObjective):
     """Cl-InfoNCE of the head's embeddings, with the clusters that the images have in the epoch.
 
     k-means groups the encoder's features (as the paper's Algorithm 1 has it) or, where `embedding` is true,
-    the head's output on the unit sphere (as the released code does).
+    the head's output on the unit sphere (as the released code does). `pairs` makes the batches of an epoch
+    from its clusters, where these decide who is whose partner and are made anew in every epoch.
     """
 
     def __init__(
-        self, encoder: Encoder, head: nn.Module, loss: ClInfoNCE, clusters: ImageClusters, *, embedding: bool
+        self,
+        encoder: Encoder,
+        head: nn.Module,
+        loss: ClInfoNCE,
+        clusters: ImageClusters,
+        *,
+        embedding: bool,
+        pairs: Callable[[Tensor], PairedBatches] | None = None,
     ) -> None:
         def terms(views: Tensor, batch: Batch) -> LossTerms:
             return loss.terms(views, clusters.of(batch.index))
@@ -40,10 +49,15 @@ class ClusterContrast(ContrastiveObjective):
         super().__init__(encoder, head, terms)
         self.clusters = clusters
         self.embedding = embedding
+        self.pairs = pairs
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
         """Make the clusters of the epoch, and return what they tell of the labels."""
         return self.clusters.start_epoch(epoch, embed)
+
+    def regroup(self, feed: ImageFeed) -> ImageFeed:
+        """Return the feed with partners from the clusters of the epoch, where it is them that decide."""
+        return feed if self.pairs is None else replace(feed, sampler=self.pairs(self.clusters.assigned))
 
     @torch.no_grad()
     def embed_images(self, images: Tensor) -> Tensor:
@@ -60,30 +74,30 @@ class ClusterContrast(ContrastiveObjective):
 def feed(experiment: Experiment, data: PreparedData) -> Feed:
     """Return two views of each image, or one of the image and one of a partner from its cluster.
 
-    Raises:
-        InputError: partners are asked for from clusters that change with every epoch.
+    Where the clusters are made anew in every epoch, the objective puts the partners in: see `regroup`.
     """
     if _pairing(experiment) == IN_BATCH:
         return image_feed(experiment, data)
     clusters = static_clusters(experiment, data.train)
-    if clusters is None:
-        raise InputError(
-            "cl-infonce: pairing=sampled draws partners before the epoch's k-means; set clusters_from to "
-            "condition, attributes, labels or instances, or leave pairing out"
-        )
-    batches = PairedBatches(clusters, experiment.batch_size, batches_seed(experiment))
-    return image_feed(experiment, data, sampler=batches)
+    return image_feed(experiment, data, sampler=None if clusters is None else pairs_of(experiment, clusters))
+
+
+def pairs_of(experiment: Experiment, clusters: Tensor) -> PairedBatches:
+    """Return the batches of images with partners from `clusters` `(N,)`."""
+    return PairedBatches(clusters, experiment.batch_size, batches_seed(experiment))
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return Cl-InfoNCE on the projection head's output."""
-    settings = experiment.hyperparameters
+    settings, clusters = experiment.hyperparameters, ImageClusters(experiment, data)
+    sampled = _pairing(experiment) == SAMPLED
     return ClusterContrast(
         encoder,
         experiment_head(experiment, encoder),
         ClInfoNCE(float(settings["temperature"]), _pairing(experiment)),
-        ImageClusters(experiment, data),
+        clusters,
         embedding=settings.get("representation") == EMBEDDING,
+        pairs=partial(pairs_of, experiment) if sampled and clusters.refreshed else None,
     )
 
 

@@ -65,8 +65,8 @@ class Batch:
 class Objective(nn.Module, ABC):
     """Everything learnable of a method, around an encoder, and the loss of a batch.
 
-    A run calls `on_epoch_start`, then for every batch `step`, the optimizer, `after_step`. What must survive
-    a restart is a parameter or a buffer.
+    A run calls `on_epoch_start` and `regroup`, then for every batch `step`, the optimizer, `after_step`. What
+    must survive a restart is a parameter or a buffer.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -88,6 +88,13 @@ class Objective(nn.Module, ABC):
         `embed()` gives `embed_images` of every training image, `(N, D)`.
         """
         return {}
+
+    def regroup(self, feed: Any) -> Any:
+        """Return what the batches of the epoch that `on_epoch_start` began come from.
+
+        It is `feed`, the run's own, unless who meets whom follows from the state of the training.
+        """
+        return feed
 
     def after_step(self) -> None:
         """Follow the optimizer's step: nothing, unless a method says otherwise."""

@@ -158,7 +158,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
     objective.train()
-    for step, batch in enumerate(run.feed.epoch(epoch)):
+    for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
         rate = learning_rate(
             experiment.optimizer.lr,
             (epoch - 1) * steps + step,
