@@ -28,7 +28,7 @@ from tuning.analysis.sensitivity.observations import observations_from
 from tuning.plan import plan_sweep
 from tuning.reports.sensitivity_page import sensitivity_page
 from tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
-from tuning.store.parts import Key, epoch_path, trial_path, write_table
+from tuning.store.parts import Key, epoch_path, trial_path, write_rows
 
 STUDY = "large"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -78,10 +78,9 @@ def build(folder: Path, trials: int, epochs: int) -> None:
         values = space.complete(values_of(axes, codes[trial]))
         row = _row(record, trial, status, last, epochs, float(score[trial]), values)
         key = Key(trial, 0, 1)
-        write_table(
-            location, trial_path(STUDY, key), pa.Table.from_pylist([row], schema=record.columns.trials)
-        )
-        write_table(location, epoch_path(STUDY, key, 0), _epochs(record, trial, curve))
+        write_rows(location, trial_path(STUDY, key), [row], record.columns.trials)
+        epochs_ = _epochs(record, trial, curve).to_pylist()
+        write_rows(location, epoch_path(STUDY, key, 0), epochs_, record.columns.epochs)
 
 
 def _row(

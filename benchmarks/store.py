@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from tuning.plan import plan_sweep
+from tuning.reports import rows
 from tuning.reports.report import write_report
-from tuning.reports.rows import write_rows
 from tuning.store import Location, ResultsStore, StudyRecord, open_location, save_study
-from tuning.store.parts import Key, compacted_path, epoch_path, trial_path, write_table
+from tuning.store.parts import Key, compacted_path, epoch_path, trial_path, write_rows, write_table
 
 STUDY = "large"
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,7 +42,7 @@ def main() -> None:
         timed("read epochs", lambda: store.epochs(STUDY))
         timed("report", lambda: write_report(store, [STUDY], page))
         print(f"page              {page.stat().st_size / 1e6:8.2f} MB")
-        timed("rows as files", lambda: write_rows(store, STUDY, folder / "rows"))
+        timed("rows as files", lambda: rows.write_rows(store, STUDY, folder / "rows"))
     print(f"peak memory       {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:8.2f} GB")
 
 
@@ -160,8 +160,9 @@ def _write_small(location: Location, trials: pa.Table, epochs: pa.Table, lengths
     begin = 0
     for trial, length in enumerate(lengths):
         key = Key(trial, 0, 1)
-        write_table(location, trial_path(STUDY, key), trials.slice(trial, 1))
-        write_table(location, epoch_path(STUDY, key, 0), epochs.slice(begin, length))
+        row, curve = trials.slice(trial, 1), epochs.slice(begin, length)
+        write_rows(location, trial_path(STUDY, key), row.to_pylist(), row.schema)
+        write_rows(location, epoch_path(STUDY, key, 0), curve.to_pylist(), curve.schema)
         begin += length
 
 

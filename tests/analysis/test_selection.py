@@ -7,25 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.analysis.written import STUDY, WrittenStudy
 from tuning.analysis.selection import SelectedTrial, best_trials, front_trials, untrained_scores
 from tuning.errors import SweepFailed
-from tuning.plan import SweepPlan, plan_sweep
-from tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, open_location, save_study
-
-STUDY = "study-1"
+from tuning.store import StoreError
 
 
-class _Study:
-    """A study whose trials are written by hand."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.plan: SweepPlan = plan_sweep(
-            "fair-cclk", "colour-digits", epochs=2, results=folder, name=STUDY, **options
-        )
-        self.location = open_location(folder, writable=True)
-        self.record = self.plan.record()
-        save_study(self.location, self.record)
-        self.store = ResultsStore(self.location)
+class _Study(WrittenStudy):
+    """Trials with a score, and that of their untrained encoder."""
 
     def add(
         self,
@@ -38,14 +27,9 @@ class _Study:
         seed: int = 0,
         **metrics: float,
     ) -> None:
-        given = self.plan.space.complete({**self.plan.space.defaults(), **(values or {})})
-        writer = TrialWriter(self.location, self.record, TrialInfo(trial, seed, "search", "x", given, 2), 1)
-        writer.start()
-        writer.add_epoch(0, {"val.accuracy": untrained}, seconds=0.0, train_seconds=0.0)
         # In between the score was better: it is the last epoch that counts.
-        for epoch, value in ((1, 0.99), (2, score)):
-            writer.add_epoch(epoch, {"val.accuracy": value}, seconds=0.0, train_seconds=0.0)
-        writer.finish(status, {"val.accuracy": score, **metrics})  # type: ignore[arg-type]
+        epochs = [(epoch, {"val.accuracy": value}) for epoch, value in enumerate((untrained, 0.99, score))]
+        self.write(trial, seed, values or {}, epochs, status, {"val.accuracy": score, **metrics})
 
     def best(self, top: int = 1) -> list[SelectedTrial]:
         return best_trials(self.store, STUDY, top)

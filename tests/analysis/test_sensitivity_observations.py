@@ -7,25 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.analysis.written import STUDY, WrittenStudy
 from tuning.analysis.sensitivity.analyse import analyse
 from tuning.analysis.sensitivity.axes import axes_of, strata_of
 from tuning.analysis.sensitivity.enough import TooFew
 from tuning.analysis.sensitivity.observations import Observations, observations_from, observe
-from tuning.plan import plan_sweep
-from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
-
-STUDY = "study-1"
 
 
-class _Study:
-    """A study whose runs are written by hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.plan = plan_sweep("fair-cclk", "colour-digits", epochs=2, results=folder, name=STUDY)
-        self.location = open_location(folder, writable=True)
-        self.record = self.plan.record()
-        save_study(self.location, self.record)
-        self.store = ResultsStore(self.location)
+class _Study(WrittenStudy):
+    """Trials with a score, 0.1 less an epoch before."""
 
     def add(
         self,
@@ -37,15 +27,10 @@ class _Study:
         rung: int | None = None,
         **values: Any,
     ) -> None:
-        given = self.plan.space.complete({**self.plan.space.defaults(), **values})
-        writer = TrialWriter(self.location, self.record, TrialInfo(trial, seed, "search", "x", given, 2), 1)
-        writer.start()
         early = math.nan if score is None else score
-        for epoch, value in ((0, 0.5), (1, early - 0.1), (2, early)):
-            if status != "stopped" or epoch < 2:
-                metrics = {"val.ridge_accuracy": value, "val.accuracy": value}
-                writer.add_epoch(epoch, metrics, seconds=0.0, train_seconds=0.0)
-        writer.finish(status, {"val.accuracy": score}, rung=rung)  # type: ignore[arg-type]
+        curve = [0.5, early - 0.1, early][: 2 if status == "stopped" else 3]
+        epochs = [(e, {"val.ridge_accuracy": value, "val.accuracy": value}) for e, value in enumerate(curve)]
+        self.write(trial, seed, values, epochs, status, {"val.accuracy": score}, rung)
 
     def observe(self) -> Observations:
         return observe(self.store, STUDY)

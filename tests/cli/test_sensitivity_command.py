@@ -45,6 +45,13 @@ def test_it_writes_page_tables_and_figures(results: Path) -> None:
     assert max(shares, key=lambda name: shares[name]) == "temperature"
 
 
+def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:
+    done = run("written", "--watch", "5")
+    assert done.exit_code == 0, done.output
+    assert "Writing written-sensitivity.html every 5 s" in done.output
+    assert 'http-equiv="refresh"' not in Path("written-sensitivity.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -53,6 +60,7 @@ def test_it_writes_page_tables_and_figures(results: Path) -> None:
         (["written", "-o", "page.pdf"], "ends in .html"),
         (["written", "-o", "nowhere/page.html"], "folder that exists"),
         (["written", "--csv", "results/studies/written.json"], "give a folder"),
+        (["written", "--watch", "0.5"], "--watch takes at least 1 second, given 0.5"),
     ],
 )
 def test_wrong_input_is_refused_before_any_work(results: Path, arguments: list[str], said: str) -> None:

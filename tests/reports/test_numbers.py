@@ -1,6 +1,5 @@
-"""Cost, front and means by hand-computed cases."""
+"""Cost and means by hand-computed cases."""
 
-import random
 from datetime import timedelta
 
 import pytest
@@ -9,7 +8,6 @@ from written_studies import CREATED, Written
 from tuning.analysis.summary import Summary
 from tuning.reports.cost import Cost, cost_of, duration
 from tuning.reports.final import mean_and_std
-from tuning.reports.pareto import Point, undominated
 from tuning.reports.study import read_study
 
 
@@ -41,18 +39,6 @@ def test_a_running_trial_costs_until_now_and_a_cut_off_one_is_unknown(write_stud
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
-
-
-def test_the_front_is_what_no_other_point_beats() -> None:
-    generator = random.Random(0)
-    points = [Point(n, generator.randint(0, 8), generator.randint(0, 8)) for n in range(60)]
-    beaten = {
-        p
-        for p in points
-        for q in points
-        if q.first >= p.first and q.second >= p.second and (q.first, q.second) != (p.first, p.second)
-    }
-    assert set(undominated(points)) == set(points) - beaten
 
 
 @pytest.mark.parametrize(

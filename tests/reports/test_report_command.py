@@ -48,7 +48,7 @@ def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_pa
     ("arguments", "said"),
     [
         (["deme"], "Did you mean 'demo'?"),
-        (["demo", "-o", "demo.png"], "a report ends in .html"),
+        (["demo", "-o", "demo.png"], "a page ends in .html"),
         (["demo", "-o", "nowhere/demo.html"], "give a file in a folder that exists"),
         (["demo", "--watch", "0"], "--watch takes at least 1 second, given 0"),
         (["demo", "--rows", "a-file"], "--rows a-file: give a folder"),

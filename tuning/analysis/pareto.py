@@ -9,7 +9,12 @@ def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
     A point is on it unless another is at least as large in every coordinate, and larger in one. Equal points
     stand or fall together.
     """
-    return [place for place, point in enumerate(points) if not any(_beats(other, point) for other in points)]
+    front: list[int] = []
+    # What beats a point comes before it in this order, and so does a point of the front that beats it.
+    for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
+        if not any(_beats(points[other], points[place]) for other in front):
+            front.append(place)
+    return sorted(front)
 
 
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:

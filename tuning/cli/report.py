@@ -7,13 +7,8 @@ from typing import Annotated
 import typer
 
 from tuning.cli.options import RESULTS, AsJson, Results
+from tuning.cli.pages import Studies, Watch, check_folder, page_of, watching
 from tuning.cli.rendering import print_json, say
-from tuning.errors import InputError
-
-Studies = Annotated[
-    list[str],
-    typer.Argument(help="Names of studies; several are compared. `contrasweep studies` lists them."),
-]
 
 
 def report(
@@ -22,10 +17,7 @@ def report(
         Path | None,
         typer.Option("--output", "-o", help="The page; default: STUDY.html, of several report.html."),
     ] = None,
-    watch: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
-    ] = None,
+    watch: Watch = None,
     rows: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write all trials and epochs there, as CSV and Parquet."),
@@ -37,20 +29,18 @@ def report(
 
     Example: contrasweep report my-study -o my-study.html
     """
-    from tuning.reports.report import check_output, watch_report, write_report
+    page = page_of(output, studies, ".html", several="report.html")
+    check_folder("--rows", rows)
+    from tuning.reports.report import watch_report, write_report
     from tuning.reports.rows import write_rows
     from tuning.store import ResultsStore
 
-    page = output or Path(f"{studies[0]}.html" if len(studies) == 1 else "report.html")
-    check_output(page)
-    if rows is not None and rows.exists() and not rows.is_dir():
-        raise InputError(f"--rows {rows}: give a folder")
     store = ResultsStore(results)
     if watch is None:
         write_report(store, studies, page)
     else:
         if not json:
-            say(f"Writing {page} every {watch:g} s until the sweep has ended; Ctrl-C stops.")
+            say(watching(page, watch))
         watch_report(store, studies, page, watch, time.sleep)
     written = (
         [file for study in studies for file in write_rows(store, study, rows)] if rows is not None else []

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from tuning.analysis.colours import COLOURS, GREY
-from tuning.reports.pareto import Front
+from tuning.reports.pareto import Front, Point
 from tuning.reports.sample import thinned
 from tuning.reports.study import Curve, Floats, StudyData, TrialResult
 
@@ -132,25 +132,11 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 def draw_front(front: Front) -> go.Figure:
     """Draw completed trials in the plane of two metrics, and those that no other beats in both."""
     figure = go.Figure()
-    figure.add_scatter(
-        x=[p.first for p in front.others],
-        y=[p.second for p in front.others],
-        customdata=[p.trial for p in front.others],
-        mode="markers",
-        name="beaten in both",
-        marker={"color": GREY, "size": 7},
-        hovertemplate="trial %{customdata}: %{x:.4g}, %{y:.4g}<extra></extra>",
-    )
-    figure.add_scatter(
-        x=[p.first for p in front.members],
-        y=[p.second for p in front.members],
-        customdata=[p.trial for p in front.members],
-        mode="lines+markers",
-        name="Pareto front",
-        line={"color": BLUE, "width": 1.5, "shape": "vh"},
-        marker={"size": 9, "symbol": "diamond"},
-        hovertemplate="trial %{customdata}: %{x:.4g}, %{y:.4g}<extra>on the front</extra>",
-    )
+    marker: dict[str, Any] = {"color": GREY, "size": 7}
+    _add_points(figure, front.others, "", mode="markers", name="beaten in both", marker=marker)
+    line, marker = {"color": BLUE, "width": 1.5, "shape": "vh"}, {"size": 9, "symbol": "diamond"}
+    look = {"mode": "lines+markers", "line": line, "marker": marker}
+    _add_points(figure, front.members, "on the front", name="Pareto front", **look)
     if front.untrained is not None:
         figure.add_scatter(
             x=[front.untrained[0]],
@@ -170,6 +156,16 @@ def draw_front(front: Front) -> go.Figure:
         },
     )
     return figure
+
+
+def _add_points(figure: go.Figure, points: Sequence[Point], told: str, **look: Any) -> None:
+    figure.add_scatter(
+        x=[p.first for p in points],
+        y=[p.second for p in points],
+        customdata=[p.trial for p in points],
+        hovertemplate=f"trial %{{customdata}}: %{{x:.4g}}, %{{y:.4g}}<extra>{told}</extra>",
+        **look,
+    )
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuning.analysis.pareto import pareto_front
 from tuning.reports.study import StudyData
 
 ACCURACIES = ("val.balanced_accuracy", "val.accuracy")
@@ -46,30 +47,12 @@ def front_of(data: StudyData) -> Front | None:
     ]
     if not points:
         return None
-    members = undominated(points)
-    numbers = {point.trial for point in members}
+    places = set(pareto_front([(point.first, point.second) for point in points]))
+    members = [points[place] for place in places]
     control = [data.untrained_score(name) for name in metrics]
     return Front(
         metrics=metrics,
-        members=members,
-        others=[point for point in points if point.trial not in numbers],
+        members=sorted(members, key=lambda p: (-p.first, -p.second, p.trial)),
+        others=[point for place, point in enumerate(points) if place not in places],
         untrained=None if control[0] is None or control[1] is None else (control[0], control[1]),
     )
-
-
-def undominated(points: Sequence[Point]) -> list[Point]:
-    """Return the points that no other beats in one metric without losing in the other; equal ones stay."""
-    members: list[Point] = []
-    for point in sorted(points, key=lambda p: (-p.first, -p.second, p.trial)):
-        best = members[-1] if members else None
-        if (
-            best is None
-            or point.second > best.second
-            or (point.first, point.second)
-            == (
-                best.first,
-                best.second,
-            )
-        ):
-            members.append(point)
-    return members

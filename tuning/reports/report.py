@@ -1,7 +1,5 @@
 """A report on studies: one HTML file, written once or again and again while a sweep runs."""
 
-import os
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,9 +11,8 @@ from tuning.reports.page import Section, render_page
 from tuning.reports.reproduce import footer_lines
 from tuning.reports.sections import state_line, study_sections
 from tuning.reports.study import StudyData, read_study
+from tuning.reports.writing import check_output, while_running, write_page
 from tuning.store import ResultsStore
-
-SHORTEST_WATCH = 1.0
 
 
 def report(store: ResultsStore, studies: Sequence[str], *, refresh: float | None = None) -> str:
@@ -42,7 +39,7 @@ def write_report(store: ResultsStore, studies: Sequence[str], path: Path) -> Non
         InputError: as `report`; or `path` is a folder, or its folder is missing.
     """
     check_output(path)
-    _replace(path, report(store, studies))
+    write_page(path, report(store, studies))
 
 
 def watch_report(
@@ -70,30 +67,12 @@ def watch_report(
     Raises:
         InputError: as `write_report`; or less than a second.
     """
-    if not seconds >= SHORTEST_WATCH:
-        raise InputError(f"--watch takes at least {SHORTEST_WATCH:g} second, given {seconds:g}")
     check_output(path)
     written = 0
-    while True:
-        # The state first: what ends after it was read is on the next page.
-        running = any(summary.state == "running" for summary in store.studies() if summary.name in studies)
-        _replace(path, report(store, studies, refresh=seconds if running else None))
+    for refresh in while_running(store, studies, seconds, wait):
+        write_page(path, report(store, studies, refresh=refresh))
         written += 1
-        if not running:
-            return written
-        try:
-            wait(seconds)
-        except KeyboardInterrupt:
-            _replace(path, report(store, studies))
-            raise
-
-
-def check_output(path: Path) -> None:
-    """Raise InputError unless a report can be written into `path`."""
-    if path.suffix not in (".html", ".htm"):
-        raise InputError(f"-o {path}: a report ends in .html")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InputError(f"-o {path}: give a file in a folder that exists")
+    return written
 
 
 def _page(studies: Sequence[StudyData], refresh: float | None) -> str:
@@ -113,13 +92,3 @@ def _page(studies: Sequence[StudyData], refresh: float | None) -> str:
 
 def _named(section: Section, study: str) -> Section:
     return replace(section, title=f"{study}: {section.title.lower()}")
-
-
-def _replace(path: Path, content: str) -> None:
-    """A browser that loads the file meanwhile gets the old page or the new one, never half of one."""
-    unfinished = path.with_name(f"_{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        unfinished.write_text(content, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

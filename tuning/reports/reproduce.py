@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tuning.analysis.hardware import hardware_of
 from tuning.reports.page import Section
 from tuning.reports.study import StudyData
 
@@ -70,7 +71,7 @@ def _study_lines(data: StudyData) -> list[str]:
         + (f"; final runs: n = {len(data.final_rows)}, seeds {_list(final)}" if final else ""),
         f"Selection: {data.metric}, by {data.rung_metric} after every epoch; "
         + ", ".join(f"{name} {value}" for name, value in rules.items()),
-        f"Hardware: {_hardware(data)}",
+        f"Hardware: {hardware_of(data.rows) or record.host}",
         f"Versions: {versions}; revision {record.git_revision or 'unknown'}; store {record.schema_version}",
     ]
     if data.damaged:
@@ -78,19 +79,6 @@ def _study_lines(data: StudyData) -> list[str]:
         more = f"; and {len(data.damaged) - 5} more" if len(data.damaged) > 5 else ""
         lines.append(f"Left out, damaged: {files}{more}")
     return lines
-
-
-def _hardware(data: StudyData) -> str:
-    columns = data.rows.select(["host", "device", "cpus", "gpus"]).group_by(
-        ["host", "device", "cpus", "gpus"]
-    )
-    found = [
-        f"{row['host']} ({row['device']}, {row['cpus']:g} cores and {row['gpus']:g} GPUs a trial)"
-        for row in columns.aggregate([]).to_pylist()
-    ]
-    return (
-        ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "") or data.record.host
-    )
 
 
 def _list(seeds: list[int]) -> str:

@@ -24,10 +24,11 @@ def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
         raise InputError(f"{folder} is a file; give a folder for the rows")
     final = study + FINAL_SUFFIX
     names = [study, *([final] if final in study_names(store.location) else [])]
+    read = {name: store.tables(name) for name in names}
     tables = {
         f"{name}-{kind}": table
-        for name in names
-        for kind, table in (("trials", store.trials(name)), ("epochs", store.epochs(name)))
+        for name, found in read.items()
+        for kind, table in (("trials", found.trials), ("epochs", found.epochs))
     }
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, table in tables.items() for path in _write(table, folder / name)]

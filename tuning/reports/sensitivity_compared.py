@@ -59,7 +59,7 @@ def _tests(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
 
 def _defaults(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
     lines = [
-        f"{d.method}: " + ", ".join(f"{name} {_short(value)}" for name, value in d.values.items())
+        f"{d.method}: " + ", ".join(f"{name} {figures.short(value)}" for name, value in d.values.items())
         for d in found.defaults
     ]
     text = (
@@ -70,7 +70,3 @@ def _defaults(found: Sensitivity, tables: Mapping[str, Table]) -> Section:
         "a new dataset.\n\n" + "\n\n".join(lines)
     )
     return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -69,52 +69,19 @@ def pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
 def importance_figure(importances: Sequence[Importance]) -> go.Figure:
     """Draw PED-ANOVA's shares with bootstrap intervals, and what chance would give."""
     ordered = sorted(importances, key=lambda i: i.share)
-    names = [i.name for i in ordered]
-    figure = go.Figure()
     share = np.array([i.share for i in ordered])
     # The estimate can lie outside of its bootstrap interval: then that arm has no length.
     up = np.maximum(np.array([i.high for i in ordered]) - share, 0)
     down = np.maximum(share - np.array([i.low for i in ordered]), 0)
-    colours = [COLOURS[0] if i.above_chance else GREY for i in ordered]
-    figure.add_bar(
-        x=share,
-        y=names,
-        orientation="h",
-        marker_color=colours,
-        name="share",
-        error_x=_arms(up, down),
-        showlegend=False,
-    )
-    _chance_marks(figure, [i.by_chance for i in ordered], names)
-    figure.update_layout(
-        title="Importance (PED-ANOVA)",
-        xaxis_title="share of being among the best",
-        height=150 + 34 * len(names),
-    )
+    figure = _share_bars(ordered, COLOURS[0], error_x=_arms(up, down))
+    figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share of being among the best")
     return figure
 
 
 def variance_figure(shares: Sequence[Share]) -> go.Figure:
     """Draw the shares of the surrogate's variance, and what chance would give."""
-    ordered = sorted(shares, key=lambda s: s.share)
-    names = [s.name for s in ordered]
-    colours = [COLOURS[2] if s.above_chance else GREY for s in ordered]
-    figure = go.Figure(
-        go.Bar(
-            x=[s.share for s in ordered],
-            y=names,
-            orientation="h",
-            marker_color=colours,
-            name="share",
-            showlegend=False,
-        )
-    )
-    _chance_marks(figure, [s.by_chance for s in ordered], names)
-    figure.update_layout(
-        title="Variance explained (fANOVA)",
-        xaxis_title="share of the surrogate's variance",
-        height=150 + 34 * len(names),
-    )
+    figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
+    figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share of the surrogate's variance")
     return figure
 
 
@@ -173,7 +140,7 @@ def robust_figure(found: Robustness) -> go.Figure:
     figure = go.Figure()
     for r in regions:
         ends = r.axis.codes([r.low, r.high])
-        text = f"{r.axis.name}: {_short(r.low)} to {_short(r.high)}"
+        text = f"{r.axis.name}: {short(r.low)} to {short(r.high)}"
         wide = {"color": COLOURS[4], "width": 12}
         common = {"hovertext": text, "hoverinfo": "text", "showlegend": False}
         figure.add_scatter(
@@ -181,7 +148,7 @@ def robust_figure(found: Robustness) -> go.Figure:
         )
         figure.add_scatter(x=ends, y=[r.axis.name] * 2, mode="lines", line=wide, **common)
         for x, anchor in ((0.0, r.axis.low), (1.0, r.axis.high)):
-            figure.add_annotation(x=x, y=r.axis.name, text=_short(anchor), showarrow=False, yshift=-14)
+            figure.add_annotation(x=x, y=r.axis.name, text=short(anchor), showarrow=False, yshift=-14)
     names = [r.axis.name for r in regions]
     for label, codes, symbol in (
         ("best", [float(r.axis.codes([r.best])[0]) for r in regions], "circle"),
@@ -337,9 +304,24 @@ def _band(figure: go.Figure, x: Any, low: Any, high: Any, colour: str) -> None:
     figure.add_scatter(x=x, y=high, fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.18)", **shape)
 
 
-def _chance_marks(figure: go.Figure, chance: Sequence[float], names: Sequence[str]) -> None:
+def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **bar: Any) -> go.Figure:
+    """A bar a share, grey where it is not told apart from chance, and a mark for what chance would give."""
+    names = [one.name for one in shares]
+    colours = [colour if one.above_chance else GREY for one in shares]
+    figure = go.Figure()
+    figure.add_bar(
+        x=[one.share for one in shares],
+        y=names,
+        orientation="h",
+        marker_color=colours,
+        name="share",
+        showlegend=False,
+        **bar,
+    )
     marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
+    chance = [one.by_chance for one in shares]
     figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
+    return figure.update_layout(height=150 + 34 * len(names))
 
 
 def _untrained_line(figure: go.Figure, untrained: float) -> None:
@@ -367,5 +349,6 @@ def _time_unit(seconds: float) -> tuple[float, str]:
     return next(((scale, name) for least, scale, name in units if seconds >= least), (1, "seconds"))
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value as text: four significant digits of a number."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from search_spaces import Scalar
 from tuning.analysis.sensitivity.analyse import Sensitivity, StudySensitivity, Surrogate
 from tuning.analysis.sensitivity.decomposition import Share
 from tuning.analysis.sensitivity.enough import TooFew
@@ -25,13 +24,16 @@ LEAST_R2 = 0.1
 """Below this, a surrogate predicts too little for its curves to mean much; the page says so."""
 
 
-def sensitivity_page(found: Sensitivity, records: Sequence[StudyRecord], command: str) -> str:
+def sensitivity_page(
+    found: Sensitivity, records: Sequence[StudyRecord], command: str, *, refresh: float | None = None
+) -> str:
     """Return the page of an analysis as self-contained HTML.
 
     Args:
         found: the analysis.
         records: of the same studies, in the same order.
         command: that makes the page again.
+        refresh: seconds after which a browser loads the page again.
     """
     tables = sensitivity_tables(found)
     several = len(found.studies) > 1
@@ -40,7 +42,8 @@ def sensitivity_page(found: Sensitivity, records: Sequence[StudyRecord], command
         sections += _study_sections(one, tables, several)
     names = [one.observations.study for one in found.studies]
     title = f"Sensitivity: {names[0]}" if not several else f"Sensitivity of {len(names)} studies"
-    return render_page(title, _subtitle(found), sections, _footer(found, records, command))
+    footer = _footer(found, records, command)
+    return render_page(title, _subtitle(found), sections, footer, refresh=refresh)
 
 
 def _subtitle(found: Sensitivity) -> str:
@@ -192,7 +195,7 @@ def _robustness(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
     found = one.robustness
     if isinstance(found, TooFew):
         return Section("Robust region", f"{_capital(found)}.")
-    values = ", ".join(f"{name} {_value(value)}" for name, value in found.best.items())
+    values = ", ".join(f"{name} {figures.short(value)}" for name, value in found.best.items())
     text = (
         "How far each parameter can be moved, the others at their best, while the predicted score stays "
         f"within one standard error ({found.error:.2g}) of the best prediction ({found.score:.4g}). "
@@ -303,24 +306,18 @@ def _footer(found: Sensitivity, records: Sequence[StudyRecord], command: str) ->
     lines = []
     for one, record in zip(found.studies, records, strict=True):
         o = one.observations
-        seeds = len(np.unique(o.replicates.seed))
+        seeds = ", ".join(map(str, np.unique(o.replicates.seed))) or "none"
         versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
         lines.append(
-            f"{record.name}: {len(o.trial)} trials, {o.count('completed')} completed, {seeds} seed(s); "
-            "trials are "
-            f"compared by {o.metric} on the validation split, so the best is optimistic; ran on "
-            f"{record.host}; "
-            f"{versions}; revision {record.git_revision or 'unknown'}."
+            f"{record.name}: {len(o.trial)} trials, {o.count('completed')} completed, seeds {seeds}; "
+            f"trials are compared by {o.metric} on the validation split, so the best is optimistic; "
+            f"ran on {o.hardware or record.host}; {versions}; revision {record.git_revision or 'unknown'}."
         )
     return [
         *lines,
         "Intervals are 95 %. How each figure is computed: docs/sensitivity.md.",
         f"Made by: {command}",
     ]
-
-
-def _value(value: Scalar) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _capital(text: object) -> str:

@@ -74,12 +74,12 @@ class StudyData:
     @property
     def metric(self) -> str:
         """What the search maximises; of several metrics, the first."""
-        return str(self.record.search["metric"]).split(",")[0]
+        return self.record.metric
 
     @property
     def rung_metric(self) -> str:
         """Its cheap form, known after every epoch."""
-        return str(self.record.search["rung_metric"])
+        return self.record.rung_metric
 
     @property
     def planned(self) -> int:
@@ -198,15 +198,16 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     alive = driver_alive(heartbeat, read_at.timestamp())
     final = name + FINAL_SUFFIX
     has_final = final in study_names(store.location)
+    tables = store.tables(name)
     return StudyData(
         record=record,
         state="running" if alive else "ended" if ended else "interrupted",
         read_at=read_at,
-        rows=store.trials(name),
-        epochs=store.epochs(name),
+        rows=tables.trials,
+        epochs=tables.epochs,
         final_record=store.study(final) if has_final else None,
         final_rows=store.trials(final).to_pylist() if has_final else [],
-        damaged=store.damaged(name),
+        damaged=tables.damaged,
     )
 
 

@@ -5,7 +5,7 @@ from tuning.store.compact import Compaction, compact
 from tuning.store.filesystem import Location, StoreError, open_location
 from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
 from tuning.store.parts import DamagedFile
-from tuning.store.reader import ResultsStore, StudySummary
+from tuning.store.reader import ResultsStore, StudySummary, StudyTables
 from tuning.store.retry import Retry, StoreUnavailable
 from tuning.store.schema import SCHEMA_VERSION, StudySchema
 from tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
@@ -25,6 +25,7 @@ __all__ = [
     "StudyRecord",
     "StudySchema",
     "StudySummary",
+    "StudyTables",
     "TrialInfo",
     "TrialOvertaken",
     "TrialWriter",

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from tuning.store.filesystem import Location, StoreError, open_location
 from tuning.store.heartbeat import driver_alive, read_heartbeat
-from tuning.store.parts import DamagedFile, Kind, read_parts
+from tuning.store.parts import DamagedFile, Kind, Parts, read_parts
 from tuning.store.resolve import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from tuning.store.study import StudyRecord, load_study, study_names
+
+State = Literal["running", "interrupted", "ended"]
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +42,23 @@ class StudySummary:
     method: str
     dataset: str
     created: datetime
-    state: Literal["running", "interrupted", "ended"]
+    state: State
     counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """All rows of a study, as one reading found them.
+
+    Attributes:
+        trials: as ``ResultsStore.trials`` gives them.
+        epochs: as ``ResultsStore.epochs`` gives them.
+        damaged: the files that were skipped, and why.
+    """
+
+    trials: pa.Table
+    epochs: pa.Table
+    damaged: tuple[DamagedFile, ...]
 
 
 class ResultsStore:
@@ -78,6 +95,13 @@ class ResultsStore:
         """
         return load_study(self.location, name)
 
+    def state(self, study: str) -> State:
+        """Whether the study's driver is at work, was cut off, or has said that it is done."""
+        heartbeat = read_heartbeat(self.location, study)
+        if heartbeat is not None and heartbeat.state == "ended":
+            return "ended"
+        return "running" if driver_alive(heartbeat, self._now()) else "interrupted"
+
     def trials(self, study: str) -> pa.Table:
         """One row a (trial, seed), ordered by them, of its highest attempt; ``study`` is the first column.
 
@@ -86,7 +110,8 @@ class ResultsStore:
         Raises:
             StoreError: as ``study``.
         """
-        return _with_study(self._trials(self.study(study)), study)
+        record = self.study(study)
+        return _with_study(self._shown(record, winning_trials(self._table(record, "trials"))), study)
 
     def epochs(self, study: str) -> pa.Table:
         """One row a (trial, seed, epoch), ordered by them; ``study`` is the first column.
@@ -96,8 +121,24 @@ class ResultsStore:
         """
         record = self.study(study)
         # Trials first: a trial that ends in between then shows its newest epochs, rather than losing some.
-        winners = winning_trials(self._read(record, "trials", TRIAL_RULE_COLUMNS))
-        return _with_study(winning_epochs(self._read(record, "epochs"), winners), study)
+        winners = winning_trials(self._table(record, "trials", TRIAL_RULE_COLUMNS))
+        return _with_study(winning_epochs(self._table(record, "epochs"), winners), study)
+
+    def tables(self, study: str) -> StudyTables:
+        """All rows, each file read once; ``trials`` and then ``epochs`` read the trials' files twice.
+
+        Raises:
+            StoreError: as ``study``.
+        """
+        record = self.study(study)
+        trials, epochs = self._read(record, "trials"), self._read(record, "epochs")
+        winners = winning_trials(trials.table(record.columns.trials))
+        kept = winning_epochs(epochs.table(record.columns.epochs), winners)
+        return StudyTables(
+            trials=_with_study(self._shown(record, winners), study),
+            epochs=_with_study(kept, study),
+            damaged=_by_path(trials, epochs),
+        )
 
     def damaged(self, study: str) -> list[DamagedFile]:
         """The study's files that every read skips, and why.
@@ -106,49 +147,47 @@ class ResultsStore:
             StoreError: as ``study``.
         """
         record = self.study(study)
-        kinds: tuple[Kind, ...] = ("trials", "epochs")
-        found = [file for kind in kinds for file in self._damaged(record, kind)]
-        return sorted(found, key=lambda file: file.path)
+        return list(_by_path(self._read(record, "trials"), self._read(record, "epochs")))
 
     def _summary(self, record: StudyRecord) -> StudySummary:
-        heartbeat = read_heartbeat(self.location, record.name)
-        ended = heartbeat is not None and heartbeat.state == "ended"
-        alive = driver_alive(heartbeat, self._now())
-        counts = Counter(self._trials(record, TRIAL_RULE_COLUMNS)["status"].to_pylist())
+        winners = winning_trials(self._table(record, "trials", TRIAL_RULE_COLUMNS))
+        counts = Counter(self._shown(record, winners)["status"].to_pylist())
         return StudySummary(
             name=record.name,
             method=record.method,
             dataset=record.dataset,
             created=record.created,
-            state="ended" if ended else "running" if alive else "interrupted",
+            state=self.state(record.name),
             counts=dict(counts),
         )
 
-    def _trials(self, record: StudyRecord, names: list[str] | None = None) -> pa.Table:
-        trials = winning_trials(self._read(record, "trials", names))
-        running = pc.equal(trials["status"], "running")
-        if not pc.any(running).as_py() or self._alive(record.name):
-            return trials
-        status = pc.if_else(running, pa.scalar("interrupted"), trials["status"])
-        return trials.set_column(trials.schema.get_field_index("status"), "status", status)
+    def _shown(self, record: StudyRecord, winners: pa.Table) -> pa.Table:
+        """The rows that count, those that claim to run although the driver is gone as interrupted."""
+        running = pc.equal(winners["status"], "running")
+        if not pc.any(running).as_py() or self.state(record.name) == "running":
+            return winners
+        status = pc.if_else(running, pa.scalar("interrupted"), winners["status"])
+        return winners.set_column(winners.schema.get_field_index("status"), "status", status)
 
-    def _alive(self, study: str) -> bool:
-        return driver_alive(read_heartbeat(self.location, study), self._now())
-
-    def _read(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> pa.Table:
+    def _table(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> pa.Table:
         schema = record.columns.trials if kind == "trials" else record.columns.epochs
+        if names is not None:
+            schema = pa.schema([schema.field(name) for name in names])
+        return self._read(record, kind, names).table(schema)
+
+    def _read(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> Parts:
+        """The files' rows; what is skipped is said once."""
         parts = read_parts(self.location, kind, record.name, record.columns, names=names)
         for file in parts.damaged:
             if file.path not in self._named:
                 log.warning("Skipped %s: it %s", file.path, file.reason)
                 self._named.add(file.path)
-        if names is not None:
-            schema = pa.schema([schema.field(name) for name in names])
-        return parts.table(schema)
+        return parts
 
-    def _damaged(self, record: StudyRecord, kind: Kind) -> list[DamagedFile]:
-        return read_parts(self.location, kind, record.name, record.columns).damaged
+
+def _by_path(*parts: Parts) -> tuple[DamagedFile, ...]:
+    return tuple(sorted((file for one in parts for file in one.damaged), key=lambda file: file.path))
 
 
 def _with_study(table: pa.Table, study: str) -> pa.Table:
-    return table.add_column(0, "study", pa.array([study] * table.num_rows, pa.string()))
+    return table.add_column(0, "study", pa.repeat(pa.scalar(study), table.num_rows))

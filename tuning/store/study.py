@@ -69,6 +69,16 @@ class StudyRecord(BaseModel):
     git_revision: str | None = None
     host: str
 
+    @property
+    def metric(self) -> str:
+        """What the study maximises; of several metrics, the first."""
+        return str(self.search["metric"]).split(",")[0]
+
+    @property
+    def rung_metric(self) -> str:
+        """Its cheap form, known after every epoch; where there is none, the metric itself."""
+        return str(self.search.get("rung_metric", self.metric))
+
 
 def save_study(location: Location, record: StudyRecord, *, replace: bool = False) -> None:
     """Write ``studies/NAME.json``.

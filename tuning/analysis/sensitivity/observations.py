@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from search_spaces import Space
+from tuning.analysis.hardware import hardware_of
 from tuning.analysis.sensitivity.axes import Axis, Floats, Stratum, axes_of, strata_of
 from tuning.store import ResultsStore, StudyRecord
 
@@ -65,6 +66,7 @@ class Observations:
         seconds: wall-clock, summed over seeds.
         ended: seconds from the first start of the study to the trial's end.
         untrained: score of the untrained encoder, median over trials.
+        hardware: what the trials ran on, in words.
         replicates: the completed runs behind `score`.
     """
 
@@ -87,6 +89,7 @@ class Observations:
     seconds: Floats
     ended: Floats
     untrained: float
+    hardware: str
     replicates: Replicates
 
     @property
@@ -110,33 +113,30 @@ def observe(store: ResultsStore, study: str) -> Observations:
     Raises:
         StoreError: there is no such study.
     """
-    record = store.study(study)
-    trials, epochs = store.trials(study), store.epochs(study)
-    return observations_from(record, trials, epochs)
+    tables = store.tables(study)
+    return observations_from(store.study(study), tables.trials, tables.epochs)
 
 
 def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -> Observations:
     """Return the observations in a study's two tables, as `ResultsStore` gives them."""
     space = Space.parse(record.space, f"the space of study {record.name}")
     axes = axes_of(space)
-    metric = str(record.search["metric"]).split(",")[0]
-    rung_metric = str(record.search.get("rung_metric", metric))
     run_trial = _ints(trials, "trial")
     numbers, first, row = np.unique(run_trial, return_index=True, return_inverse=True)
-    run_score = _floats(trials, f"metric.{metric}")
+    run_score = _floats(trials, f"metric.{record.metric}")
     endings = _endings(trials["status"].to_pylist(), run_score)
     ending = _worst(endings, row, len(numbers))
     usable = (endings == "completed") & (ending == "completed")[row]
     budget = int(np.nanmax(_floats(trials, "epochs"), initial=0))
-    curve = _curves(epochs, rung_metric, numbers, budget)
+    curve = _curves(epochs, record.rung_metric, numbers, budget)
     began = np.nanmin(_seconds_of(trials, "started"), initial=np.inf)
     return Observations(
         study=record.name,
         method=record.method,
         dataset=record.dataset,
         phase=trials["phase"][0].as_py() if trials.num_rows else "search",
-        metric=metric,
-        rung_metric=rung_metric,
+        metric=record.metric,
+        rung_metric=record.rung_metric,
         epochs=budget,
         sampler=str(record.search.get("sampler", "")),
         axes=axes,
@@ -149,7 +149,8 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         rung=_floats(trials, "rung")[first],
         seconds=_sum_by(row, _floats(trials, "seconds"), len(numbers)),
         ended=_last_by(row, _seconds_of(trials, "finished"), len(numbers)) - began,
-        untrained=_untrained(epochs, metric),
+        untrained=_untrained(epochs, record.metric),
+        hardware=hardware_of(trials),
         replicates=Replicates(run_trial[usable], _ints(trials, "seed")[usable], run_score[usable]),
     )
 

@@ -1,0 +1,53 @@
+"""The sensitivity page while a sweep runs: written again and again, and at rest when it has ended."""
+
+from pathlib import Path
+
+import pytest
+from written_studies import Written, write_trial
+
+from tuning.errors import InputError
+from tuning.reports.sensitivity import write_sensitivity
+from tuning.store import Heartbeat, Location, ResultsStore
+
+
+def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path: Path) -> None:
+    name = write_study([Written(), Written(status="running")])
+    page, seen = tmp_path / "demo.html", []
+    store, driver = ResultsStore(location), Heartbeat(location, name, interval=3600)
+    driver.__enter__()
+
+    def wait(seconds: float) -> None:
+        seen.append((seconds, page.read_text()))
+        write_trial(location, store.study(name), 1 + len(seen), Written())
+        if len(seen) == 2:
+            driver.__exit__(None, None, None)
+
+    found = write_sensitivity(store, [name], page, "contrasweep sensitivity demo", watch=7, wait=wait)
+    assert [seconds for seconds, _ in seen] == [7, 7]
+    assert all('http-equiv="refresh" content="7"' in html for _, html in seen)
+    assert ["2 trials of fair-cclk" in html for _, html in seen] == [True, False]
+    last = page.read_text()
+    assert "4 trials of fair-cclk" in last
+    assert 'http-equiv="refresh"' not in last
+    assert found.studies[0].observations.trial.tolist() == [0, 1, 2, 3]
+
+
+def test_ctrl_c_leaves_a_page_that_stands_still(write_study, location: Location, tmp_path: Path) -> None:
+    write_study([Written(status="running")])
+    page = tmp_path / "demo.html"
+
+    def interrupt(_: float) -> None:
+        assert 'http-equiv="refresh"' in page.read_text()
+        raise KeyboardInterrupt
+
+    with Heartbeat(location, "demo", interval=3600), pytest.raises(KeyboardInterrupt):
+        write_sensitivity(ResultsStore(location), ["demo"], page, "", watch=7, wait=interrupt)
+    assert 'http-equiv="refresh"' not in page.read_text()
+
+
+def test_too_short_a_watch(write_study, store, tmp_path: Path) -> None:
+    write_study([Written()])
+    for seconds in (0.0, -1.0, float("nan")):
+        with pytest.raises(InputError, match="--watch takes at least 1 second"):
+            write_sensitivity(store, ["demo"], tmp_path / "demo.html", "", watch=seconds)
+    assert not (tmp_path / "demo.html").exists()

@@ -1,0 +1,43 @@
+"""What the commands that write a page about studies share: arguments, and the checks of them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tuning.errors import InputError
+
+Studies = Annotated[
+    list[str],
+    typer.Argument(help="Names of studies; several are compared. `contrasweep studies` lists them."),
+]
+Watch = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
+]
+
+
+def page_of(output: Path | None, studies: list[str], ending: str, several: str) -> Path:
+    """Return the file of the page: `output`, else STUDY and the ending, or the name for several studies.
+
+    Raises:
+        InputError: a study is given twice, or a page cannot be written there.
+    """
+    from tuning.reports.writing import check_output
+
+    if len(set(studies)) < len(studies):
+        raise InputError(f"give each study once; given {', '.join(studies)}")
+    page = output or Path(f"{studies[0]}{ending}" if len(studies) == 1 else several)
+    check_output(page)
+    return page
+
+
+def check_folder(option: str, folder: Path | None) -> None:
+    """Raise InputError if the folder that an option names is a file."""
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise InputError(f"{option} {folder}: give a folder")
+
+
+def watching(page: Path, seconds: float) -> str:
+    """Return the line that says that the page is being rewritten."""
+    return f"Writing {page} every {seconds:g} s until the sweep has ended; Ctrl-C stops."
