@@ -4,7 +4,7 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from tuning.reports.page import OPEN_ROWS, Section, Table, cell_text, render_page
+from tuning.reports.page import OPEN_ROWS, OPEN_SECTIONS, Section, Table, cell_text, render_page
 
 
 def page(*sections: Section, **options: float) -> str:
@@ -99,3 +99,9 @@ def test_numbers_stand_right_and_long_tables_are_folded() -> None:
 def test_a_row_of_another_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         page(Section("one", "", tables=[Table("t", ["a", "b"], [(1,)])]))
+
+
+def test_a_long_list_of_sections_is_folded() -> None:
+    sections = [Section(str(number), "") for number in range(OPEN_SECTIONS + 1)]
+    assert f"<summary>{len(sections)} sections</summary>" in page(*sections)
+    assert "<summary>" not in page(*sections[1:])

@@ -15,6 +15,8 @@ from tuning.reports.style import template
 
 OPEN_ROWS = 12
 """A longer table is folded on the screen; on paper it is whole."""
+OPEN_SECTIONS = 24
+"""A longer list of sections is folded: on a phone, it would be screens long."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
 
@@ -70,6 +72,7 @@ def render_page(
             title=title,
             subtitle=subtitle,
             sections=[_section_view(i, section) for i, section in enumerate(sections, 1)],
+            open_sections=OPEN_SECTIONS,
             footer=footer,
             refresh=None if refresh is None else math.ceil(refresh),
             plotly=Markup(get_plotlyjs()) if drawn else None,

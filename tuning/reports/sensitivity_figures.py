@@ -20,6 +20,7 @@ from tuning.analysis.sensitivity.marginals import Marginal, PairMap
 from tuning.analysis.sensitivity.ranks import MeanRanks
 from tuning.analysis.sensitivity.robust import Robustness
 from tuning.analysis.sensitivity.tunability import Tunability
+from tuning.reports.ticks import MOST_TICKS, linear_ticks, log_ticks, plain
 
 MOST_POINTS = 400
 """More trials than this are drawn as a sample: the page stays small and the curve visible."""
@@ -56,13 +57,21 @@ def pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
             customdata=1.96 * pair.error[np.ix_(rows, columns)],
             hovertemplate=f"{pair.second.name} %{{x}}<br>{pair.first.name} %{{y}}"
             f"<br>{metric} %{{z:.4f}} ± %{{customdata:.4f}}<extra></extra>",
-            colorbar={"title": {"text": metric, "side": "right"}, "thickness": 12},
+            # Above the map: beside it, it takes a quarter of a phone's width.
+            colorbar={
+                "title": {"text": metric, "side": "top"},
+                "thickness": 10,
+                "orientation": "h",
+                "y": 1.0,
+                "yanchor": "bottom",
+                "nticks": 6,
+            },
         )
     )
     title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
-    figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name)
-    figure.update_xaxes(type="category", nticks=8, tickangle=0)
-    figure.update_yaxes(type="category", nticks=8)
+    figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name, height=480)
+    figure.update_xaxes(type="category", **_cell_ticks(pair.second, columns))
+    figure.update_yaxes(type="category", **_cell_ticks(pair.first, rows))
     return figure
 
 
@@ -74,14 +83,14 @@ def importance_figure(importances: Sequence[Importance]) -> go.Figure:
     up = np.maximum(np.array([i.high for i in ordered]) - share, 0)
     down = np.maximum(share - np.array([i.low for i in ordered]), 0)
     figure = _share_bars(ordered, COLOURS[0], error_x=_arms(up, down))
-    figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share of being among the best")
+    figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share explained")
     return figure
 
 
 def variance_figure(shares: Sequence[Share]) -> go.Figure:
     """Draw the shares of the surrogate's variance, and what chance would give."""
     figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
-    figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share of the surrogate's variance")
+    figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share explained")
     return figure
 
 
@@ -102,7 +111,12 @@ def fidelity_figure(found: Fidelity) -> go.Figure:
         name = "Spearman, selection undone"
         figure.add_scatter(x=epochs, y=corrected, mode="markers", marker=marker, name=name)
     for rung in found.rungs:
-        figure.add_vline(x=rung, line={"color": GREY, "dash": "dot"}, annotation_text="stops")
+        figure.add_vline(
+            x=rung,
+            line={"color": GREY, "dash": "dot"},
+            annotation_text="stops",
+            annotation_position="bottom right",
+        )
     figure.update_layout(
         title="Early scores against final ones",
         xaxis_title="epoch",
@@ -147,8 +161,10 @@ def robust_figure(found: Robustness) -> go.Figure:
             x=[0, 1], y=[r.axis.name] * 2, mode="lines", line={"color": GREY, "width": 1}, **common
         )
         figure.add_scatter(x=ends, y=[r.axis.name] * 2, mode="lines", line=wide, **common)
-        for x, anchor in ((0.0, r.axis.low), (1.0, r.axis.high)):
-            figure.add_annotation(x=x, y=r.axis.name, text=short(anchor), showarrow=False, yshift=-14)
+        for x, end, anchor in ((0.0, r.axis.low, "left"), (1.0, r.axis.high, "right")):
+            figure.add_annotation(
+                x=x, y=r.axis.name, text=plain(end), showarrow=False, yshift=-14, xanchor=anchor
+            )
     names = [r.axis.name for r in regions]
     for label, codes, symbol in (
         ("best", [float(r.axis.codes([r.best])[0]) for r in regions], "circle"),
@@ -159,7 +175,7 @@ def robust_figure(found: Robustness) -> go.Figure:
         figure.add_scatter(x=codes, y=names, mode="markers", marker=marker, name=label)
     figure.update_layout(
         title="As good as the best",
-        xaxis_title="range of the search, in its scale",
+        xaxis_title="range of the search",
         height=170 + 44 * len(regions),
     )
     figure.update_xaxes(showticklabels=False, range=[-0.04, 1.04])
@@ -203,19 +219,26 @@ def cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
 def equal_budget_figure(found: EqualBudget) -> go.Figure:
     """Draw what each study is expected to find with the common budget."""
     studies = found.studies[::-1]
-    names = [f"{s.study}<br>{s.dataset}" for s in studies]
     value = np.array([s.expected for s in studies])
     up, down = np.array([s.high for s in studies]) - value, value - np.array([s.low for s in studies])
     # The estimate can lie outside of the bootstrap interval of a maximum.
     arms = _arms(np.maximum(up, 0), np.maximum(down, 0))
     figure = go.Figure(
-        go.Scatter(x=value, y=names, mode="markers", marker_size=9, error_x=arms, name="expected")
+        go.Scatter(
+            x=value, y=np.arange(len(value)), mode="markers", marker_size=9, error_x=arms, name="expected"
+        )
     )
+    # Above its row, and not beside it: the names of studies are half as wide as a phone.
+    for row, s in enumerate(studies):
+        place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yshift": 15}
+        figure.add_annotation(text=f"{s.study} ({s.dataset})", showarrow=False, **place)
     figure.update_layout(
         title=f"Expected best of {found.budget} trials (95 %)",
         xaxis_title=studies[0].metric,
-        height=150 + 44 * len(names),
+        height=150 + 44 * len(studies),
         showlegend=False,
+        yaxis={"tickvals": np.arange(len(studies)), "showticklabels": False, "ticks": ""},
+        yaxis_range=[-0.6, len(studies) - 0.2],
     )
     return figure
 
@@ -286,15 +309,20 @@ def _parameter_axis(figure: go.Figure, axis: Axis) -> None:
 
 def _plain_log_ticks(figure: go.Figure, low: float, high: float) -> None:
     """Label a logarithmic axis in plain numbers: plotly's own ticks leave a short one without any."""
-    decades = math.log10(high / low) if high > low else 1
-    steps = (1, 2, 5) if decades <= 2.5 else (1,)
-    ticks = [
-        s * 10.0**k
-        for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for s in steps
-    ]
-    inside = [t for t in ticks if low * 0.999 <= t <= high * 1.001]
-    figure.update_xaxes(tickvals=inside, ticktext=[f"{t:g}" for t in inside])
+    ticks = log_ticks(low, high)
+    figure.update_xaxes(tickvals=ticks, ticktext=[plain(t) for t in ticks], tickangle=0)
+
+
+def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
+    """The ticks of an axis whose categories are cells of a grid: round numbers, where they belong."""
+    if axis.is_category or axis.integer:
+        step = -(-len(cells) // MOST_TICKS)
+        labels = [axis.label(axis.grid[cell]) for cell in cells[::step]]
+        return {"tickvals": labels, "ticktext": labels}
+    ticks = log_ticks(axis.low, axis.high) if axis.log else linear_ticks(axis.low, axis.high)
+    # Between two categories, so that plotly takes it for a place and not for the name of a category.
+    places = axis.to_unit(np.array(ticks)) * len(axis.grid) - 0.5 + 1e-6
+    return {"tickvals": places, "ticktext": [plain(t) for t in ticks], "tickangle": 0}
 
 
 def _band(figure: go.Figure, x: Any, low: Any, high: Any, colour: str) -> None:
@@ -306,7 +334,8 @@ def _band(figure: go.Figure, x: Any, low: Any, high: Any, colour: str) -> None:
 
 def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **bar: Any) -> go.Figure:
     """A bar a share, grey where it is not told apart from chance, and a mark for what chance would give."""
-    names = [one.name for one in shares]
+    # On two lines: a long label leaves a phone no room for the bars.
+    names = [one.name.replace(" (", "<br>(") for one in shares]
     colours = [colour if one.above_chance else GREY for one in shares]
     figure = go.Figure()
     figure.add_bar(

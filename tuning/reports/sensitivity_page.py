@@ -19,6 +19,7 @@ from tuning.reports.sensitivity_compared import comparison_sections
 from tuning.reports.sensitivity_tables import sensitivity_tables
 from tuning.store import StudyRecord
 
+MOST_NAMED = 4
 PAIRS_DRAWN = 4
 LEAST_R2 = 0.1
 """Below this, a surrogate predicts too little for its curves to mean much; the page says so."""
@@ -48,7 +49,9 @@ def sensitivity_page(
 
 def _subtitle(found: Sensitivity) -> str:
     seen = {(one.observations.method, one.observations.dataset) for one in found.studies}
-    return "; ".join(f"{method} on {dataset}" for method, dataset in sorted(seen))
+    if len(seen) <= MOST_NAMED:
+        return "; ".join(f"{method} on {dataset}" for method, dataset in sorted(seen))
+    return f"{len({method for method, _ in seen})} methods on {len({data for _, data in seen})} datasets"
 
 
 def _study_sections(one: StudySensitivity, tables: Mapping[str, Table], several: bool) -> Iterator[Section]:
@@ -271,7 +274,7 @@ def _budget(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
 def _noise(one: StudySensitivity, tables: Mapping[str, Table]) -> Section:
     found = one.noise
     if isinstance(found, TooFew):
-        text = f"{_capital(found)}. Seeds are repeated with `--seeds`, or by final runs."
+        text = f"{_capital(found)}. Seeds are repeated with --seeds, or by final runs."
         return Section("Seed noise", text)
     text = (
         f"Over {found.trials} configurations with {found.runs} runs, seeds scatter by {found.seed_std:.3g} "

@@ -26,15 +26,24 @@ def template(*, dark: bool) -> go.layout.Template:
             "font": {"family": FONT, "size": 13, "color": ink},
             # Words inside a plot stay readable over its lines.
             "annotationdefaults": {"bgcolor": f"rgba({page},0.75)", "borderpad": 0},
-            "title": {"font": {"size": 15}, "x": 0, "xref": "paper", "xanchor": "left"},
+            # From the edge of the figure: beside long labels, there is no room above the plot of a phone.
+            "title": {"font": {"size": 15}, "x": 0, "xref": "container", "xanchor": "left"},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "colorway": list(COLOURS),
             "colorscale": {"sequential": SEQUENTIAL},
             "xaxis": axis,
             "yaxis": axis,
-            # Below the plot: beside it, a legend takes half of a phone's width.
-            "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"},
+            # At the foot: beside the plot, a legend takes half of a phone's width, and below it by a share of
+            # its height, it lies over the axis where that is tall.
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 0,
+                "yref": "container",
+                "yanchor": "bottom",
+            },
             "margin": {"l": 48, "r": 12, "t": 44, "b": 40},
             "height": 420,
             "hoverlabel": {"align": "left"},
