@@ -7,7 +7,6 @@ SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish.
 import os
 import signal
 import sys
-from pathlib import Path
 
 from studies import small_plan
 
@@ -18,13 +17,13 @@ from tuning.store import open_location, study_names
 
 
 @reporting_errors
-def drive(results: Path, ending: str, done: int) -> None:
+def drive(results: str, ending: str, done: int) -> None:
     def show(progress: Progress) -> None:
         # In the middle of a trial that comes after the last ended one.
         if ending != "none" and progress.done >= done and progress.running:
             os.kill(os.getpid(), getattr(signal, ending))
 
-    if results.exists() and "small" in study_names(open_location(results)):
+    if "small" in study_names(open_location(results)):
         resume_sweep("small", results, show=show)
     else:
         run_sweep(small_plan(results), show=show)
@@ -33,4 +32,4 @@ def drive(results: Path, ending: str, done: int) -> None:
 if __name__ == "__main__":
     # A shell that starts the tests in the background has them, and so this process, ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    drive(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    drive(sys.argv[1], sys.argv[2], int(sys.argv[3]))

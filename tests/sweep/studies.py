@@ -13,13 +13,13 @@ ROOT = Path(__file__).parents[2]
 TRIALS, EPOCHS = 8, 3
 
 
-def small_plan(results: Path, name: str = "small", **changes: Any) -> SweepPlan:
+def small_plan(results: str | Path, name: str = "small", **changes: Any) -> SweepPlan:
     """One trial at a time: with the same seed, the same proposals in the same order."""
     options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, **changes}
     return plan_sweep("fair-cclk", "colour-digits", results=results, name=name, **options)
 
 
-def outcome(results: Path, name: str = "small") -> list[dict[str, Any]]:
+def outcome(results: str | Path, name: str = "small") -> list[dict[str, Any]]:
     """What a study found, without what differs from run to run (times, attempts)."""
     rows = ResultsStore(results).trials(name).to_pylist()
     told = ("trial", "seed", "config", "status", "epoch", "rung")

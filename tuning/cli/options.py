@@ -54,6 +54,12 @@ def results_option(results: str) -> str:
     return "" if results == RESULTS else f" --results {shlex.quote(results)}"
 
 
+def place_in(results: str, relative: str) -> str:
+    """Return where a file of a results folder lies, in the form that the folder was given in."""
+    folder, mark, query = results.partition("?") if "://" in results else (results, "", "")
+    return f"{folder.rstrip('/')}/{relative}{mark}{query}"
+
+
 def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
     """Return `PATH=VALUE` texts as a mapping; values are read as YAML scalars (`1e-3` is a number).
 

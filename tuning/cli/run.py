@@ -15,6 +15,7 @@ from tuning.cli.options import (
     Results,
     Where,
     command_line,
+    place_in,
     results_option,
 )
 from tuning.cli.progress import duration, progress_line
@@ -150,7 +151,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     if untrained and max(r.accuracy.mean for r in trained) <= max(r.accuracy.mean for r in untrained):
         warn("training did not beat the untrained encoder.")
     for one in done:
-        say(f"Encoders: {results}/exports/{one.study}/*/encoder.safetensors")
+        say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 
 
 def _as_json(row: "FinalSummary") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -17,6 +18,16 @@ from tuning.store.retry import ONCE, Retry
 
 # Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
+
+_OBJECT_STORE_ERRORS: Final = {
+    "NETWORK_CONNECTION": "nobody answers there; look at the address (endpoint_override, scheme, region)",
+    "ACCESS_DENIED": "the credentials (AWS_ACCESS_KEY_ID, a profile, a role) lack a right, or none were found",
+    "INVALID_ACCESS_KEY_ID": "the store does not know the access key",
+    "INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
+    "SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",
+    "NO_SUCH_BUCKET": "there is no such bucket",
+}
+"""By a mark in the message of AWS's library, what it means to who gave the location."""
 
 
 class StoreError(InputError):
@@ -94,26 +105,68 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
         writable: create the folder where it is missing and prove, by writing a file, that it takes results.
 
     Raises:
-        StoreError: the URI is not understood, names a file, or cannot be reached or (if asked) written.
+        StoreError: the URI is not understood, carries a secret, names a file or a bucket that is not there,
+            or cannot be reached or (if asked) written.
     """
     text = str(uri)
     if not text.strip():
         raise StoreError("The results location is empty; give a folder or a URI such as s3://bucket/folder.")
+    if has_secret(text):
+        raise StoreError(
+            "The results location holds a secret key, which would be kept with the results: "
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead (docs/store.md)."
+        )
     try:
-        if "://" in text:
-            filesystem, root = fs.FileSystem.from_uri(text)
-        else:
-            filesystem, root = fs.LocalFileSystem(), Path(text).expanduser().absolute().as_posix()
+        filesystem, root = open_filesystem(text)
         location = Location(filesystem, root.rstrip("/"), text)
-        if filesystem.get_file_info(root).type == fs.FileType.File:
+        kind = filesystem.get_file_info(location.root).type
+        if kind == fs.FileType.File:
             raise StoreError(f"The results location {text} is a file; a folder is needed.")
+        if kind == fs.FileType.NotFound:
+            _refuse_missing_bucket(location)
     except StoreError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"The results location {text} cannot be opened: {error}") from error
+        raise StoreError(f"The results location {text} cannot be opened: {_in_words(error)}") from error
     if writable:
         _prove_writable(location)
     return location
+
+
+def open_filesystem(text: str) -> tuple[fs.FileSystem, str]:
+    """Return the filesystem of a path or URI, and the path on it."""
+    if "://" not in text:
+        return fs.LocalFileSystem(), Path(text).expanduser().absolute().as_posix()
+    filesystem, root = fs.FileSystem.from_uri(text)
+    if filesystem.type_name == "s3":
+        # A URI cannot say so, but a file that is written in one go takes one request and not three.
+        rebuild, (options,) = filesystem.__reduce__()
+        filesystem = rebuild({**options, "allow_delayed_open": True, "background_writes": False})
+    return filesystem, root
+
+
+def has_secret(text: str) -> bool:
+    """Whether a URI carries a password (of S3, the secret key)."""
+    return "://" in text and urlsplit(text).password is not None
+
+
+def _refuse_missing_bucket(location: Location) -> None:
+    if location.filesystem.type_name not in OBJECT_STORES:
+        return
+    bucket = location.root.split("/", 1)[0]
+    # Who may use a folder of a bucket may be forbidden to ask for the bucket: then the writing will tell.
+    with suppress(OSError):
+        if location.filesystem.get_file_info(bucket).type == fs.FileType.NotFound:
+            raise StoreError(f"The results location {location.uri}: there is no bucket {bucket}.")
+
+
+def _in_words(error: BaseException) -> str:
+    """Return the error, with what to look at where an object store gave it."""
+    text = str(error)
+    for mark, meaning in _OBJECT_STORE_ERRORS.items():
+        if mark in text:
+            return f"{meaning} ({text})"
+    return text
 
 
 def _prove_writable(location: Location) -> None:
@@ -124,7 +177,9 @@ def _prove_writable(location: Location) -> None:
         location.write(probe, b"")
         location.delete(probe)
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"The results location {location.uri} cannot be written: {error}") from error
+        raise StoreError(
+            f"The results location {location.uri} cannot be written: {_in_words(error)}"
+        ) from error
 
 
 def _read(filesystem: fs.FileSystem, path: str) -> bytes:
