@@ -22,7 +22,7 @@ from pydantic import (
 
 from tuning.errors import InputError, unknown_name
 
-ADDED_LATER = ("views.padding",)
+ADDED_LATER = ("views.padding", "compute")
 """Settings that are younger than stored studies. None of them is in an experiment's identity while it has its
 default, so what was stored before it existed is still the same experiment."""
 
@@ -180,6 +180,19 @@ class ProbeSettings(Settings):
         return self
 
 
+class ComputeSettings(Settings):
+    """How the numbers are computed; whatever is not at its default changes them, if only in the last digits.
+
+    `precision` is that of the backbone in training: heads, losses and probes stay in float32, as do weights.
+    `compile` has torch compile the backbone. `deterministic` refuses operations whose result differs from run
+    to run on one GPU; on a CPU all are repeatable.
+    """
+
+    precision: Literal["float32", "bf16"] = "float32"
+    compile: bool = False
+    deterministic: bool = False
+
+
 class Experiment(Settings):
     """One run: the method and its hyperparameters, the data, the network, the training, the seed."""
 
@@ -196,6 +209,7 @@ class Experiment(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     validation: ValidationSettings = ValidationSettings()
     probes: ProbeSettings = ProbeSettings()
+    compute: ComputeSettings = ComputeSettings()
 
     @field_validator("hyperparameters", mode="before")
     @classmethod

@@ -1,10 +1,18 @@
 """What an encoder is: a network whose feature width is known."""
 
+import torch
 from torch import Tensor, nn
 
 
 class Encoder(nn.Module):
-    """A backbone with a stated feature width; `body` maps images or vectors to `(B, width)`."""
+    """A backbone with a stated feature width; `body` maps images or vectors to `(B, width)`.
+
+    Attributes:
+        trains_in_bf16: in training mode, computes in bfloat16 what torch's autocast holds to be safe; its
+            features and weights are float32 all the same.
+    """
+
+    trains_in_bf16: bool = False
 
     def __init__(self, body: nn.Module, width: int) -> None:
         super().__init__()
@@ -13,5 +21,6 @@ class Encoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features `(B, width)` of `images` `(B, C, S, S)` (or vectors `(B, width_in)`)."""
-        features: Tensor = self.body(images)
-        return features
+        with torch.autocast(images.device.type, torch.bfloat16, self.trains_in_bf16 and self.training):
+            features: Tensor = self.body(images)
+        return features.float() if features.dtype == torch.bfloat16 else features

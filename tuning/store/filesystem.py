@@ -21,7 +21,7 @@ OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
 _OBJECT_STORE_ERRORS: Final = {
     "NETWORK_CONNECTION": "nobody answers there; look at the address (endpoint_override, scheme, region)",
-    "ACCESS_DENIED": "the credentials (AWS_ACCESS_KEY_ID, a profile, a role) lack a right, or none were found",
+    "ACCESS_DENIED": "the credentials (AWS_ACCESS_KEY_ID, profile, role) lack a right, or none were found",
     "INVALID_ACCESS_KEY_ID": "the store does not know the access key",
     "INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
     "SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",

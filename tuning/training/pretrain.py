@@ -19,6 +19,7 @@ from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
 from tuning.methods import METHODS
 from tuning.training.checkpoint import dump_checkpoint, load_checkpoint
+from tuning.training.compute import compile_backbones, computing, set_precision
 from tuning.training.evaluation import embed_training_set, validation_scores
 from tuning.training.feeds import Feed
 from tuning.training.objective import Gather, Objective, identity_gather
@@ -94,14 +95,18 @@ def pretrain(
     run = _start(experiment, prepared, gather)
     first = 1
     if resume is None:
-        yield _untrained_record(run)
+        with computing(experiment.compute, place):
+            record = _untrained_record(run)
+        yield record
     else:
         checkpoint = load_checkpoint(resume, experiment, place)
         run.objective.load_state_dict(checkpoint.objective)
         run.optimizer.load_state_dict(checkpoint.optimizer)
         first = checkpoint.epoch + 1
     for epoch in range(first, experiment.epochs + 1):
-        yield _epoch_record(run, epoch)
+        with computing(experiment.compute, place):
+            record = _epoch_record(run, epoch)
+        yield record
 
 
 def build_objective(experiment: Experiment, data: Prepared) -> Objective:
@@ -114,8 +119,11 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(experiment.seed, "encoder"))
         encoder = build_backbone(experiment.encoder, data)
+        set_precision(encoder, experiment.compute)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
-        return method.build(experiment, encoder, data).to(data.device)
+        objective = method.build(experiment, encoder, data).to(data.device)
+    compile_backbones(objective, experiment.compute)
+    return objective
 
 
 def _start(experiment: Experiment, data: Prepared, gather: Gather) -> _Run:
