@@ -26,8 +26,8 @@ from torchvision import transforms
 
 from data import RandomViews, UniformBatches, torch_generator
 from tuning.config import Experiment
-from tuning.plan import available_cores
 from tuning.resolve import resolve
+from tuning.resources import available_cores
 from tuning.training.objective import Batch
 from tuning.training.optimizers import build_optimizer
 from tuning.training.prepared import PreparedData, prepare_images

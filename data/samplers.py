@@ -32,9 +32,9 @@ def shard(batch: SemiSupervisedRows, rank: int, world: int) -> SemiSupervisedRow
 
 
 def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor | SemiSupervisedRows:
-    """Return the part of a global batch that one rank takes: equal parts, in order, without overlap.
+    """Return the part of a global batch that one rank takes: in order, without overlap, nothing left out.
 
-    What does not divide by the number of ranks, up to ``world - 1`` images, is taken by none.
+    What does not divide by the number of ranks goes to the first ones, an image more each.
 
     Args:
         batch: row numbers ``(B,)``, or ``(V, B)``, whose views stay together; or both parts of a
@@ -49,10 +49,9 @@ def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor |
         raise ValueError(f"rank must be 0..world-1, got rank {rank} of world {world}")
     if isinstance(batch, SemiSupervisedRows):
         return SemiSupervisedRows(shard(batch.labelled, rank, world), shard(batch.unlabelled, rank, world))
-    each = batch.shape[-1] // world
-    if each == 0:
+    if batch.shape[-1] < world:
         raise ValueError(f"a batch of {batch.shape[-1]} images leaves some of {world} ranks without any")
-    return batch[..., rank * each : (rank + 1) * each]
+    return batch.tensor_split(world, dim=-1)[rank]
 
 
 class UniformBatches:

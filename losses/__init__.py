@@ -12,7 +12,7 @@ from losses.clinfonce import ClInfoNCE, sample_partners
 from losses.debiasing import BiasBal, BiasCon, EnD, log_class_prior
 from losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from losses.fairkl import FairKL
-from losses.gather import gather
+from losses.gather import RanksLost, gather
 from losses.hardneg import HardNegInfoNCE
 from losses.herocon import HeroConOneView, HeroConSupervised, HeroConUnsupervised
 from losses.infonce import InfoNCE, QueueInfoNCE
@@ -42,6 +42,7 @@ __all__ = [
     "LossTerms",
     "PrototypeNCE",
     "QueueInfoNCE",
+    "RanksLost",
     "SupCon",
     "SwAV",
     "WeaklySupCCLK",

@@ -1,16 +1,33 @@
 """Gathering the global batch across ranks, with gradient.
 
 Every rank computes the loss of the whole batch from the gathered tensors. A rank's own rows then enter the
-loss of each of the W ranks, so the backward pass sums the gradients over ranks; after DDP's averaging,
-parameter gradients equal those of one process on the whole batch. Slicing the local gradient alone would
-leave them W times too small.
+loss of each of the W ranks, so the backward pass sums the gradients over ranks; after their average over
+ranks is taken, parameter gradients equal those of one process on the whole batch. Slicing the local gradient
+alone would leave them W times too small.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+
+class RanksLost(RuntimeError):
+    """Ranks could not exchange what they must: one of them has ended, or does not answer."""
+
+
+@contextmanager
+def collective() -> Iterator[None]:
+    """Turn what torch raises inside, where ranks exchange data, into `RanksLost`."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise RanksLost(f"another rank is gone: {error}") from error
 
 
 def gather(tensor: Tensor, dim: int = 0) -> Tensor:
@@ -19,40 +36,52 @@ def gather(tensor: Tensor, dim: int = 0) -> Tensor:
     Without an initialised process group, or with one process, `tensor` itself comes back. Integer and boolean
     tensors (labels, biases) are gathered without gradient.
 
-    Shapes: equal on every rank; the result is W times as long along `dim`.
-    Errors: ValueError on every rank if the shapes differ between ranks.
+    Shapes: equal on every rank but for the length along `dim`.
+    Errors: ValueError on every rank if the shapes differ otherwise; RanksLost if a rank has ended.
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return tensor
-    _require_equal_shapes(tensor)
-    gathered: Tensor = _Gather.apply(tensor, dim % max(tensor.dim(), 1))
+    axis = dim % max(tensor.dim(), 1)
+    gathered: Tensor = _Gather.apply(tensor, axis, _lengths(tensor, axis))
     return gathered
 
 
-def _require_equal_shapes(tensor: Tensor) -> None:
-    """Shards of unequal length would hang or corrupt the collective; every rank checks, all fail alike."""
+def _lengths(tensor: Tensor, dim: int) -> list[int]:
+    """Return every rank's length along `dim`; other shapes that differ would hang or corrupt the exchange."""
     own = torch.tensor([tensor.dim(), *tensor.shape, *[0] * (8 - tensor.dim())], device=tensor.device)
-    shapes = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(shapes, own)
-    listed = [tuple(shape[1 : 1 + int(shape[0])].tolist()) for shape in shapes]
-    if len(set(listed)) > 1:
-        raise ValueError(f"gather needs shards of equal shape on every rank, got {listed} (rank 0, 1, ...)")
+    found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    with collective():
+        dist.all_gather(found, own)
+    shapes = [tuple(shape[1 : 1 + int(shape[0])].tolist()) for shape in found]
+    if len({(*shape[:dim], *shape[dim + 1 :], len(shape)) for shape in shapes}) > 1:
+        raise ValueError(
+            f"gather along {dim} needs shards of otherwise equal shape on every rank, got {shapes} "
+            "(rank 0, 1, ...)"
+        )
+    return [shape[dim] for shape in shapes]
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, dim: int) -> Tensor:
-        ctx.dim, ctx.length = dim, tensor.shape[dim]
-        shards = [
-            torch.empty_like(tensor, memory_format=torch.contiguous_format)
-            for _ in range(dist.get_world_size())
-        ]
-        dist.all_gather(shards, tensor.contiguous())
-        return torch.cat(shards, dim)
+    def forward(ctx: Any, tensor: Tensor, dim: int, lengths: list[int]) -> Tensor:
+        rank = dist.get_rank()
+        ctx.dim, ctx.first, ctx.length = dim, sum(lengths[:rank]), lengths[rank]
+        # The exchange takes equal shards: shorter ones are filled up, and cut again.
+        shape = list(tensor.shape)
+        shape[dim] = max(lengths)
+        own = tensor.contiguous()
+        if lengths[rank] < shape[dim]:
+            own = tensor.new_zeros(shape)
+            own.narrow(dim, 0, lengths[rank]).copy_(tensor)
+        shards = [tensor.new_empty(shape) for _ in lengths]
+        with collective():
+            dist.all_gather(shards, own)
+        return torch.cat([one.narrow(dim, 0, n) for one, n in zip(shards, lengths, strict=True)], dim)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         # A clone, because the collective writes in place and autograd may hand this tensor to other nodes.
         total = grads[0].clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total)
-        return total.narrow(ctx.dim, dist.get_rank() * ctx.length, ctx.length), None
+        with collective():
+            dist.all_reduce(total)
+        return total.narrow(ctx.dim, ctx.first, ctx.length), None, None

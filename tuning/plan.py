@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import joblib
-
 from data import data_root as folder_of_data
 from search_spaces import Range, Space
 from tuning.config import Experiment, Value, parse_experiment
@@ -20,10 +18,12 @@ from tuning.limits import Limits
 from tuning.methods import METHODS
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
+from tuning.resources import Resources, resources_for
 from tuning.search import MirrorOf, SearchStudy, checked_storage
 from tuning.search.sampler import GRID, check_sampler
 from tuning.store import ResultsStore, StudyRecord, StudySchema, check_study_name
 from tuning.training.metrics import goals, search_metrics
+from tuning.training.ranks import check_batch_size
 from tuning.warm_start import WarmStart
 from tuning.warm_start import warm_start as earlier_trials
 
@@ -33,14 +33,6 @@ FINAL_SUFFIX = "-final"
 
 DEFAULT_TRIALS = 24
 SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What trials run on: `concurrency` of them at once, each with `cpus` cores and as many threads."""
-
-    concurrency: int
-    cpus: int = 1
 
 
 @dataclass(frozen=True)
@@ -130,6 +122,8 @@ class SweepPlan:
                 "given": dict(self.given),
                 "concurrency": self.resources.concurrency,
                 "cpus": self.resources.cpus,
+                "workers": self.resources.workers,
+                "gpus": self.resources.gpus,
                 "max_failures": self.limits.max_failures,
                 "trial_timeout": self.limits.trial_timeout,
                 "data_root": str(self.data_root),
@@ -164,6 +158,8 @@ def plan_sweep(
     storage: str | None = None,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
+    workers: int = 1,
+    gpus_per_worker: float = 0.0,
     limits: Limits | None = None,
     data_root: Path | None = None,
     results: str | Path = "results",
@@ -192,7 +188,9 @@ def plan_sweep(
         warm_start: earlier studies in the same results folder, from whose trials the search begins.
         storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
         concurrency: trials at once; by default as many as the machine has cores for.
-        cpus_per_trial: cores, and threads, of a trial.
+        cpus_per_trial: cores, and threads, of a trial; of each of its workers, where there are several.
+        workers: processes that train one trial together.
+        gpus_per_worker: GPUs of each, 0 to 1; trials of half a GPU share one.
         limits: how often a trial's worker may die, and how long a trial may take.
         data_root: the folder of the datasets.
         results: the results folder or URI.
@@ -217,6 +215,7 @@ def plan_sweep(
     check_sampler(sampler, remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
     experiment = _check_extremes(method, dataset, remaining, given, root)
+    _check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_files(dataset, root)
@@ -235,7 +234,7 @@ def plan_sweep(
         metrics=metrics,
         asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, METHODS[method], facts),
         seed=seed,
-        resources=_at_most(planned, resources_for(concurrency, cpus_per_trial)),
+        resources=resources_for(concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned),
         results=str(results),
         data_root=root,
         seeds=seeds,
@@ -254,7 +253,13 @@ def default_name(method: str, dataset: str, created: datetime) -> str:
 
 
 def plan_of(
-    record: StudyRecord, results: str, *, data_root: Path | None = None, concurrency: int | None = None
+    record: StudyRecord,
+    results: str,
+    *,
+    data_root: Path | None = None,
+    concurrency: int | None = None,
+    workers: int | None = None,
+    gpus: float | None = None,
 ) -> SweepPlan:
     """Return the plan that a stored study was started with, on this machine.
 
@@ -263,6 +268,8 @@ def plan_of(
         results: the results folder.
         data_root: in place of the recorded one.
         concurrency: in place of the recorded one, which is never more than the cores here allow.
+        workers: in place of the recorded number of processes a trial.
+        gpus: in place of the recorded GPUs a worker.
 
     Raises:
         InputError: the study holds final runs, which are no search, or is of another version.
@@ -272,8 +279,10 @@ def plan_of(
         searched = record.name.removesuffix(FINAL_SUFFIX)
         raise InputError(f"study {record.name} holds final runs; the study that was searched is {searched}")
     _refuse_version(record)
-    cores = available_cores() // search["cpus"]
-    recorded = max(1, min(search["concurrency"], cores))
+    workers = workers or search.get("workers", 1)
+    gpus = search.get("gpus", 0.0) if gpus is None else gpus
+    fit = resources_for(None, search["cpus"], workers, gpus).concurrency
+    at_once = concurrency or min(search["concurrency"], fit)
     return SweepPlan(
         name=record.name,
         method=record.method,
@@ -287,7 +296,7 @@ def plan_of(
         metrics=tuple(search["metric"].split(",")),
         asha_metric=search.get("asha_metric", search["metric"]),
         seed=search["seed"],
-        resources=_at_most(search["trials"], resources_for(concurrency or recorded, search["cpus"])),
+        resources=resources_for(at_once, search["cpus"], workers, gpus, most=search["trials"]),
         results=results,
         data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
         seeds=search.get("seeds", 1),
@@ -298,6 +307,20 @@ def plan_of(
         command=record.command,
         created=record.created,
     )
+
+
+def _check_batches(experiment: Experiment, space: Space, workers: int) -> None:
+    """Refuse a batch that does not divide among the workers, also where the space searches its size."""
+    check_batch_size(experiment.batch_size, workers)
+    for parameter in space.searched:
+        if parameter.name == "batch_size" and workers > 1:
+            if isinstance(parameter, Range):
+                raise InputError(
+                    f"{space.origin} searches batch_size over a range, of which not all divide among "
+                    f"{workers} workers: give a choice"
+                )
+            for size in parameter.choices:
+                check_batch_size(int(size), workers)
 
 
 def _refuse_version(record: StudyRecord) -> None:
@@ -336,22 +359,6 @@ def _trials(given: int | None, sampler: str, space: Space) -> int:
     return points
 
 
-def resources_for(concurrency: int | None, cpus: int) -> Resources:
-    """Return what `concurrency` trials (None: as many as fit) of `cpus` cores each take of this machine.
-
-    Raises:
-        InputError: less than one of either, or more cores for a trial than there are.
-    """
-    _at_least_one("cpus", cpus)
-    cores = available_cores()
-    if cpus > cores:
-        raise InputError(f"{cpus} cpus each were asked for; this machine has {cores}")
-    if concurrency is None:
-        concurrency = cores // cpus
-    _at_least_one("concurrency", concurrency)
-    return Resources(concurrency, cpus)
-
-
 def _check_extremes(
     method: str, dataset: str, space: Space, given: Mapping[str, Value], root: Path
 ) -> Experiment:
@@ -369,12 +376,3 @@ def _check_extremes(
                     f"{parameter.name} = {value}, which {space.origin} allows: {error}"
                 ) from None
     return resolve(method, dataset, {**outside, **defaults}, space=space, data_root=root)
-
-
-def _at_most(trials: int, resources: Resources) -> Resources:
-    return Resources(min(resources.concurrency, trials), resources.cpus)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use, by its affinity and its container's quota."""
-    return int(joblib.cpu_count())

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuning.analysis.summary import Summary, summarise
+from tuning.follower import Follower
 from tuning.store.schema import Status
+from tuning.training.ranks import ONE, Ranks
 from tuning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 
 
@@ -18,12 +20,22 @@ class Replicates:
     """
 
     def __init__(
-        self, request: TrialRequest, data: DataCache, *, clock: Callable[[], float] = time.monotonic
+        self,
+        request: TrialRequest,
+        data: DataCache,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ranks: Ranks = ONE,
     ) -> None:
         self._clock = clock
         self._now = clock()
         self._requests = request.replicates()
-        self._members = [Trial(one, data, clock=lambda: self._now) for one in self._requests]
+        self._members = [
+            Trial(one, data, clock=lambda: self._now, ranks=ranks)
+            if ranks.rank == 0
+            else Follower(one, data, ranks)
+            for one in self._requests
+        ]
         self._latest: list[TrialReport | None] = [None] * len(self._members)
 
     def advance(self) -> TrialReport:
@@ -62,9 +74,11 @@ class Replicates:
         return TrialReport(report.epoch, {}, 0.0, error=error)
 
 
-def new_trial(request: TrialRequest, data: DataCache) -> Trial | Replicates:
-    """Return the trial that a request asks for, on one seed or on several."""
-    return Trial(request, data) if request.seeds == 1 else Replicates(request, data)
+def new_trial(request: TrialRequest, data: DataCache, ranks: Ranks = ONE) -> Trial | Follower | Replicates:
+    """Return the trial that a request asks for, on one seed or on several, as one of the ranks sees it."""
+    if request.seeds > 1:
+        return Replicates(request, data, ranks=ranks)
+    return Trial(request, data, ranks=ranks) if ranks.rank == 0 else Follower(request, data, ranks)
 
 
 def mean_report(reports: Sequence[TrialReport]) -> TrialReport:

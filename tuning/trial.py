@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import torch
 
+from losses import RanksLost
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
 from tuning.store import (
@@ -29,6 +30,7 @@ from tuning.store.tensorboard import TrialEvents
 from tuning.training.checkpoint import checkpoint_epoch
 from tuning.training.prepared import Prepared, preparation_key, prepare_data
 from tuning.training.pretrain import EpochRecord, pretrain
+from tuning.training.ranks import ONE, Ranks
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ CHECKPOINT_SECONDS = 10.0
 
 
 DEVICE = "cpu"
-"""Trials of sweeps and final runs train on the CPU; `tuning.pretrain` alone takes another device."""
+"""Where trials train that have no GPU."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ class TrialRequest:
     data_root: Path | None = None
     cpus: int = 1
     seeds: int = 1
+    workers: int = 1
+    gpus: float = 0.0
+
+    @property
+    def device(self) -> str:
+        """Where each of its workers trains."""
+        return "cuda" if self.gpus else DEVICE
 
     def replicates(self) -> "tuple[TrialRequest, ...]":
         """Return a request for each of its seeds: the experiment's, and those that follow it."""
@@ -85,8 +94,9 @@ class TrialRequest:
             config=self.experiment.identity(),
             hyperparameters=self.values,
             epochs=self.experiment.epochs,
-            device=DEVICE,
-            cpus=self.cpus,
+            device=self.device,
+            cpus=self.cpus * self.workers,
+            gpus=self.gpus * self.workers,
         )
 
     @property
@@ -142,13 +152,13 @@ class DataCache:
         self._size = size
         self._held: dict[str, Prepared] = {}
 
-    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+    def get(self, experiment: Experiment, data_root: Path | None, device: str = DEVICE) -> Prepared:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
-        key = f"{preparation_key(experiment)} {data_root}"
+        key = f"{preparation_key(experiment)} {data_root} {device}"
         if key not in self._held:
             while len(self._held) >= self._size:
                 del self._held[next(iter(self._held))]
-            self._held[key] = prepare_data(experiment, data_root, torch.device(DEVICE))
+            self._held[key] = prepare_data(experiment, data_root, torch.device(device))
         return self._held[key]
 
 
@@ -156,7 +166,7 @@ class Trial:
     """A trial in progress: `advance` trains one epoch, writes it, and reports it.
 
     `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
-    run.
+    run. Of several `ranks` that train it together, this is the first one; the others are `Follower`s.
     """
 
     def __init__(
@@ -166,8 +176,10 @@ class Trial:
         *,
         at_end: Callable[[EpochRecord], Mapping[str, float]] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        ranks: Ranks = ONE,
     ) -> None:
         self._request = request
+        self._ranks = ranks
         self._at_end = at_end
         self._clock = clock
         self._writer = TrialWriter(request.location, request.study, request.info())
@@ -186,6 +198,7 @@ class Trial:
         Raises:
             StoreUnavailable: the results cannot be kept. The trial is not at fault, and can go on later.
             TrialOvertaken: another worker has the trial now; nothing more is written.
+            RanksLost: a process that trains along is gone. The trial is not at fault.
         """
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
@@ -195,7 +208,7 @@ class Trial:
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
-        except (StoreUnavailable, TrialOvertaken):
+        except (StoreUnavailable, TrialOvertaken, RanksLost):
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
@@ -227,9 +240,9 @@ class Trial:
         if request.events_folder is not None:
             self._events = TrialEvents(request.events_folder, resumed_from=done)
             self._events.session_start(request.values)
-        data = self._data.get(request.experiment, request.data_root)
+        data = self._data.get(request.experiment, request.data_root, request.device)
         self._saved = self._clock()
-        return pretrain(request.experiment, state, data=data, device=DEVICE)
+        return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 
     def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
         self._writer.add_epoch(

@@ -72,8 +72,12 @@ def gather_examples(rank: int) -> dict[str, Any]:
     leaf = own.clone().requires_grad_()
     (gather(leaf) * torch.arange(12.0).view(4, 3) * (rank + 1)).sum().backward()
     found["gradient"] = leaf.grad
+    longer = (torch.arange(6.0 + 3 * rank).view(-1, 3) + 10 * rank).requires_grad_()
+    found["longer"] = gather(longer).detach()
+    (gather(longer) * torch.arange(15.0).view(5, 3) * (rank + 1)).sum().backward()
+    found["longer_gradient"] = longer.grad
     try:
-        gather(torch.zeros(2 + rank, 3))
+        gather(torch.zeros(2, 3 + rank))
     except ValueError as error:
         found["unequal"] = str(error)
     return found
@@ -117,9 +121,18 @@ def test_gradient_of_gather_is_summed_over_ranks(ranks: list[dict[str, Any]]) ->
     assert ranks[1]["gathered"]["gradient"].equal(expected[2:])
 
 
-def test_unequal_shards_are_refused_on_every_rank(ranks: list[dict[str, Any]]) -> None:
+def test_shards_may_differ_in_length(ranks: list[dict[str, Any]]) -> None:
+    expected = 3 * torch.arange(15.0).view(5, 3)
     for rank in ranks:
-        assert "equal shape on every rank, got [(2, 3), (3, 3)]" in rank["gathered"]["unequal"]
+        shards = [torch.arange(6.0).view(2, 3), torch.arange(9.0).view(3, 3) + 10]
+        assert rank["gathered"]["longer"].equal(torch.cat(shards))
+    assert ranks[0]["gathered"]["longer_gradient"].equal(expected[:2])
+    assert ranks[1]["gathered"]["longer_gradient"].equal(expected[2:])
+
+
+def test_shards_of_another_width_are_refused_on_every_rank(ranks: list[dict[str, Any]]) -> None:
+    for rank in ranks:
+        assert "otherwise equal shape on every rank, got [(2, 3), (2, 4)]" in rank["gathered"]["unequal"]
 
 
 def test_one_process_gathers_itself() -> None:

@@ -22,6 +22,7 @@ from tuning.training.metrics import search_metrics
 from tuning.training.objective import Batch, Objective
 from tuning.training.prepared import PreparedData
 from tuning.training.pretrain import EpochRecord, build_objective, pretrain
+from tuning.training.ranks import Ranks
 
 Make = Callable[..., Experiment]
 ON_COLOURS = [method for method in METHODS if fitting_dataset(method) == "colour-digits"]
@@ -282,13 +283,14 @@ def test_more_clusters_than_colours_are_refused(
         next(pretrain(experiment("fair-infonce", {"clusters": 3}), data=few))
 
 
-def test_the_objective_gathers_by_the_function_given(experiment: Make, data: PreparedData) -> None:
+def test_the_objective_gathers_by_the_ranks_given(experiment: Make, data: PreparedData) -> None:
     calls: list[tuple[tuple[int, ...], int]] = []
 
-    def gather(tensor: Tensor, dim: int) -> Tensor:
-        calls.append((tuple(tensor.shape), dim))
-        return tensor
+    class Watched(Ranks):
+        def gather(self, tensor: Tensor, dim: int) -> Tensor:
+            calls.append((tuple(tensor.shape), dim))
+            return tensor
 
-    records: list[EpochRecord] = list(pretrain(experiment("fair-cclk"), data=data, gather=gather))
+    records: list[EpochRecord] = list(pretrain(experiment("fair-cclk"), data=data, ranks=Watched()))
     assert calls == [((2, 32, 128), 1), ((32,), 0), ((32,), 0), ((32, 3), 0)] * 6
     assert records[-1].finished

@@ -21,6 +21,12 @@ Set = Annotated[
         "--set", metavar="PATH=VALUE", help="A setting or hyperparameter that holds in every trial."
     ),
 ]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes that train one run together, each on its part of a batch.")
+]
+GpusPerWorker = Annotated[
+    float | None, typer.Option(help="GPUs of each, 0 to 1: with 0.5, two runs or workers share one.")
+]
 Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
 
 MaxFailures = Annotated[

@@ -15,10 +15,12 @@ from tuning.cli.options import (
     Concurrency,
     DataRoot,
     Extend,
+    GpusPerWorker,
     MaxFailures,
     Results,
     Set,
     TrialTimeout,
+    Workers,
     command_line,
     parse_settings,
     results_option,
@@ -89,7 +91,11 @@ def sweep(
         typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
     ] = None,
     concurrency: Concurrency = None,
-    cpus_per_trial: Annotated[int, typer.Option(help="Cores, and threads, of a trial.")] = 1,
+    cpus_per_trial: Annotated[
+        int, typer.Option(help="Cores, and threads, of a trial, or of each of its workers.")
+    ] = 1,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = None,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
     data_root: DataRoot = None,
@@ -142,6 +148,8 @@ def sweep(
             as_json=json,
             data_root=data_root,
             concurrency=concurrency,
+            workers=workers,
+            gpus_per_worker=gpus_per_worker,
             limits=None if max_failures is None and trial_timeout is None else limits,
             storage=storage,
         )
@@ -160,6 +168,8 @@ def sweep(
             storage=storage,
             concurrency=concurrency,
             cpus_per_trial=cpus_per_trial,
+            workers=1 if workers is None else workers,
+            gpus_per_worker=gpus_per_worker or 0.0,
             limits=limits,
             data_root=data_root,
             results=results,
@@ -169,7 +179,7 @@ def sweep(
         for method in methods
     ]
     if not json:
-        _say_what_differs(plans, trials)
+        _say_what_differs(plans, trials, concurrency)
     if dry_run:
         _print_plans(plans, json)
         return
@@ -222,11 +232,15 @@ def _go_on(
     _report(result, as_json)
 
 
-def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None) -> None:
+def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
     """Say where a plan is not what was asked for, or where it begins with what other studies found."""
     for plan in plans:
         if trials is not None and plan.trials < trials:
             warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
+        at_once = plan.resources.concurrency
+        if concurrency is not None and at_once < min(concurrency, plan.trials):
+            fit = f"{at_once} trials of {plan.resources.in_words} fit on this machine"
+            warn(f"{fit}: so many run at once, not {concurrency}.")
         for remark in plan.warm.remarks:
             say(f"Warm start: {remark}.")
 
@@ -259,7 +273,7 @@ def _print_plan(plan: "SweepPlan") -> None:
             {"trial": row["trial"], "configuration": configuration(row["configuration"])}
             for row in told["first"]
         ],
-        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.cpus} cpu each; "
+        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
         f"at most {told['epochs_at_most']} epochs in all"
         + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
         + ("." if plan.sampler in ("grid", "random") else ". Later proposals depend on results."),

@@ -1,12 +1,15 @@
-"""`contrasweep train`: one run of an experiment file, without Ray."""
+"""`contrasweep train`: one run of an experiment file, without Ray unless it has several workers."""
 
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from tuning.cli.options import AsJson, DataRoot, Set, parse_settings
+from tuning.cli.options import AsJson, DataRoot, GpusPerWorker, Set, Workers, parse_settings
 from tuning.cli.rendering import print_json, text
 from tuning.errors import InputError, unknown_name
 
@@ -14,12 +17,18 @@ DEVICES = ("cpu", "cuda")
 
 if TYPE_CHECKING:
     from tuning.config import Experiment
+    from tuning.ray.trainer import Row
+    from tuning.training.pretrain import EpochRecord
+
+    Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]
 
 
 def train(
     experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
     set_: Set = None,
-    cpus: Annotated[int, typer.Option(help="Threads.", min=1)] = 1,
+    cpus: Annotated[int, typer.Option(help="Threads, of each worker.", min=1)] = 1,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is a GPU.")] = "cpu",
     data_root: DataRoot = None,
     checkpoint: Annotated[
@@ -34,7 +43,6 @@ def train(
     import torch
 
     from tuning.facts import check_files
-    from tuning.training.pretrain import pretrain
 
     if device not in DEVICES:
         raise unknown_name("device", device, DEVICES)
@@ -48,21 +56,49 @@ def train(
         if not checkpoint.absolute().parent.is_dir():
             raise InputError(f"--checkpoint: there is no folder {checkpoint.parent}")
         state = checkpoint.read_bytes() if checkpoint.is_file() else None
+    if workers is None and gpus_per_worker is None:
+        records = _here(resolved, state, data_root, device)
+    else:
+        records = _on_workers(resolved, state, data_root, cpus, workers or 1, gpus_per_worker or 0.0)
     console = Console(highlight=False, stderr=json)
     console.print(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}")
     rows = []
-    for record in pretrain(resolved, state, data_root=data_root, device=device):
+    for record, saved in records:
         rows.append({"epoch": record.epoch, **record.metrics})
         scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
         console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
         if checkpoint is not None:
             unfinished = checkpoint.with_name(f"_{checkpoint.name}")
-            unfinished.write_bytes(record.checkpoint())
+            unfinished.write_bytes(saved())
             unfinished.replace(checkpoint)
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
+
+
+def _here(experiment: "Experiment", state: bytes | None, data_root: Path | None, device: str) -> "Records":
+    from tuning.training.pretrain import pretrain
+
+    for record in pretrain(experiment, state, data_root=data_root, device=device):
+        yield record, record.checkpoint
+
+
+def _on_workers(
+    experiment: "Experiment",
+    state: bytes | None,
+    data_root: Path | None,
+    cpus: int,
+    workers: int,
+    gpus: float,
+) -> "Records":
+    from tuning.ray.trainer import pretrain_on_workers
+    from tuning.resources import resources_for
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    resources = resources_for(1, cpus, workers, gpus)
+    for row, saved in pretrain_on_workers(experiment, resources, state=state, data_root=data_root):
+        yield row, partial(bytes, saved)
 
 
 def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "Experiment":

@@ -1,7 +1,8 @@
 """Final runs: a selected experiment on fresh seeds, trained on all training images, tested once each."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from search_spaces.parameters import type_name
 from tuning.best import BestConfig
 from tuning.errors import InputError, SweepFailed
 from tuning.facts import check_files, facts_of
+from tuning.follower import Follower
 from tuning.methods import METHODS
-from tuning.plan import FINAL_SUFFIX, resources_for
+from tuning.plan import FINAL_SUFFIX
 from tuning.provenance import git_revision, host_name, package_versions
 from tuning.ray.session import local_ray
+from tuning.ray.trainer import fit
+from tuning.resources import Resources, resources_for
 from tuning.store import (
     Heartbeat,
     Location,
@@ -36,6 +40,7 @@ from tuning.store import (
 )
 from tuning.training.final import FinalScores
 from tuning.training.metrics import final_metrics
+from tuning.training.ranks import check_batch_size, group_ranks
 from tuning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 
 
@@ -57,6 +62,8 @@ def final_runs(
     data_root: Path | None = None,
     concurrency: int | None = None,
     cpus_per_run: int = 1,
+    workers: int = 1,
+    gpus_per_worker: float = 0.0,
     command: str = "",
     show: Callable[[int, int], None] | None = None,
 ) -> FinalRuns:
@@ -73,7 +80,9 @@ def final_runs(
         results: the results folder.
         data_root: the folder of the datasets.
         concurrency: runs at once; by default as many as the machine has cores for.
-        cpus_per_run: cores, and threads, of a run.
+        cpus_per_run: cores, and threads, of a run; of each of its workers, where there are several.
+        workers: processes that train one run together.
+        gpus_per_worker: GPUs of each, 0 to 1.
         command: the command line, for the record.
         show: called with how many runs are done, and of how many.
 
@@ -82,26 +91,26 @@ def final_runs(
         DatasetMissing: the dataset's files are not in place.
         SweepFailed: no run completed, or another driver took the study over.
     """
-    resources = resources_for(concurrency, cpus_per_run)
+    resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker)
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, given {seeds}")
     if not configs or len({config.study for config in configs}) > 1:
         raise InputError("final runs take configurations of one study")
+    for config in configs:
+        check_batch_size(config.experiment.batch_size, workers)
     check_files(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, configs, data_root, command)
     first = fresh_seed(configs, location) if first_seed is None else first_seed
-    requests = list(
-        _requests(location, record, configs, range(first, first + seeds), data_root, cpus_per_run)
-    )
+    requests = list(_requests(location, record, configs, range(first, first + seeds), data_root, resources))
     with Heartbeat(location, record.name) as heartbeat:
         store = ResultsStore(location)
         held = _completed(store, record.name)
         _refuse_others(requests, held)
         missing = [request for request in requests if _key(request) not in held]
-        at_once = min(resources.concurrency, len(missing))
+        resources = replace(resources, concurrency=min(resources.concurrency, len(missing)))
         done = len(requests) - len(missing)
-        for _ in _run_all(missing, at_once):
+        for _ in _run_all(missing, resources):
             done += 1
             if show is not None:
                 show(done, len(requests))
@@ -128,32 +137,51 @@ def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
 
 
 def run_one(request: TrialRequest) -> TrialReport:
-    """Train and test one configuration on one seed, from its checkpoint if an earlier attempt left one."""
+    """Train and test one configuration on one seed, from its checkpoint if an earlier attempt left one.
+
+    Of several ranks, each calls this; the first one tests and writes.
+    """
     torch.set_num_threads(max(1, int(request.cpus)))
-    cache = DataCache()
+    cache, ranks = DataCache(), group_ranks()
     experiment = request.experiment
-    data = cache.get(experiment, request.data_root)
+    data = cache.get(experiment, request.data_root, request.device)
     folder = f"exports/{request.study.name}/{request.trial:05d}-{experiment.seed}"
 
     def export(content: bytes) -> None:
         request.location.write(f"{folder}/encoder.safetensors", content)
 
-    trial = Trial(request, cache, at_end=FinalScores(experiment, request.data_root, data, export))
+    scores = FinalScores(experiment, request.data_root, data, export)
+    trial: Trial | Follower = Follower(request, cache, ranks)
+    if ranks.rank == 0:
+        trial = Trial(request, cache, at_end=scores, ranks=ranks)
     report = trial.advance()
     while not report.finished and report.error is None:
         report = trial.advance()
     return report
 
 
-def _run_all(requests: Sequence[TrialRequest], at_once: int) -> Iterator[TrialReport]:
-    if at_once <= 1:
+def run_group(request: TrialRequest, resources: Resources, storage: Path) -> None:
+    """Train and test one configuration on one seed, on several workers together."""
+    fit(_run_rank, {"request": request}, resources, storage)
+
+
+def _run_rank(config: dict[str, Any]) -> None:
+    run_one(config["request"])
+
+
+def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator[TrialReport | None]:
+    if not requests or (resources.concurrency == 1 and resources.workers == 1):
         yield from map(run_one, requests)
         return
-    cpus = int(requests[0].cpus)
-    with local_ray(at_once * cpus):
-        remote = ray.remote(num_cpus=cpus, max_retries=1)(run_one)
-        running = {remote.remote(request): request for request in requests}
-        while running:
+    with local_ray(resources.cores) as scratch:
+        start = _starter(resources, scratch / "train")
+        waiting = deque(requests)
+        running: dict[Any, TrialRequest] = {}
+        while waiting or running:
+            # No more groups than fit: one that waits for a part of its workers would wait for ever.
+            while waiting and len(running) < resources.concurrency:
+                request = waiting.popleft()
+                running[start(request)] = request
             (ended,), _ = ray.wait(list(running))
             request = running.pop(ended)
             try:
@@ -169,13 +197,21 @@ def _run_all(requests: Sequence[TrialRequest], at_once: int) -> Iterator[TrialRe
                 yield TrialReport(0, {}, 0.0, error=reason)
 
 
+def _starter(resources: Resources, storage: Path) -> Callable[[TrialRequest], Any]:
+    """Return what starts a run on Ray: in one process, or in a group whose owner takes nothing itself."""
+    if resources.workers == 1:
+        return ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_one).remote
+    group = ray.remote(num_cpus=0, max_retries=1)(run_group)
+    return lambda request: group.remote(request, resources, storage)
+
+
 def _requests(
     location: Location,
     record: StudyRecord,
     configs: Iterable[BestConfig],
     seeds: Iterable[int],
     data_root: Path | None,
-    cpus: int,
+    resources: Resources,
 ) -> Iterator[TrialRequest]:
     for config in configs:
         for seed in seeds:
@@ -187,7 +223,9 @@ def _requests(
                 values=config.values,
                 phase="final",
                 data_root=folder_of_data(data_root).absolute(),
-                cpus=cpus,
+                cpus=resources.cpus,
+                workers=resources.workers,
+                gpus=resources.gpus,
             )
 
 

@@ -199,6 +199,8 @@ class StoreSearcher(Searcher):
             data_root=plan.data_root,
             cpus=plan.resources.cpus,
             seeds=plan.seeds,
+            workers=plan.resources.workers,
+            gpus=plan.resources.gpus,
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:

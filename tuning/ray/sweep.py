@@ -19,6 +19,7 @@ from tuning.limits import Limits
 from tuning.outcomes import Outcome, epoch_means, outcomes
 from tuning.plan import SweepPlan, plan_of, plan_sweep
 from tuning.ray.memory import ForgetEnded
+from tuning.ray.ranks import bundles
 from tuning.ray.scheduler import ResumableASHA
 from tuning.ray.searcher import Progress, StoreSearcher
 from tuning.ray.session import local_ray
@@ -90,6 +91,8 @@ def resume_sweep(
     *,
     data_root: Path | None = None,
     concurrency: int | None = None,
+    workers: int | None = None,
+    gpus_per_worker: float | None = None,
     limits: Limits | None = None,
     storage: str | None = None,
     expected: Mapping[str, Any] | None = None,
@@ -103,6 +106,8 @@ def resume_sweep(
         results: the results folder.
         data_root: in place of the recorded one.
         concurrency: in place of the recorded one.
+        workers: processes a trial, in place of the recorded number: trials go on with any.
+        gpus_per_worker: in place of the recorded ones.
         limits: in place of the recorded ones.
         storage: in place of the recorded one.
         expected: what the caller believes the study to be; a difference is refused.
@@ -117,7 +122,14 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
-    plan = plan_of(record, str(results), data_root=data_root, concurrency=concurrency)
+    plan = plan_of(
+        record,
+        str(results),
+        data_root=data_root,
+        concurrency=concurrency,
+        workers=workers,
+        gpus=gpus_per_worker,
+    )
     refuse_difference(plan, record, expected or {})
     if extend < 0:
         raise InputError(f"extend must be at least 1, given {extend}")
@@ -186,7 +198,7 @@ def _run(
 
 def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:
     """Run the trials that are left."""
-    with local_ray(plan.resources.concurrency * plan.resources.cpus) as scratch:
+    with local_ray(plan.resources.cores) as scratch:
         _tuner(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
@@ -204,7 +216,7 @@ def _tuner(
     callbacks: list[Callback],
 ) -> tune.Tuner:
     return tune.Tuner(
-        tune.with_resources(TrialWorker, {"CPU": plan.resources.cpus}),
+        tune.with_resources(TrialWorker, bundles(plan.resources)),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
             scheduler=_scheduler(plan, past),

@@ -1,13 +1,13 @@
 """What runs in a Ray actor: one trial after another, with the dataset prepared once."""
 
-import faulthandler
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 from ray import tune
 
+from tuning.ray.crashes import report_crashes
+from tuning.ray.ranks import RankGroup
 from tuning.replicates import new_trial
 from tuning.store import StoreUnavailable, TrialOvertaken
 from tuning.trial import DataCache, TrialReport, TrialRequest
@@ -19,12 +19,15 @@ class TrialWorker(tune.Trainable):
     A trial that fails by itself (a loss that becomes NaN, say) ends as a normal result with `error` set: to
     run it again would only fail again. One that cannot go on for no fault of its own says so in `lost`: the
     driver then stops the sweep, and a resumed one goes on with it. A worker that dies is Ray's to notice.
+    A trial of several workers has them in a `RankGroup`, and is only waited for here.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
         """Begin the first trial."""
         report_crashes(Path(config["crashes"]))
-        self._data = DataCache(config["request"].seeds)
+        request: TrialRequest = config["request"]
+        self._data = DataCache(request.seeds)
+        self._group = RankGroup(config["crashes"]) if request.workers > 1 else None
         self._begin(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -41,26 +44,18 @@ class TrialWorker(tune.Trainable):
             return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
 
     def cleanup(self) -> None:
-        """Let go of the last trial's files."""
+        """Let go of the last trial's files, and of its workers."""
         self._trial.close()
+        if self._group is not None:
+            self._group.end()
 
     def _begin(self, config: dict[str, Any]) -> None:
         request: TrialRequest = config["request"]
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
-        self._trial = new_trial(request, self._data)
+        self._trial = new_trial(request, self._data) if self._group is None else self._group.begin(request)
         # Tune would send it back with every result.
         self.config = {}
-
-
-def report_crashes(folder: Path) -> None:
-    """Have this process write a report into `folder` if it crashes (SIGSEGV, SIGABRT, ...), by its number.
-
-    Ray tells the driver only that a worker is gone. On another machine the folder is not there: no report.
-    """
-    if folder.is_dir():
-        # Left open: a crash has no time to open anything.
-        faulthandler.enable(os.open(folder / str(os.getpid()), os.O_WRONLY | os.O_CREAT))
 
 
 def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:

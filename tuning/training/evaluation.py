@@ -13,7 +13,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from data import DatasetSpec, Images, LabelledImages, image_chunks, torch_generator, whole_image
+from data import (
+    DatasetSpec,
+    Images,
+    LabelledImages,
+    StreamedImages,
+    image_chunks,
+    shard,
+    torch_generator,
+    whole_image,
+)
 from models import (
     choose_knn,
     fit_knn,
@@ -29,6 +38,7 @@ from tuning.config import Experiment, ProbeSettings
 from tuning.methods import METHODS
 from tuning.training.objective import Objective
 from tuning.training.prepared import Prepared, PreparedData
+from tuning.training.ranks import ONE, Ranks
 from tuning.training.transductive import PreparedTransductive, transductive_scores
 
 CHUNK = 1024
@@ -46,10 +56,20 @@ def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
     return _by_chunks(objective.features, images, size)
 
 
-def embed_training_set(objective: Objective, data: Prepared) -> Tensor:
-    """Return what the objective gives for every training image, whole: `(N, D)`, see `embed_images`."""
+def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE) -> Tensor:
+    """Return what the objective gives for every training image, whole: `(N, D)`, see `embed_images`.
+
+    Each rank computes some of it, in the chunks of one process: the same bits come out.
+    """
     assert isinstance(data, PreparedData), "clusters are of images"
-    return _by_chunks(objective.embed_images, data.train.images, data.spec.view_size)
+    images, size = data.train.images, data.spec.view_size
+    starts = torch.arange(0, len(images), CHUNK)
+    if len(starts) < ranks.world:
+        return _by_chunks(objective.embed_images, images, size)
+    own = shard(starts, ranks.rank, ranks.world)
+    rows = torch.arange(int(own[0]), min(int(own[-1]) + CHUNK, len(images)))
+    mine = images.subset(rows) if isinstance(images, StreamedImages) else images[rows[0] : rows[-1] + 1]
+    return ranks.gather(_by_chunks(objective.embed_images, mine, size), 0)
 
 
 def validation_scores(

@@ -3,8 +3,8 @@
 Every draw is keyed by what it is for and by (seed, epoch, step), for the global batch.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -14,15 +14,19 @@ from data import (
     LabelledImages,
     RandomViews,
     SemiSupervisedBatches,
+    SemiSupervisedRows,
     TransductiveData,
     UniformBatches,
     image_batches,
     named_seed,
+    shard,
     torch_generator,
 )
 from tuning.config import Experiment, ViewSettings
+from tuning.errors import InputError
 from tuning.training.objective import Batch
 from tuning.training.prepared import PreparedData
+from tuning.training.ranks import ONE, Ranks
 from tuning.training.transductive import PreparedTransductive, TransductiveBatch
 
 
@@ -47,12 +51,20 @@ class Feed(Protocol):
     def epoch(self, epoch: int) -> Iterator[Any]:
         """Yield the batches of the epoch (from 1), as the objective takes them."""
 
+    def shared(self, ranks: Ranks) -> "Feed":
+        """Return the feed of one of several ranks: its part of the very same batches.
+
+        Raises:
+            InputError: a batch has fewer images than there are ranks.
+        """
+
 
 @dataclass(frozen=True)
 class ImageFeed:
     """Batches of random views of labelled images.
 
-    `views` of each image are made; `clusters` `(N,)`, where given, go with them.
+    `views` of each image are made; `clusters` `(N,)`, where given, go with them. Of each batch, the images of
+    one of the `ranks` are shown, in the views that they have in the whole batch.
     """
 
     train: LabelledImages
@@ -61,6 +73,7 @@ class ImageFeed:
     seed: int
     views: int = 2
     clusters: Tensor | None = None
+    ranks: Ranks = ONE
 
     @property
     def steps_per_epoch(self) -> int:
@@ -69,16 +82,22 @@ class ImageFeed:
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """Yield the batches of the epoch (from 1)."""
-        train, rows = self.train, self.sampler.epoch(epoch)
+        train, whole = self.train, self.sampler.epoch(epoch)
+        rows = [_of_rank(batch, self.ranks) for batch in whole]
         # What is not in memory is decoded ahead, while the batch before it trains.
         for step, (own, images) in enumerate(zip(rows, image_batches(train.images, rows), strict=True)):
-            yield self._batch(own.to(images.device), images, epoch, step)
+            yield self._batch(own.to(images.device), images, epoch, step, whole[step].shape[-1])
 
-    def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int) -> Batch:
+    def shared(self, ranks: Ranks) -> "ImageFeed":
+        """Return the feed of one of several ranks."""
+        _refuse_empty_parts(self.sampler.epoch(1), ranks)
+        return replace(self, ranks=ranks)
+
+    def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int, count: int) -> Batch:
         train, index = self.train, rows if rows.dim() == 1 else rows[0]
         shown = images.expand(self.views, *images.shape) if rows.dim() == 1 else images
         return Batch(
-            torch.stack([self._view(shown[view], epoch, step, view) for view in range(self.views)]),
+            torch.stack([self._view(shown[view], epoch, step, view, count) for view in range(self.views)]),
             labels=train.labels[index],
             index=index,
             condition=None if train.condition is None else train.condition[index],
@@ -86,9 +105,11 @@ class ImageFeed:
             clusters=None if self.clusters is None else self.clusters[index],
         )
 
-    def _view(self, images: Tensor, epoch: int, step: int, view: int) -> Tensor:
+    def _view(self, images: Tensor, epoch: int, step: int, view: int, count: int) -> Tensor:
         generator = torch_generator(self.seed, "views", epoch, step, view)
-        parameters = self.transform.draw(len(images), images.shape[-1], generator)
+        parameters = self.transform.draw(count, images.shape[-1], generator)
+        if self.ranks.world > 1:
+            parameters = parameters[shard(torch.arange(count), self.ranks.rank, self.ranks.world)]
         return self.transform.apply(images, parameters)
 
 
@@ -98,6 +119,7 @@ class TransductiveFeed:
 
     data: TransductiveData
     sampler: SemiSupervisedBatches
+    ranks: Ranks = ONE
 
     @property
     def steps_per_epoch(self) -> int:
@@ -106,10 +128,32 @@ class TransductiveFeed:
 
     def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
         """Yield the batches of the epoch (from 1)."""
-        for rows in self.sampler.epoch(epoch):
+        for batch in self.sampler.epoch(epoch):
+            rows = SemiSupervisedRows(
+                _of_rank(batch.labelled, self.ranks), _of_rank(batch.unlabelled, self.ranks)
+            )
             yield TransductiveBatch(
                 self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
             )
+
+    def shared(self, ranks: Ranks) -> "TransductiveFeed":
+        """Return the feed of one of several ranks."""
+        batches = self.sampler.epoch(1)
+        _refuse_empty_parts((part for one in batches for part in (one.labelled, one.unlabelled)), ranks)
+        return replace(self, ranks=ranks)
+
+
+def _of_rank(batch: Tensor, ranks: Ranks) -> Tensor:
+    return batch if ranks.world == 1 else shard(batch, ranks.rank, ranks.world)
+
+
+def _refuse_empty_parts(batches: Iterable[Tensor], ranks: Ranks) -> None:
+    smallest = min(batch.shape[-1] for batch in batches)
+    if smallest < ranks.world:
+        raise InputError(
+            f"the smallest batch has {smallest} images, fewer than the {ranks.world} workers: "
+            "give fewer workers"
+        )
 
 
 def image_feed(

@@ -84,22 +84,22 @@ class HeterogeneousObjective(Objective):
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its three parts, `classification`, `between_views` and `between_labels`."""
-        labels, count = batch.labelled.labels, len(batch.labelled)
-        assert labels is not None, "labelled objects have labels"
+        assert batch.labelled.labels is not None, "labelled objects have labels"
+        labels, count = gather(batch.labelled.labels, 0), len(batch.labelled)
         both = zip(batch.labelled.views, batch.unlabelled.views, strict=True)
         views = [pixels(torch.cat(parts)) for parts in both]
         features = self.encoder.by_view(views)
         joined = torch.cat(features, dim=1)[:count]
         targets = labels if self.multi_label else functional.one_hot(labels, self.classes)
         classification = functional.binary_cross_entropy_with_logits(
-            self.classifier(joined), targets.to(joined.dtype)
+            gather(self.classifier(joined), 0), targets.to(joined.dtype)
         )
         zero = torch.zeros((), device=joined.device)
         between_views, between_labels = zero, zero
         if self.view_contrast is not None and self.embed is not None:
             between_views = self.view_contrast(gather(self.embed(features, views), 1)).mean()
         if self.label_contrast is not None:
-            between_labels = self.label_contrast(gather(joined, 0), gather(labels, 0)).mean()
+            between_labels = self.label_contrast(gather(joined, 0), labels).mean()
         loss = classification + self.alpha * between_views + self.beta * between_labels
         return loss, {
             # Without a pair in the contrast of labels, the classifier still learns: nothing is dropped.

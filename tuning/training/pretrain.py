@@ -18,13 +18,15 @@ from models import NonFiniteFeatures
 from tuning.config import Experiment
 from tuning.errors import TrainingDiverged
 from tuning.methods import METHODS
+from tuning.training.batch_norm import synchronise_batch_norm
 from tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from tuning.training.compute import compile_backbones, computing, set_precision
 from tuning.training.evaluation import embed_training_set, validation_scores
 from tuning.training.feeds import Feed
-from tuning.training.objective import Gather, Objective, identity_gather
+from tuning.training.objective import Objective
 from tuning.training.optimizers import build_optimizer
 from tuning.training.prepared import Prepared, build_backbone, prepare_data
+from tuning.training.ranks import ONE, Ranks, check_batch_size
 from tuning.training.schedules import learning_rate
 
 
@@ -64,7 +66,7 @@ class _Run:
     objective: Objective
     optimizer: Optimizer
     feed: Feed
-    gather: Gather
+    ranks: Ranks
 
 
 def pretrain(
@@ -74,7 +76,7 @@ def pretrain(
     data: Prepared | None = None,
     data_root: Path | None = None,
     device: torch.device | str = "cpu",
-    gather: Gather = identity_gather,
+    ranks: Ranks = ONE,
 ) -> Iterator[EpochRecord]:
     """Train `experiment` and yield a record after every epoch, the first (epoch 0) before any training.
 
@@ -84,22 +86,28 @@ def pretrain(
         data: the prepared dataset, if it is at hand already; else it is loaded from `data_root`.
         data_root: the folder that holds the datasets.
         device: where the data, the network and the probes live.
-        gather: concatenates embeddings over ranks, with gradient.
+        ranks: the processes that train the run together, and which of them this is. All of them call
+            this, and go on to the next record together; the numbers are those of one process. The checkpoint
+            is the first one's, and any number of ranks can go on from it.
 
     Raises:
-        InputError: the experiment asks for what is not there, or the checkpoint is not its own.
+        InputError: the experiment asks for what is not there, its batches do not divide among the ranks, or
+            the checkpoint is not its own.
         TrainingDiverged: the loss became NaN or Inf, or a batch held no anchor.
+        RanksLost: another rank has ended.
     """
+    check_batch_size(experiment.batch_size, ranks.world)
     place = torch.device(device)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)
-    run = _start(experiment, prepared, gather)
+    run = _start(experiment, prepared, ranks)
+    state = ranks.once(lambda: resume.read_bytes() if isinstance(resume, Path) else resume)
     first = 1
-    if resume is None:
+    if state is None:
         with computing(experiment.compute, place):
             record = _untrained_record(run)
         yield record
     else:
-        checkpoint = load_checkpoint(resume, experiment, place)
+        checkpoint = load_checkpoint(state, experiment, place)
         run.objective.load_state_dict(checkpoint.objective)
         run.optimizer.load_state_dict(checkpoint.optimizer)
         first = checkpoint.epoch + 1
@@ -126,11 +134,15 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     return objective
 
 
-def _start(experiment: Experiment, data: Prepared, gather: Gather) -> _Run:
+def _start(experiment: Experiment, data: Prepared, ranks: Ranks) -> _Run:
     feed = METHODS[experiment.method].feed(experiment, data)
     objective = build_objective(experiment, data)
+    if ranks.world > 1:
+        feed = feed.shared(ranks)
+        synchronise_batch_norm(objective, data.device)
+        ranks.copy_first(objective)
     optimizer = build_optimizer(objective, experiment.optimizer)
-    return _Run(experiment, data, objective, optimizer, feed, gather)
+    return _Run(experiment, data, objective, optimizer, feed, ranks)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
@@ -140,10 +152,14 @@ def _untrained_record(run: _Run) -> EpochRecord:
     own = experiment.method if METHODS[experiment.method].classifies else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
     key = f"{experiment.seed} {own} {settings}"
-    if key not in run.data.untrained:
-        run.data.untrained[key] = _validate(run, full=True)
-    scores = run.data.untrained[key]
-    return _record(run, 0, dict(scores), 0.0, time.perf_counter() - started)
+
+    def control() -> dict[str, float]:
+        if key not in run.data.untrained:
+            run.data.untrained[key] = _validate(run, full=True)
+        return dict(run.data.untrained[key])
+
+    scores = run.ranks.once(control)
+    return _record(run, 0, scores, 0.0, time.perf_counter() - started)
 
 
 def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
@@ -151,7 +167,7 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     metrics = _train_epoch(run, epoch)
     trained = time.perf_counter()
     try:
-        metrics.update(_validate(run, full=epoch == run.experiment.epochs))
+        metrics.update(run.ranks.once(lambda: _validate(run, full=epoch == run.experiment.epochs)))
     except NonFiniteFeatures as error:
         raise TrainingDiverged(f"{error}, at the end of epoch {epoch}: {_settings(run)}") from None
     return _record(run, epoch, metrics, trained - started, time.perf_counter() - trained)
@@ -164,7 +180,7 @@ def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, eval
 def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     experiment, objective, steps = run.experiment, run.objective, run.feed.steps_per_epoch
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
-    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
+    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, run.ranks))
     objective.train()
     for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
         rate = learning_rate(
@@ -176,15 +192,17 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
         )
         for group in run.optimizer.param_groups:
             group["lr"] = rate
-        loss, metrics = objective.step(batch, run.gather)
+        loss, metrics = objective.step(batch, run.ranks.gather)
         run.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        run.ranks.average_gradients(objective)
         run.optimizer.step()
         objective.after_step()
         for name, value in {"loss": loss.detach(), **metrics}.items():
             trace.setdefault(name, []).append(value)
     # Read once an epoch: asking after every step would make an accelerator wait for the host.
     stacked = {name: torch.stack(values) for name, values in trace.items()}
+    stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)
     _refuse_divergence(run, epoch, stacked["loss"], stacked["dropped_fraction"])
     of_steps = {f"train.{name}": float(values.float().mean()) for name, values in stacked.items()}
     return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in of_epoch.items()}}

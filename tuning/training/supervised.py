@@ -33,10 +33,10 @@ class ClassifierBeside(Objective):
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss plus the classifier's: their gradients meet in no parameter."""
-        features = self._encode(batch.views)
-        loss, metrics = self.loss(gather(features, 1), batch.gathered(gather))
+        features, whole = self._encode(batch.views), batch.gathered(gather)
+        loss, metrics = self.loss(gather(features, 1), whole)
         logits = self.classifier(functional.normalize(features.detach(), dim=2))
-        own = repeated_cross_entropy(logits, batch.labels)
+        own = repeated_cross_entropy(gather(logits, 1), whole.labels)
         # The value that is reported and watched for divergence is that of the method's loss alone.
         return loss + (own - own.detach()), {**metrics, "classifier_loss": own.detach()}
 

@@ -19,6 +19,7 @@ from tuning.methods import Hyperparameter, Method
 from tuning.methods.method import with_projection_head
 from tuning.training.objective import Batch, Objective
 from tuning.training.prepared import PreparedData
+from tuning.training.ranks import group_ranks
 
 trial.CHECKPOINT_SECONDS = 0.0
 
@@ -43,7 +44,9 @@ class Faulty:
 
     def act(self) -> None:
         notes = Path(os.environ["FAULTS"])
-        if self.fault == "killed-once" and not (notes / "killed").exists():
+        ranks = group_ranks()
+        last = ranks.rank == ranks.world - 1
+        if self.fault == "killed-once" and last and not (notes / "killed").exists():
             (notes / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.fault == "crash":

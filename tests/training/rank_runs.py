@@ -1,0 +1,259 @@
+"""Runs of every method by one process and by two, and what they have in common.
+
+`python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus.md`.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from test_golden_traces import OWN, SETTINGS
+from trial_steps import fitting_dataset
+
+from data import shard
+from losses import RanksLost
+from models import build_encoder, build_head
+from tuning.config import Experiment
+from tuning.errors import InputError, TrainingDiverged
+from tuning.methods import METHODS
+from tuning.resolve import resolve
+from tuning.training import evaluation
+from tuning.training.batch_norm import synchronise_batch_norm
+from tuning.training.evaluation import embed_training_set
+from tuning.training.objective import Objective
+from tuning.training.prepared import Prepared, prepare_data
+from tuning.training.pretrain import build_objective, pretrain
+from tuning.training.ranks import ONE, Ranks, group_ranks
+from tuning.training.transductive import PreparedTransductive
+
+WORLD = 2
+TRAIN = 96
+QUICK = {"epochs": 2, "probes.max_steps": 5}
+NO_STATISTICS = {"head.name": "mlp"}
+"""A head without batch norm; the methods of two views have an encoder without it by default."""
+
+
+def experiment_of(method: str, **changes: Any) -> Experiment:
+    """Two epochs of three steps, as the golden traces have them."""
+    where = fitting_dataset(method)
+    given = {**SETTINGS, **QUICK, **OWN.get(method, {}), **changes}
+    settings = {name: value for name, value in given.items() if name != "temperature"}
+    if "temperature" not in resolve(method, where, settings).hyperparameters:
+        # A classifier has none.
+        return resolve(method, where, settings)
+    return resolve(method, where, given)
+
+
+def small(experiment: Experiment, held: dict[str, Prepared]) -> Prepared:
+    """The first images of the experiment's dataset; `held` keeps them."""
+    if experiment.dataset not in held:
+        whole = prepare_data(experiment, None, torch.device("cpu"))
+        if isinstance(whole, PreparedTransductive):
+            seen = replace(whole.data, unlabelled=whole.data.unlabelled.subset(range(TRAIN)))
+            held[experiment.dataset] = replace(whole, data=seen)
+        else:
+            assert whole.validation is not None
+            train = whole.train.subset(range(TRAIN))
+            held[experiment.dataset] = replace(
+                whole,
+                train=train,
+                validation=whole.validation.subset(range(64)),
+                labelled=train,
+                probe_rows=train.subset(range(80)),
+            )
+    found = held[experiment.dataset]
+    return replace(found, untrained={})
+
+
+@dataclass
+class Trace:
+    """What a run left: each step's loss, the first step's gradients, the last state, the metrics."""
+
+    losses: list[float]
+    gradients: dict[str, torch.Tensor]
+    state: dict[str, torch.Tensor]
+    metrics: list[dict[str, float]]
+
+
+def traced(experiment: Experiment, data: Prepared, ranks: Ranks) -> Trace:
+    """Run an experiment and watch it."""
+    losses: list[float] = []
+    gradients: dict[str, torch.Tensor] = {}
+
+    class Watched(Ranks):
+        def average_gradients(self, module: torch.nn.Module) -> None:
+            super().average_gradients(module)
+            if not gradients:
+                named = module.named_parameters()
+                gradients.update({n: p.grad.clone() for n, p in named if p.grad is not None})
+
+    with _losses_into(losses):
+        metrics, last = [], None
+        for record in pretrain(experiment, data=data, ranks=Watched(ranks.rank, ranks.world)):
+            metrics.append(dict(record.metrics))
+            last = record.objective
+    assert last is not None
+    state = {name: value.clone() for name, value in last.state_dict().items()}
+    return Trace(losses, gradients, state, metrics)
+
+
+class _losses_into:  # noqa: N801
+    def __init__(self, losses: list[float]) -> None:
+        self.losses = losses
+        self.original = Objective.step
+
+    def __enter__(self) -> None:
+        original, losses = self.original, self.losses
+
+        def step(own: Objective, *arguments: Any) -> Any:
+            loss, metrics = original(own, *arguments)
+            losses.append(float(loss.detach()))
+            return loss, metrics
+
+        Objective.step = step  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        Objective.step = self.original  # type: ignore[method-assign]
+
+
+def runs() -> Iterator[tuple[str, Experiment]]:
+    """Every registered method, and the runs that look at one thing."""
+    for method in METHODS:
+        yield method, experiment_of(method)
+    yield "without statistics", experiment_of("infonce", **NO_STATISTICS)
+
+
+def run_all(ranks: Ranks) -> dict[str, Trace]:
+    """Make all runs."""
+    held: dict[str, Prepared] = {}
+    return {name: traced(one, small(one, held), ranks) for name, one in runs()}
+
+
+def normed(ranks: Ranks) -> dict[str, torch.Tensor]:
+    """Outputs and averaged gradients of a network with batch norm, in float64, where rounding hides nothing.
+
+    With three images of seven, a rank has fewer than the other.
+    """
+    generator = torch.Generator().manual_seed(5)
+    images = torch.rand(7, 3, 32, 32, generator=generator, dtype=torch.float64)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(6)
+        network = torch.nn.Sequential(
+            build_encoder("resnet18-cifar", 3, 32), build_head("cclk", 512, 64, 32)
+        ).double()
+    own = images if ranks.world == 1 else shard(torch.arange(7), ranks.rank, ranks.world)
+    if ranks.world > 1:
+        synchronise_batch_norm(network, torch.device("cpu"))
+        outputs = ranks.gather(network(images[own]), 0)
+    else:
+        outputs = network(images)
+    outputs.square().mul(torch.arange(1, 8)[:, None]).sum().backward()
+    ranks.average_gradients(network)
+    gradients = {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
+    return {"outputs": outputs.detach(), **gradients, **dict(network.named_buffers())}
+
+
+def handed_over(state: bytes | None, epochs: int, ranks: Ranks) -> tuple[bytes, dict[str, float]]:
+    """Go on from `state` up to epoch `epochs`; return the state there and its metrics."""
+    experiment = experiment_of("moco-v2")
+    for record in pretrain(experiment, state, data=small(experiment, {}), ranks=ranks):
+        if record.epoch == epochs:
+            break
+    return record.checkpoint(), dict(record.metrics)
+
+
+def embedded(ranks: Ranks) -> torch.Tensor:
+    """What k-means would be given, in chunks that the ranks share."""
+    experiment = experiment_of("cl-infonce")
+    data = small(experiment, {})
+    evaluation.CHUNK = 20
+    try:
+        return embed_training_set(build_objective(experiment, data), data, ranks)
+    finally:
+        evaluation.CHUNK = 1024
+
+
+def told(ranks: Ranks) -> dict[str, Any]:
+    """What ranks say to each other, and what they refuse."""
+    found: dict[str, Any] = {"once": ranks.once(lambda: f"computed by {ranks.rank}")}
+
+    def fail() -> None:
+        raise TrainingDiverged(f"seen by {ranks.rank}")
+
+    for name, action in {
+        "error": lambda: ranks.once(fail),
+        "disagreement": lambda: ranks.agreed(torch.tensor([1.0, 1.0 + ranks.rank]), "infonce"),
+        "undivided": lambda: next(pretrain(experiment_of("infonce", batch_size=33), ranks=ranks)),
+    }.items():
+        try:
+            action()
+        except (RuntimeError, InputError, TrainingDiverged) as error:
+            found[name] = type(error).__name__, str(error)
+    return found
+
+
+def run_rank(rank: int, folder: str) -> None:
+    """Be one of the ranks: make all runs, and leave what came of them in the folder."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
+    ranks = group_ranks()
+    found = {
+        "runs": run_all(ranks),
+        "normed": normed(ranks),
+        "halfway": handed_over(None, 1, ranks),
+        "embedded": embedded(ranks),
+        "told": told(ranks),
+    }
+    alone = Path(folder) / "alone"
+    if rank == 0:
+        alone.write_bytes(handed_over(None, 1, ONE)[0])
+    dist.barrier()
+    # The first rank's state is the one that counts.
+    found["continued"] = handed_over(alone.read_bytes() if rank == 0 else None, 2, ranks)
+    if rank == 0:
+        try:
+            group_ranks().gather(torch.zeros(3), 0)
+        except RanksLost as error:
+            found["lost"] = str(error)
+    torch.save(found, Path(folder) / f"rank-{rank}.pt")
+    dist.destroy_process_group()
+
+
+def run_group(folder: Path) -> list[dict[str, Any]]:
+    """Return what every rank of one group found."""
+    mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD)
+    return [torch.load(folder / f"rank-{rank}.pt", weights_only=False) for rank in range(WORLD)]
+
+
+def difference(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> float:
+    """The largest difference of gradients, relative to the length of all of them together."""
+    length = torch.stack([value.double().norm() for value in one.values()]).norm()
+    return max(float((one[name] - other[name]).double().norm() / length) for name in one)
+
+
+def loss_difference(one: Trace, other: Trace) -> float:
+    """The largest relative difference between the losses of a step."""
+    return max(abs(a - b) / abs(a) for a, b in zip(one.losses, other.losses, strict=True))
+
+
+def table(found: list[dict[str, Any]], alone: Mapping[str, Trace]) -> Iterator[str]:
+    """Yield a line for each run: how far two ranks are from one process, and whether both hold the same."""
+    yield f"{'method':20} {'loss, step 1':>14} {'gradients':>12} {'loss, all steps':>16} {'ranks equal':>12}"
+    for name, whole in alone.items():
+        one, other = (rank["runs"][name] for rank in found)
+        first = abs(whole.losses[0] - one.losses[0]) / abs(whole.losses[0])
+        same = all(torch.equal(value, other.state[key]) for key, value in one.state.items())
+        gradients, losses = difference(whole.gradients, one.gradients), loss_difference(whole, one)
+        yield f"{name:20} {first:14.1e} {gradients:12.1e} {losses:16.1e} {same!s:>12}"
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        sys.stdout.write("\n".join(table(run_group(Path(scratch)), run_all(ONE))) + "\n")

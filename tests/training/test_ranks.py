@@ -1,0 +1,161 @@
+"""One run on two processes: what it computes is what one process computes, by every registered method."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rank_runs import (
+    Trace,
+    difference,
+    embedded,
+    experiment_of,
+    handed_over,
+    loss_difference,
+    normed,
+    run_all,
+    run_group,
+    small,
+)
+
+from models import build_encoder
+from tuning.errors import InputError
+from tuning.methods import METHODS
+from tuning.training.batch_norm import synchronise_batch_norm
+from tuning.training.pretrain import pretrain
+from tuning.training.ranks import ONE, Ranks, check_batch_size, group_ranks
+
+BOTH = ("without statistics", *METHODS)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What both ranks of one group found: the group starts once."""
+    return run_group(tmp_path_factory.mktemp("ranks"))
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, Trace]:
+    """What one process found."""
+    return run_all(ONE)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """As the ranks have: with more, torch adds up in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_loss_and_averaged_gradients_are_those_of_one_process(
+    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+) -> None:
+    whole = alone[method]
+    for found in (rank["runs"][method] for rank in ranks):
+        assert found.losses[0] == pytest.approx(whole.losses[0], rel=1e-5)
+        assert found.gradients.keys() == whole.gradients.keys()
+        assert difference(whole.gradients, found.gradients) < 1e-5
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_two_epochs_have_the_losses_of_one_process(
+    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+) -> None:
+    assert loss_difference(alone[method], ranks[0]["runs"][method]) < 1e-5
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_every_rank_holds_the_same_bits(method: str, ranks: list[dict[str, Any]]) -> None:
+    """Weights, running statistics, queues, prototypes, momentum copies, clusters; and the metrics of it."""
+    one, other = (rank["runs"][method] for rank in ranks)
+    assert one.losses == other.losses
+    assert one.metrics == other.metrics
+    assert one.state.keys() == other.state.keys()
+    assert all(torch.equal(value, other.state[name]) for name, value in one.state.items())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_state_in_the_end_is_that_of_one_process(
+    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+) -> None:
+    found, whole = ranks[0]["runs"][method].state, alone[method].state
+    assert list(found) == list(whole)
+    for name, value in whole.items():
+        assert torch.allclose(found[name], value, rtol=1e-3, atol=1e-4), name
+
+
+def test_batch_norm_is_over_the_whole_batch_however_it_is_shared(ranks: list[dict[str, Any]]) -> None:
+    whole = normed(ONE)
+    for found in (rank["normed"] for rank in ranks):
+        assert found.keys() == whole.keys()
+        for name, value in whole.items():
+            torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_a_run_goes_on_with_another_number_of_ranks(ranks: list[dict[str, Any]]) -> None:
+    _, whole = handed_over(None, 2, ONE)
+    _, from_two = handed_over(ranks[0]["halfway"][0], 2, ONE)
+    for found in (from_two, ranks[0]["continued"][1], ranks[1]["continued"][1]):
+        assert found["train.loss"] == pytest.approx(whole["train.loss"], rel=1e-5)
+        assert found.keys() == whole.keys()
+
+
+def test_ranks_share_the_embedding_of_the_training_set(ranks: list[dict[str, Any]]) -> None:
+    whole = embedded(ONE)
+    assert all(torch.equal(rank["embedded"], whole) for rank in ranks)
+
+
+def test_what_the_first_rank_computes_all_know(ranks: list[dict[str, Any]]) -> None:
+    for found in (rank["told"] for rank in ranks):
+        assert found["once"] == "computed by 0"
+        assert found["error"] == ("TrainingDiverged", "seen by 0")
+
+
+def test_an_objective_that_does_not_gather_is_refused_on_every_rank(ranks: list[dict[str, Any]]) -> None:
+    for rank in ranks:
+        name, message = rank["told"]["disagreement"]
+        assert name == "RuntimeError"
+        assert "infonce: the workers' losses of one step differ ([1.0, 2.0])" in message
+
+
+def test_a_batch_that_does_not_divide_is_refused_before_work(ranks: list[dict[str, Any]]) -> None:
+    for rank in ranks:
+        name, message = rank["told"]["undivided"]
+        assert name == "InputError"
+        assert message.startswith("batch_size 33 does not divide among 2 workers: give 32 or 34")
+    with pytest.raises(InputError, match="batch_size 3 does not divide among 4 workers: give 4, or other"):
+        check_batch_size(3, 4)
+    check_batch_size(33, 1)
+
+
+def test_batches_smaller_than_the_group_are_refused() -> None:
+    experiment = experiment_of("fair-infonce", clusters=3)
+    feed = METHODS["fair-infonce"].feed(experiment, small(experiment, {}))
+    smallest = min(len(batch) for batch in feed.sampler.epoch(1))  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=f"the smallest batch has {smallest} images, fewer than the 64"):
+        feed.shared(Ranks(0, 64))
+
+
+def test_a_rank_that_has_left_is_noticed(ranks: list[dict[str, Any]]) -> None:
+    assert "another rank is gone" in ranks[0]["lost"]
+
+
+def test_without_a_group_there_is_one_rank(tmp_path: Path) -> None:
+    assert group_ranks() == ONE
+    assert next(pretrain(experiment_of("infonce"))).epoch == 0
+
+
+def test_on_a_gpu_batch_norm_is_torchs_own_over_all_ranks() -> None:
+    network = build_encoder("resnet18-cifar", 3, 32)
+    before = network.state_dict()
+    synchronise_batch_norm(network, torch.device("cuda"))
+    norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    found = [module for module in network.modules() if isinstance(module, torch.nn.SyncBatchNorm)]
+    assert (len(norms), len(found)) == (0, 20)
+    after = network.state_dict()
+    assert list(after) == list(before)
+    assert all(value.data_ptr() == before[name].data_ptr() for name, value in after.items())

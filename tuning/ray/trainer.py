@@ -1,0 +1,162 @@
+"""A run on several worker processes, the ranks of Ray Train's TorchTrainer."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+from ray.exceptions import RayError
+from ray.train import FailureConfig, RunConfig, ScalingConfig
+from ray.train.torch import TorchConfig, TorchTrainer
+
+from data import data_root as folder_of_data
+from tuning.config import Experiment
+from tuning.errors import InputError, SweepFailed, TrainingDiverged
+from tuning.ray.ranks import NEVER, backend_for
+from tuning.ray.session import local_ray
+from tuning.resources import Resources
+from tuning.training.pretrain import pretrain
+from tuning.training.ranks import check_batch_size, group_ranks
+from tuning.trial import DEVICE
+
+log = logging.getLogger(__name__)
+
+RESTARTS = 1
+"""How often a group goes on, from its last checkpoint, after one of its workers died."""
+
+POLL = 0.2
+"""Seconds between two looks at what the workers have to tell."""
+
+
+def fit(
+    loop: Callable[[dict[str, Any]], None], config: dict[str, Any], resources: Resources, storage: Path
+) -> None:
+    """Call `loop(config)` on every worker of a group, in one process group; return when all have ended.
+
+    A worker that dies takes its group with it, which starts anew once: the loop goes on from what it left.
+
+    Raises:
+        ray.train.TrainingFailedError: it died again.
+    """
+    one = {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
+    TorchTrainer(
+        loop,
+        train_loop_config=config,
+        torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=int(NEVER.total_seconds())),
+        scaling_config=ScalingConfig(
+            num_workers=resources.workers, use_gpu=resources.gpus > 0, resources_per_worker=one
+        ),
+        run_config=RunConfig(storage_path=str(storage), failure_config=FailureConfig(max_failures=RESTARTS)),
+    ).fit()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record of `pretrain` as it travels; `error` says why there are no more."""
+
+    epoch: int
+    epochs: int
+    metrics: dict[str, float]
+    error: str | None = None
+
+
+class Board:
+    """Where the first rank leaves its records and its state for the driver, and finds it again."""
+
+    def __init__(self, state: bytes | None) -> None:
+        self._rows: list[Row] = []
+        self._state = state
+
+    def post(self, row: Row, state: bytes | None) -> None:
+        """Leave a record, and the state after it."""
+        self._rows.append(row)
+        self._state = state or self._state
+
+    def take(self) -> tuple[list[Row], bytes | None]:
+        """Return the records since the last call, and the latest state."""
+        rows, self._rows = self._rows, []
+        return rows, self._state
+
+    def state(self) -> bytes | None:
+        """Return the latest state."""
+        return self._state
+
+
+def pretrain_on_workers(
+    experiment: Experiment,
+    resources: Resources,
+    *,
+    state: bytes | None = None,
+    data_root: Path | None = None,
+) -> Iterator[tuple[Row, bytes]]:
+    """Train an experiment on the workers of `resources`; yield each record with the state after it.
+
+    Args:
+        experiment: a resolved experiment.
+        resources: of the run; its concurrency is 1.
+        state: a checkpoint to go on from, of any number of workers.
+        data_root: the folder of the datasets.
+
+    Raises:
+        InputError: the batches do not divide among the workers.
+        TrainingDiverged: see `pretrain`.
+        SweepFailed: the workers failed, and failed again.
+    """
+    check_batch_size(experiment.batch_size, resources.workers)
+    root = folder_of_data(data_root).absolute()
+    with local_ray(resources.cores) as scratch:
+        board: Any = ray.remote(num_cpus=0)(Board).remote(state)
+        config = {
+            "experiment": experiment,
+            "resources": resources,
+            "data_root": root,
+            "board": board,
+        }
+        running = ray.remote(num_cpus=0, max_retries=0)(fit).remote(
+            _post, config, resources, scratch / "train"
+        )
+        ended = False
+        while not ended:
+            ended = bool(ray.wait([running], timeout=POLL)[0])
+            rows, latest = ray.get(board.take.remote())
+            for row in rows:
+                if row.error is not None:
+                    raise TrainingDiverged(row.error)
+                yield row, latest
+        try:
+            ray.get(running)
+        except RayError as error:
+            raise _in_words(error) from error
+
+
+def _in_words(error: RayError) -> Exception:
+    cause = getattr(error, "cause", None)
+    told = getattr(cause, "worker_failures", None) or {0: cause or error}
+    worker, first = next(iter(told.items()))
+    if isinstance(first, InputError):
+        return first
+    reason = str(first).strip().splitlines()[-1]
+    return SweepFailed(f"the workers failed {RESTARTS + 1} times, the last time worker {worker}: {reason}")
+
+
+def _post(config: dict[str, Any]) -> None:
+    """Train on this rank; the first one posts every record."""
+    experiment: Experiment = config["experiment"]
+    resources: Resources = config["resources"]
+    torch.set_num_threads(resources.cpus)
+    ranks, board = group_ranks(), config["board"]
+    state = ray.get(board.state.remote()) if ranks.rank == 0 else None
+    device = "cuda" if resources.gpus else DEVICE
+    told = ranks.rank == 0
+    try:
+        for record in pretrain(experiment, state, data_root=config["data_root"], device=device, ranks=ranks):
+            if told:
+                row = Row(record.epoch, record.epochs, record.metrics)
+                ray.get(board.post.remote(row, record.checkpoint()))
+    except TrainingDiverged as error:
+        # It would diverge again: this is an end, and no failure of a worker.
+        if told:
+            ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))
