@@ -83,7 +83,11 @@ def test_compiled_are_the_backbones_of_who_asks(
     experiment: Make, small_data: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[nn.Module] = []
-    monkeypatch.setattr(nn.Module, "compile", lambda module: compiled.append(module))
+
+    def compile(self: nn.Module) -> None:
+        compiled.append(self)
+
+    monkeypatch.setattr(nn.Module, "compile", compile)
     plain = build_objective(experiment("infonce"), small_data("colour-digits"))
     assert compiled == []
     asked = build_objective(experiment("infonce", {"compute.compile": True}), small_data("colour-digits"))
@@ -95,7 +99,12 @@ def test_deterministic_algorithms_hold_in_the_run_alone() -> None:
     cpu = torch.device("cpu")
     with computing(ComputeSettings(), cpu):
         assert not torch.are_deterministic_algorithms_enabled()
-    with pytest.raises(KeyboardInterrupt), computing(ComputeSettings(deterministic=True), cpu):
-        assert torch.are_deterministic_algorithms_enabled()
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with computing(ComputeSettings(deterministic=True), cpu):
+            assert torch.are_deterministic_algorithms_enabled()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not torch.are_deterministic_algorithms_enabled()
