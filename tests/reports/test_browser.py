@@ -6,14 +6,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
+from analysed_studies import page_of, study
 from written_studies import Written
 
+from tuning.analysis.sensitivity.analyse import analyse_observations
 from tuning.reports.page import Section, Table, render_page
 from tuning.reports.report import report
 
@@ -22,11 +24,12 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 DEADLINE = 300
 DESKTOP, PHONE = 1100, 360
 
-# Measures the page once it is drawn: how wide it is, and which words of a figure are cut or over others.
+# In a page: once it is drawn, tells how wide it is, and which words of a figure are cut or lie over others.
 MEASURE = """<script>(() => {
-  const words = (plot) => [...plot.querySelectorAll("svg text")]
-    .filter((node) => node.textContent && !node.closest(".hoverlayer"))
-    .map((node) => ({ text: node.textContent, box: node.getBoundingClientRect(), plot: plot.id }));
+  const shown = (node) => node.textContent && !node.closest(".hoverlayer")
+    && getComputedStyle(node).visibility !== "hidden" && getComputedStyle(node).opacity !== "0";
+  // The box of a slanted word is larger than the word.
+  const level = (node) => !/rotate\\((?!0[,)])/.test(node.getAttribute("transform") || "");
   const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
   const timer = setInterval(() => {
@@ -34,17 +37,24 @@ MEASURE = """<script>(() => {
     if (!root.dataset.drawn) return;
     clearInterval(timer);
     const found = [...document.querySelectorAll(".plot")].flatMap((plot) => {
-      const all = words(plot), frame = plot.getBoundingClientRect();
-      const cut = all.filter(({ box }) => box.left < frame.left - 1 || box.right > frame.right + 1
-        || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
-        .map(({ text }) => `${plot.id}: ${text} is cut`);
-      const pairs = all.flatMap((a, i) => all.slice(i + 1).filter((b) => over(a.box, b.box))
-        .map((b) => `${plot.id}: ${a.text} and ${b.text}`));
-      return [...cut, ...pairs];
+      const frame = plot.getBoundingClientRect();
+      const words = [...plot.querySelectorAll("svg text")].filter(shown)
+        .map((node) => ({ text: node.textContent, level: level(node), box: node.getBoundingClientRect() }));
+      const cut = words.filter(({ box }) => box.left < frame.left - 1 || box.right > frame.right + 1
+        || box.top < frame.top - 1 || box.bottom > frame.bottom + 1);
+      const pairs = words.flatMap((a, i) => words.slice(i + 1)
+        .filter((b) => a.level && b.level && over(a.box, b.box)).map((b) => `${a.text} over ${b.text}`));
+      return [...cut.map(({ text }) => `${text} is cut`), ...pairs].map((what) => `${plot.id}: ${what}`);
     });
-    root.dataset.measured = JSON.stringify({ inner: innerWidth, width: root.scrollWidth, found });
+    parent.postMessage(JSON.stringify({ inner: innerWidth, width: root.scrollWidth, found }), "*");
   }, 50);
 })();</script></body>"""
+# Around it: Chromium has no window as narrow as a phone, but frames.
+FRAME = """<!doctype html><html><body>
+<iframe src="page.html" style="width: {width}px; height: 900px; border: 0">
+</iframe><script>addEventListener("message", (told) => {{
+  document.documentElement.dataset.measured = told.data;
+}});</script></body></html>"""
 
 
 @dataclass(frozen=True)
@@ -80,9 +90,12 @@ Browse = Callable[..., Seen]
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Browse:
-    def open_page(content: str, *options: str) -> Seen:
+    def open_page(content: str, *options: str, width: int | None = None) -> Seen:
         page = tmp_path / "page.html"
-        page.write_text(content)
+        page.write_text(content if width is None else content.replace("</body>", MEASURE))
+        if width is not None:
+            page = tmp_path / "frame.html"
+            page.write_text(FRAME.format(width=width))
         # In virtual time, the browser is done once the page has nothing left to do.
         command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
         command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", *options]
@@ -108,6 +121,45 @@ def test_a_whole_report_is_drawn(write_study, write_final, store, browse: Browse
     seen = browse(page)
     assert seen.console == []
     assert seen.drawn == seen.plots == page.count("data-figure=") == 10
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_a_report_fits_its_screen(write_study, store, browse: Browse, width: int) -> None:
+    rbf = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.3}
+    write_study(
+        [Written([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
+        + [Written([0.5, 0.6 + n / 100], "stopped", values=rbf) for n in range(6)]
+    )
+    seen = browse(report(store, ["demo"]), width=width)
+    assert seen.console == []
+    assert seen.measured == {"inner": width, "width": width, "found": []}
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_a_sensitivity_page_fits_its_screen(browse: Browse, width: int) -> None:
+    # Five datasets of three methods: the least for mean ranks.
+    names = [(method, data) for data in "abcde" for method in ("infonce", "fair-infonce", "fair-cclk")]
+    small = [
+        replace(study(6, f"{m}-on-data-{d}", seed, f"data-{d}"), method=m)
+        for seed, (m, d) in enumerate(names)
+    ]
+    compared = browse(page_of(analyse_observations(small)), width=width)
+    alone = browse(page_of(analyse_observations([study()])), width=width)
+    assert alone.console == compared.console == []
+    assert alone.measured == compared.measured == {"inner": width, "width": width, "found": []}
+
+
+def test_words_that_are_cut_or_over_others_are_noticed(browse: Browse) -> None:
+    ticks = {"tickvals": [1, 1.01], "ticktext": ["long words", "longer words"], "tickangle": 0}
+    figure = go.Figure(go.Scatter(x=[0, 2], y=[0, 1]), {"xaxis": ticks, "title": {"text": "w" * 90}})
+    seen = browse(render_page("t", "s", [Section("one", "", [figure])], []), width=PHONE)
+    assert seen.measured["found"] == [
+        f"figure-1-1: {'w' * 90} is cut",
+        "figure-1-1: long words over longer words",
+    ]
+    wide = '<div style="width: 500px">x</div></main>'
+    page = render_page("t", "s", [Section("one", "", [figure])], []).replace("</main>", wide)
+    assert browse(page, width=PHONE).measured["width"] > PHONE
 
 
 def test_traces_that_other_pages_use_are_drawn_under_the_security_policy(browse: Browse) -> None:

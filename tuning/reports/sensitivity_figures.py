@@ -230,8 +230,9 @@ def equal_budget_figure(found: EqualBudget) -> go.Figure:
     )
     # Above its row, and not beside it: the names of studies are half as wide as a phone.
     for row, s in enumerate(studies):
-        place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yshift": 15}
-        figure.add_annotation(text=f"{s.study} ({s.dataset})", showarrow=False, **place)
+        name = s.study if s.dataset in s.study else f"{s.study} ({s.dataset})"
+        place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yanchor": "bottom", "yshift": 6}
+        figure.add_annotation(text=name, showarrow=False, font={"size": 11}, **place)
     figure.update_layout(
         title=f"Expected best of {found.budget} trials (95 %)",
         xaxis_title=studies[0].metric,

@@ -40,7 +40,7 @@ def sensitivity_page(
     several = len(found.studies) > 1
     sections = list(comparison_sections(found, tables)) if several else []
     for one in found.studies:
-        sections += _study_sections(one, tables, several)
+        sections += sensitivity_sections(one, tables, several)
     names = [one.observations.study for one in found.studies]
     title = f"Sensitivity: {names[0]}" if not several else f"Sensitivity of {len(names)} studies"
     footer = _footer(found, records, command)
@@ -54,7 +54,16 @@ def _subtitle(found: Sensitivity) -> str:
     return f"{len({method for method, _ in seen})} methods on {len({data for _, data in seen})} datasets"
 
 
-def _study_sections(one: StudySensitivity, tables: Mapping[str, Table], several: bool) -> Iterator[Section]:
+def sensitivity_sections(
+    one: StudySensitivity, tables: Mapping[str, Table], several: bool
+) -> Iterator[Section]:
+    """Yield the sections about one study.
+
+    Args:
+        one: its analysis.
+        tables: of all analyses, as `sensitivity_tables` gives them.
+        several: whether the titles are to name the study.
+    """
     builders: tuple[Callable[[StudySensitivity, Mapping[str, Table]], Section], ...] = (
         _overview,
         _importance,

@@ -1,0 +1,49 @@
+"""Sensitivity pages about studies with a known truth, without a store."""
+
+from datetime import UTC, datetime
+
+from tests.analysis.synthetic import observed, space_of
+from tuning.analysis.sensitivity.analyse import Sensitivity
+from tuning.analysis.sensitivity.observations import Observations
+from tuning.reports.sensitivity_page import sensitivity_page
+from tuning.store import StudyRecord, StudySchema
+
+SPACE = space_of(
+    kernel={"choice": ["rbf", "cosine"], "default": "rbf"},
+    sigma2={"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
+    lr={"log": [1e-3, 1.0], "default": 0.1},
+)
+
+
+def study(trials: int = 60, name: str = "one", seed: int = 0, dataset: str = "digits") -> Observations:
+    return observed(
+        SPACE,
+        lambda x: x["lr"] + 0.5 * (x["kernel"] == 1),
+        trials,
+        noise=0.05,
+        seed=seed,
+        study=name,
+        dataset=dataset,
+    )
+
+
+def record(one: Observations) -> StudyRecord:
+    return StudyRecord(
+        name=one.study,
+        created=datetime(2026, 1, 1, tzinfo=UTC),
+        command="contrasweep sweep",
+        method=one.method,
+        dataset=one.dataset,
+        experiment={},
+        space={},
+        search={"metric": one.metric},
+        columns=StudySchema(hyperparameters={}, metrics=()),
+        versions={"contrasweep": "0.1"},
+        host="host",
+    )
+
+
+def page_of(found: Sensitivity) -> str:
+    return sensitivity_page(
+        found, [record(one.observations) for one in found.studies], "contrasweep sensitivity"
+    )
