@@ -77,8 +77,9 @@ def _head(one: StudySensitivity, record: StudyRecord) -> Iterator[str]:
     o = one.observations
     yield f"# {record.method} on {record.dataset}: a worked example of a sensitivity page"
     yield (
-        "Rendered by `python -m docs.sensitivity_example` from the rows in `sensitivity/`; no number here was "
-        "typed in. What each analysis is: [sensitivity](sensitivity.md). The sweep, and the page:"
+        "Rendered by `python -m docs.sensitivity_example` from the rows in `sensitivity/`; no number "
+        "here was typed in. What each analysis is: [sensitivity](sensitivity.md). The sweep, and the "
+        "page:"
     )
     yield f"    {record.command}\n    contrasweep sensitivity {record.name} --results docs/sensitivity"
     yield (
@@ -104,9 +105,9 @@ def _draw(one: StudySensitivity) -> dict[str, str]:
 def _kernels(one: StudySensitivity) -> Iterator[str]:
     """Table 5 (left): the same kernels, as printed and as the trials have them."""
     yield (
-        "**Table 5 (left), kernels for Fair-CCLK on ColorMNIST.** The paper trains each kernel at one setting; "
-        "here the other parameters are searched, so a kernel is what its best trial reaches, and what it reaches "
-        "on average over the space. Ours are validation accuracies of one seed."
+        "**Table 5 (left), kernels for Fair-CCLK on ColorMNIST.** The paper trains each kernel at one "
+        "setting; here the other parameters are searched, so a kernel is what its best trial reaches, "
+        "and what it reaches on average over the space. Ours are validation accuracies of one seed."
     )
     o = one.observations
     place = [axis.name for axis in o.axes].index("kernel")
@@ -138,9 +139,9 @@ def _kernels(one: StudySensitivity) -> Iterator[str]:
 def _widths(one: StudySensitivity) -> Iterator[str]:
     """Table 7: the scale of the rbf kernel, on other data than the paper's."""
     yield (
-        "**Table 7, the scale of the rbf kernel.** The paper's is on CUB with attributes as the condition, ours on "
-        "colours from 0 to 255: only the shapes compare. A scale below the distances between conditions makes "
-        "all of them unlike, one above makes all alike."
+        "**Table 7, the scale of the rbf kernel.** The paper's is on CUB with attributes as the "
+        "condition, ours on colours from 0 to 255: only the shapes compare. A scale below the distances "
+        "between conditions makes all of them unlike, one above makes all alike."
     )
     curve = next(
         (m for m in one.marginals if m.axis.name == "sigma2" and m.condition.get("kernel") == "rbf"), None
