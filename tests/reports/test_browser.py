@@ -97,7 +97,8 @@ def browse(tmp_path: Path) -> Browse:
             page = tmp_path / "frame.html"
             page.write_text(FRAME.format(width=width))
         # In virtual time, the browser is done once the page has nothing left to do.
-        command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+        command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        command.append("--enable-logging=stderr")
         command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000", *options]
         if not any(option.startswith("--print") for option in options):
             command.append("--dump-dom")

@@ -13,10 +13,13 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
@@ -67,7 +70,7 @@ class Forest:
     def halves(self) -> tuple[Any, ...]:
         """Trees fitted on each half."""
         score = self.trials.score
-        return tuple(fit_trees(self.columns[r], score[r], i) for i, r in enumerate(self.members))
+        return _fit_each([(self.columns[rows], score[rows]) for rows in self.members])
 
     def predict(self, codes: Floats) -> Floats:
         """Return the score at each row of values in units, (n,)."""
@@ -82,9 +85,8 @@ class Forest:
     def shuffled(self) -> tuple[Any, ...]:
         """Trees fitted on permuted scores: what they find is there by chance."""
         rng = np.random.default_rng(0)
-        return tuple(
-            fit_trees(self.columns, rng.permutation(self.trials.score), seed) for seed in range(PERMUTATIONS)
-        )
+        scores = [rng.permutation(self.trials.score) for _ in range(PERMUTATIONS)]
+        return _fit_each([(self.columns, score) for score in scores])
 
     @cached_property
     def r2(self) -> float:
@@ -119,6 +121,15 @@ def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
     # Checking the arguments of every tree takes as long as growing it.
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         return boosted.fit(columns, score)
+
+
+def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, ...]:
+    """Fit trees on each pair of columns and scores, with its place as the seed.
+
+    Threads, because trees grow without holding Python's lock.
+    """
+    with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
+        return tuple(threads.map(lambda place: fit_trees(*data[place], place), range(len(data))))
 
 
 def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
