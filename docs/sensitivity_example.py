@@ -45,9 +45,10 @@ def take(results: str, study: str) -> None:
     epochs = tables.epochs.filter(pc.is_in(tables.epochs["trial"], ended["trial"].combine_chunks()))
     shutil.rmtree(_ROWS, ignore_errors=True)
     location = open_location(_ROWS, writable=True)
-    # Where the results lay is of no use to others.
-    command = re.sub(r" --results \S+", "", record.command)
-    save_study(location, record.model_copy(update={"command": command}))
+    # Where results and data lay is of no use to others.
+    command = re.sub(r" --(results|data-root) \S+", "", record.command)
+    search = {name: value for name, value in record.search.items() if name != "data_root"}
+    save_study(location, record.model_copy(update={"command": command, "search": search}))
     for kind, rows, columns in (
         ("trials", ended, record.columns.trials),
         ("epochs", epochs, record.columns.epochs),

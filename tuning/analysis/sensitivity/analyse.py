@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from threadpoolctl import threadpool_limits
+
 from tuning.analysis.sensitivity import enough
 from tuning.analysis.sensitivity.budget import BudgetCurve, budget_curve
 from tuning.analysis.sensitivity.comparison import EqualBudget, equal_budget
@@ -106,6 +108,12 @@ def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
 
 def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
     """Return all analyses of studies that were read already; one or more."""
+    # The matrices are small: more threads to multiply them cost more than they bring.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _analyse(studies)
+
+
+def _analyse(studies: Sequence[Observations]) -> Sensitivity:
     forests = [_forest(one) for one in studies]
     single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
     if len(studies) == 1:
