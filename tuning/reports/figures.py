@@ -147,7 +147,7 @@ def draw_front(front: Front) -> go.Figure:
             hovertemplate="%{x:.4g}, %{y:.4g}<extra>untrained encoder</extra>",
         )
     figure.update_layout(
-        title="What is traded for what: both larger is better",
+        title="The trade: larger is better in both",
         xaxis_title=front.metrics[0],
         yaxis_title=front.metrics[1],
         meta={

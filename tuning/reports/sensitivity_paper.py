@@ -118,7 +118,7 @@ def _importance(found: StudySensitivity) -> Figure | None:
     axes.plot(
         [i.by_chance for i in known], range(len(known)), "|", color=COLOURS[5], markersize=12, label="chance"
     )
-    axes.set_xlabel("share of the variance of being among the best")
+    axes.set_xlabel("share of being among the best")
     axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     _tidy(figure)
     return figure
