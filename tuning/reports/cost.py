@@ -119,7 +119,7 @@ def draw_cost(cost: Cost) -> go.Figure:
         height=240,
         xaxis={"ticksuffix": " s"},
         yaxis={"visible": False},
-        legend={"traceorder": "normal", "y": -0.35},
+        legend={"traceorder": "normal"},
         meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {duration(s)}" for n, s, _ in parts)},
     )
     return figure

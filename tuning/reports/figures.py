@@ -63,7 +63,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
         )
     _draw_untrained(figure, data.untrained)
     figure.update_layout(
-        title="Score of each trial, and the best so far",
+        title="Each trial, and the best so far",
         xaxis_title="trial",
         yaxis_title=data.rung_metric,
         meta={"alt": _progress_alt(data, best)},

@@ -17,6 +17,7 @@ from search_spaces import Choice, Range, Scalar
 from tuning.reports.page import cell_text
 from tuning.reports.study import StudyData, TrialResult
 from tuning.reports.style import SEQUENTIAL
+from tuning.reports.ticks import plain
 
 FEWEST = 5
 """With fewer scored trials, lines say nothing."""
@@ -70,7 +71,7 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
             "ticks": "",
             "fixedrange": True,
         },
-        legend={"y": -0.02, "traceorder": "reversed"},
+        legend={"traceorder": "reversed"},
         meta={
             "alt": f"The values of {len(searched)} searched parameters in {len(trials)} trials, coloured by "
             f"{data.rung_metric} from {scores[0]:.4g} to {scores[-1]:.4g}; best trials are also in a table."
@@ -93,7 +94,7 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
     def place(value: Scalar | None) -> float:
         return UNUSED_AT if value is None else (scale(float(value)) - scale(low)) / (scale(high) - scale(low))
 
-    ticks = {place(value): cell_text(value) for value in (low, _middle(low, high, parameter.is_log), high)}
+    ticks = {place(value): plain(value) for value in (low, _middle(low, high, parameter.is_log), high)}
     return Row(parameter.name, ticks, [place(value) for value in values])
 
 

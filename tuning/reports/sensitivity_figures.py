@@ -70,7 +70,7 @@ def pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
     )
     title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
     figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name, height=480)
-    figure.update_xaxes(type="category", **_cell_ticks(pair.second, columns))
+    figure.update_xaxes(type="category", title_standoff=16, **_cell_ticks(pair.second, columns))
     figure.update_yaxes(type="category", **_cell_ticks(pair.first, rows))
     return figure
 

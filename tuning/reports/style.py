@@ -44,7 +44,7 @@ def template(*, dark: bool) -> go.layout.Template:
                 "yref": "container",
                 "yanchor": "bottom",
             },
-            "margin": {"l": 48, "r": 12, "t": 44, "b": 40},
+            "margin": {"l": 48, "r": 20, "t": 44, "b": 40},
             "height": 420,
             "hoverlabel": {"align": "left"},
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": ink},
