@@ -22,7 +22,7 @@ from tuning.reports.report import report
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 DEADLINE = 300
-DESKTOP, PHONE = 1100, 360
+PHONE = 360
 
 # In a page: once it is drawn, tells how wide it is, and which words of a figure are cut or lie over others.
 MEASURE = """<script>(() => {
@@ -124,43 +124,40 @@ def test_a_whole_report_is_drawn(write_study, write_final, store, browse: Browse
     assert seen.drawn == seen.plots == page.count("data-figure=") == 10
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_a_report_fits_its_screen(write_study, store, browse: Browse, width: int) -> None:
+def test_a_report_fits_a_phone(write_study, store, browse: Browse) -> None:
     rbf = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.3}
     write_study(
         [Written([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
         + [Written([0.5, 0.6 + n / 100], "stopped", values=rbf) for n in range(6)]
     )
-    seen = browse(report(store, ["demo"]), width=width)
+    seen = browse(report(store, ["demo"]), width=PHONE)
     assert seen.console == []
-    assert seen.measured == {"inner": width, "width": width, "found": []}
+    assert seen.measured == {"inner": PHONE, "width": PHONE, "found": []}
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_a_sensitivity_page_fits_its_screen(browse: Browse, width: int) -> None:
+def test_a_sensitivity_page_fits_a_phone(browse: Browse) -> None:
     # Five datasets of three methods: the least for mean ranks.
     names = [(method, data) for data in "abcde" for method in ("infonce", "fair-infonce", "fair-cclk")]
     small = [
         replace(study(6, f"{m}-on-data-{d}", seed, f"data-{d}"), method=m)
         for seed, (m, d) in enumerate(names)
     ]
-    compared = browse(page_of(analyse_observations(small)), width=width)
-    alone = browse(page_of(analyse_observations([study()])), width=width)
+    compared = browse(page_of(analyse_observations(small)), width=PHONE)
+    alone = browse(page_of(analyse_observations([study()])), width=PHONE)
     assert alone.console == compared.console == []
-    assert alone.measured == compared.measured == {"inner": width, "width": width, "found": []}
+    assert alone.measured == compared.measured == {"inner": PHONE, "width": PHONE, "found": []}
 
 
-def test_words_that_are_cut_or_over_others_are_noticed(browse: Browse) -> None:
+def test_what_does_not_fit_is_noticed(browse: Browse) -> None:
     ticks = {"tickvals": [1, 1.01], "ticktext": ["long words", "longer words"], "tickangle": 0}
     figure = go.Figure(go.Scatter(x=[0, 2], y=[0, 1]), {"xaxis": ticks, "title": {"text": "w" * 90}})
-    seen = browse(render_page("t", "s", [Section("one", "", [figure])], []), width=PHONE)
+    page = render_page("t", "s", [Section("one", "", [figure])], [])
+    seen = browse(page.replace("</main>", '<div style="width: 500px">x</div></main>'), width=PHONE)
+    assert seen.measured["width"] > PHONE
     assert seen.measured["found"] == [
         f"figure-1-1: {'w' * 90} is cut",
         "figure-1-1: long words over longer words",
     ]
-    wide = '<div style="width: 500px">x</div></main>'
-    page = render_page("t", "s", [Section("one", "", [figure])], []).replace("</main>", wide)
-    assert browse(page, width=PHONE).measured["width"] > PHONE
 
 
 def test_traces_that_other_pages_use_are_drawn_under_the_security_policy(browse: Browse) -> None:
