@@ -44,6 +44,6 @@ class Follower:
     def _begun(self) -> Iterator[EpochRecord]:
         if self._records is None:
             request = self._request
-            data = self._data.get(request.experiment, request.data_root, request.device)
+            data = self._data.get(request.experiment, request.data_root)
             self._records = pretrain(request.experiment, data=data, device=request.device, ranks=self._ranks)
         return self._records

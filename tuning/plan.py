@@ -214,6 +214,7 @@ def plan_sweep(
     remaining = cut_into_levels(space_of(method, dataset, space, given), sampler, grid_points)
     check_sampler(sampler, remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
+    resources = resources_for(concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned)
     experiment = _check_extremes(method, dataset, remaining, given, root)
     _check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
@@ -234,7 +235,7 @@ def plan_sweep(
         metrics=metrics,
         asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, METHODS[method], facts),
         seed=seed,
-        resources=resources_for(concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned),
+        resources=resources,
         results=str(results),
         data_root=root,
         seeds=seeds,

@@ -148,17 +148,18 @@ class DataCache:
     A sweep has one dataset, but each seed of a transductive one has its own fold.
     """
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, device: str = DEVICE) -> None:
         self._size = size
+        self._device = torch.device(device)
         self._held: dict[str, Prepared] = {}
 
-    def get(self, experiment: Experiment, data_root: Path | None, device: str = DEVICE) -> Prepared:
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
-        key = f"{preparation_key(experiment)} {data_root} {device}"
+        key = f"{preparation_key(experiment)} {data_root}"
         if key not in self._held:
             while len(self._held) >= self._size:
                 del self._held[next(iter(self._held))]
-            self._held[key] = prepare_data(experiment, data_root, torch.device(device))
+            self._held[key] = prepare_data(experiment, data_root, self._device)
         return self._held[key]
 
 
@@ -240,7 +241,7 @@ class Trial:
         if request.events_folder is not None:
             self._events = TrialEvents(request.events_folder, resumed_from=done)
             self._events.session_start(request.values)
-        data = self._data.get(request.experiment, request.data_root, request.device)
+        data = self._data.get(request.experiment, request.data_root)
         self._saved = self._clock()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 

@@ -57,62 +57,6 @@ def test_what_is_wrong_is_said_before_any_work(options: dict[str, Any], parts: l
         assert part in message
 
 
-def test_workers_share_batches_of_every_size_that_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
-    message = _refused(workers=3, values={"batch_size": 64})
-    assert message == "batch_size 64 does not divide among 3 workers: give 63 or 66, or other workers"
-    sizes = Space.parse({"batch_size": {"choice": [64, 63], "default": 64}}, "own")
-    assert "batch_size 63 does not divide among 2 workers" in _refused(space=sizes, workers=2)
-    sizes = Space.parse({"batch_size": {"int": [64, 128], "default": 64}}, "own")
-    assert "own searches batch_size over a range" in _refused(space=sizes, workers=2)
-
-
-@pytest.mark.parametrize(
-    ("cores", "gpus_there", "options", "at_once"),
-    [
-        (8, 0, {"workers": 2}, 4),
-        (8, 0, {"workers": 2, "cpus_per_trial": 3}, 1),
-        (8, 0, {"workers": 2, "concurrency": 3}, 3),
-        (8, 0, {"workers": 2, "concurrency": 9}, 4),
-        (2, 0, {"concurrency": 9}, 9),
-        (8, 2, {"gpus_per_worker": 0.5}, 4),
-        (8, 2, {"gpus_per_worker": 0.4}, 4),
-        (8, 2, {"gpus_per_worker": 0.5, "concurrency": 9}, 4),
-        (8, 2, {"gpus_per_worker": 1, "workers": 2}, 1),
-        (8, 4, {"gpus_per_worker": 0.6, "workers": 2}, 2),
-        (2, 4, {"gpus_per_worker": 1}, 2),
-    ],
-)
-def test_no_more_groups_run_at_once_than_fit(
-    cores: int,
-    gpus_there: int,
-    options: dict[str, Any],
-    at_once: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: cores)
-    monkeypatch.setattr("tuning.resources.available_gpus", lambda: gpus_there)
-    plan = plan_sweep("infonce", "digits", **options)
-    assert plan.resources.concurrency == at_once
-    assert plan_of(plan.record(), "r").resources == plan.resources
-
-
-def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
-    monkeypatch.setattr("tuning.resources.available_gpus", lambda: 2)
-    message = _refused(workers=3, gpus_per_worker=1, values={"batch_size": 96})
-    assert message == "3 workers of 1 GPU each were asked for; this machine has 2 GPUs"
-    # A share is of one GPU: two workers of 0.6 do not fit on one and a bit.
-    assert "3 workers of 0.6 GPU each" in _refused(workers=3, gpus_per_worker=0.6, values={"batch_size": 96})
-
-
-def test_a_study_goes_on_with_other_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
-    stored = plan_sweep("infonce", "digits", workers=2).record()
-    assert plan_of(stored, "r", workers=4).resources == Resources(2, workers=4)
-    assert plan_of(stored, "r", workers=1, concurrency=8).resources == Resources(8)
-
-
 FINITE = Space.parse(
     {
         "temperature": {"log": [0.1, 1.0], "default": 0.5},

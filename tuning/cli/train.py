@@ -1,7 +1,9 @@
 """`contrasweep train`: one run of an experiment file, without Ray unless it has several workers."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,6 +48,9 @@ def train(
 
     if device not in DEVICES:
         raise unknown_name("device", device, DEVICES)
+    alone = workers in (None, 1) and not gpus_per_worker
+    if device != "cpu" and not alone:
+        raise InputError("--device goes with one process; workers train on GPUs with --gpus-per-worker")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device cuda was asked for, and torch finds no GPU here")
     torch.set_num_threads(cpus)
@@ -56,21 +61,24 @@ def train(
         if not checkpoint.absolute().parent.is_dir():
             raise InputError(f"--checkpoint: there is no folder {checkpoint.parent}")
         state = checkpoint.read_bytes() if checkpoint.is_file() else None
-    if workers is None and gpus_per_worker is None:
+    if alone:
         records = _here(resolved, state, data_root, device)
     else:
-        records = _on_workers(resolved, state, data_root, cpus, workers or 1, gpus_per_worker or 0.0)
-    console = Console(highlight=False, stderr=json)
+        given = 1 if workers is None else workers
+        records = _on_workers(resolved, state, data_root, cpus, given, gpus_per_worker or 0.0)
+    console = Console(highlight=False, file=sys.stderr if json else sys.stdout)
     console.print(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}")
     rows = []
-    for record, saved in records:
-        rows.append({"epoch": record.epoch, **record.metrics})
-        scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
-        console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
-        if checkpoint is not None:
-            unfinished = checkpoint.with_name(f"_{checkpoint.name}")
-            unfinished.write_bytes(saved())
-            unfinished.replace(checkpoint)
+    # Ray writes the death of a worker to stdout, where our JSON goes.
+    with redirect_stdout(sys.stderr):
+        for record, saved in records:
+            rows.append({"epoch": record.epoch, **record.metrics})
+            scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
+            console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
+            if checkpoint is not None:
+                unfinished = checkpoint.with_name(f"_{checkpoint.name}")
+                unfinished.write_bytes(saved())
+                unfinished.replace(checkpoint)
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     if json:
@@ -92,13 +100,16 @@ def _on_workers(
     workers: int,
     gpus: float,
 ) -> "Records":
+    """Return the records of workers; what they cannot be given is refused now, not with the first record."""
     from tuning.ray.trainer import pretrain_on_workers
     from tuning.resources import resources_for
+    from tuning.training.ranks import check_batch_size
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     resources = resources_for(1, cpus, workers, gpus)
-    for row, saved in pretrain_on_workers(experiment, resources, state=state, data_root=data_root):
-        yield row, partial(bytes, saved)
+    check_batch_size(experiment.batch_size, workers)
+    rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root)
+    return ((row, partial(bytes, saved)) for row, saved in rows)
 
 
 def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "Experiment":

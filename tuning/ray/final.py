@@ -142,9 +142,9 @@ def run_one(request: TrialRequest) -> TrialReport:
     Of several ranks, each calls this; the first one tests and writes.
     """
     torch.set_num_threads(max(1, int(request.cpus)))
-    cache, ranks = DataCache(), group_ranks()
+    cache, ranks = DataCache(device=request.device), group_ranks()
     experiment = request.experiment
-    data = cache.get(experiment, request.data_root, request.device)
+    data = cache.get(experiment, request.data_root)
     folder = f"exports/{request.study.name}/{request.trial:05d}-{experiment.seed}"
 
     def export(content: bytes) -> None:

@@ -53,12 +53,12 @@ def backend_for(gpus: float) -> str:
 
 
 class RankActor:
-    """One rank: the first has the trial itself, the others follow."""
+    """One rank of the trials that `first` begins: rank 0 has the trial itself, the others follow."""
 
-    def __init__(self, rank: int, world: int, seeds: int, crashes: str) -> None:
+    def __init__(self, rank: int, first: TrialRequest, crashes: str) -> None:
         report_crashes(Path(crashes))
-        self._ranks = Ranks(rank, world)
-        self._data = DataCache(seeds)
+        self._ranks = Ranks(rank, first.workers)
+        self._data = DataCache(first.seeds, first.device)
         self._trial: Any = None
         self._store: Any = None
 
@@ -157,7 +157,7 @@ class RankGroup:
                 scheduling_strategy=PlacementGroupSchedulingStrategy(
                     group, placement_group_bundle_index=rank
                 ),
-            ).remote(rank, request.workers, request.seeds, self._crashes)
+            ).remote(rank, request, self._crashes)
             for rank in range(request.workers)
         ]
         host, port = ray.get(actors[0].open.remote())

@@ -10,7 +10,7 @@ import ray
 import torch
 from ray.exceptions import RayError
 from ray.train import FailureConfig, RunConfig, ScalingConfig
-from ray.train.torch import TorchConfig, TorchTrainer
+from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from data import data_root as folder_of_data
 from tuning.config import Experiment
@@ -41,9 +41,17 @@ def fit(
     Raises:
         ray.train.TrainingFailedError: it died again.
     """
+
+    def on_its_gpu(given: dict[str, Any]) -> None:
+        device = get_device()
+        # Ray Train shows every worker all GPUs of its machine.
+        if isinstance(device, torch.device) and device.type == "cuda":
+            torch.cuda.set_device(device)
+        loop(given)
+
     one = {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
     TorchTrainer(
-        loop,
+        on_its_gpu,
         train_loop_config=config,
         torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=int(NEVER.total_seconds())),
         scaling_config=ScalingConfig(

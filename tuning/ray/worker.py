@@ -26,7 +26,7 @@ class TrialWorker(tune.Trainable):
         """Begin the first trial."""
         report_crashes(Path(config["crashes"]))
         request: TrialRequest = config["request"]
-        self._data = DataCache(request.seeds)
+        self._data = DataCache(request.seeds, request.device)
         self._group = RankGroup(config["crashes"]) if request.workers > 1 else None
         self._begin(config)
 
