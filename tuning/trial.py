@@ -48,8 +48,8 @@ class TrialRequest:
 
     `experiment` says all; `values` are the hyperparameters that the store shows (searched and fixed, active
     only). `flush_at` are the epochs after which someone may decide to stop the trial: its rows are written
-    before they are reported, since a stopped trial gets no other chance. `workers` processes train it together,
-    each with `cpus` cores and `gpus` GPUs.
+    before they are reported, since a stopped trial gets no other chance. `workers` processes train it
+    together, each with `cpus` cores and `gpus` GPUs.
     """
 
     location: Location

@@ -24,6 +24,8 @@ class GlobalBatchNorm(_BatchNorm):
         if inputs.dim() < 2:
             raise ValueError(f"batch norm takes (N, C, ...), got {tuple(inputs.shape)}")
 
+    # What ranks exchange is no part of compiled code.
+    @torch.compiler.disable
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the normalised inputs; in training mode all ranks must call this together.
 
