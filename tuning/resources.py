@@ -65,13 +65,18 @@ def available_gpus() -> int:
     return torch.cuda.device_count()
 
 
+def counted(number: int, what: str) -> str:
+    """Return `1 cpu`, `2 cpus`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _by_cores(cpus: int, workers: int) -> int:
     cores = available_cores()
     if workers == 1 and cpus > cores:
         raise InputError(f"{cpus} cpus each were asked for; this machine has {cores}")
     if workers * cpus > cores:
         raise InputError(
-            f"{workers} workers of {cpus} cpus each need {workers * cpus} cpus for one run; "
+            f"{workers} workers of {counted(cpus, 'cpu')} each need {workers * cpus} cpus for one run; "
             f"this machine has {cores}"
         )
     return cores // (workers * cpus)
@@ -85,6 +90,6 @@ def _by_gpus(workers: int, gpus: float) -> int:
     places = there * int(1 / gpus + 1e-9)
     if workers > places:
         raise InputError(
-            f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {there} GPUs"
+            f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {counted(there, 'GPU')}"
         )
     return places // workers

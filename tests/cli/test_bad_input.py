@@ -53,7 +53,7 @@ def says(result: Result, *parts: str) -> None:
             ["unknown metric 'val.colour_mse'", "on digits"],
         ),
         (["fair-cclk", "--cpus-per-trial", "4000"], ["4000 cpus", "this machine has"]),
-        (["fair-cclk", "--workers", "4000"], ["4000 workers of 1 cpus", "this machine has"]),
+        (["fair-cclk", "--workers", "4000"], ["4000 workers of 1 cpu each", "this machine has"]),
         (["fair-cclk", "--workers", "0"], ["workers must be at least 1, given 0"]),
         (["fair-cclk", "--gpus-per-worker", "1.5"], ["gpus-per-worker must be 0 to 1", "given 1.5"]),
         (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
@@ -207,12 +207,12 @@ def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
     ("arguments", "parts"),
     [
         (["--workers", "0"], ["workers must be at least 1, given 0"]),
-        (["--workers", "9"], ["9 workers of 1 cpus each need 9 cpus for one run", "this machine has 8"]),
+        (["--workers", "9"], ["9 workers of 1 cpu each need 9 cpus for one run", "this machine has 8"]),
         (["--workers", "3"], ["batch_size 128 does not divide among 3 workers: give 126 or 129"]),
         (["--workers", "4", "--cpus", "3"], ["4 workers of 3 cpus each need 12 cpus"]),
         (
             ["--workers", "2", "--gpus-per-worker", "1"],
-            ["2 workers of 1 GPU each", "this machine has 1 GPUs"],
+            ["2 workers of 1 GPU each", "this machine has 1 GPU"],
         ),
         (["--gpus-per-worker", "2"], ["gpus-per-worker must be 0 to 1", "given 2"]),
         (["--workers", "2", "--device", "cuda"], ["--device goes with one process"]),

@@ -118,7 +118,9 @@ def test_a_worker_killed_in_mid_epoch_costs_a_trial_nothing_but_time(tmp_path: P
     given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     done = contrasweep(tmp_path, "sweep", "faulty", "--set", "probes.max_steps=5", *given)
     assert done.returncode == 0, done.stderr
-    assert "1 trials of 2 workers each, with 1 cpu a worker fit on this machine" in done.stdout + done.stderr
+    assert (
+        "room for 1 trial of 2 workers each, with 1 cpu a worker at once, not 2" in done.stdout + done.stderr
+    )
     store = ResultsStore(tmp_path / "results")
     whole, killed = sorted(store.trials("killed").to_pylist(), key=lambda row: len(row["hp.fault"]))
     assert (tmp_path / "killed").exists()

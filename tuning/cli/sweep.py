@@ -234,13 +234,15 @@ def _go_on(
 
 def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
     """Say where a plan is not what was asked for, or where it begins with what other studies found."""
+    from tuning.resources import counted
+
     for plan in plans:
         if trials is not None and plan.trials < trials:
             warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
         at_once = plan.resources.concurrency
         if concurrency is not None and at_once < min(concurrency, plan.trials):
-            fit = f"{at_once} trials of {plan.resources.in_words} fit on this machine"
-            warn(f"{fit}: so many run at once, not {concurrency}.")
+            fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
+            warn(f"this machine has room for {fit}, not {concurrency}.")
         for remark in plan.warm.remarks:
             say(f"Warm start: {remark}.")
 

@@ -25,7 +25,7 @@ class GlobalBatchNorm(_BatchNorm):
             raise ValueError(f"batch norm takes (N, C, ...), got {tuple(inputs.shape)}")
 
     # What ranks exchange is no part of compiled code.
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the normalised inputs; in training mode all ranks must call this together.
 
