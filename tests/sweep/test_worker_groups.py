@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 import ray
+from ray.exceptions import RayTaskError
+from ray.train import WorkerGroupError
+from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.util import placement_group_table
 from studies import with_faulty_method
 
+from losses import RanksLost
 from tuning.analysis.selection import best_trials
 from tuning.best import config_of
 from tuning.plan import plan_sweep
@@ -23,7 +27,8 @@ from tuning.ray.final import final_runs
 from tuning.ray.searcher import Progress
 from tuning.ray.session import local_ray
 from tuning.ray.sweep import run_sweep
-from tuning.store import ResultsStore
+from tuning.ray.trainer import cause_of, reason_of
+from tuning.store import ResultsStore, StoreUnavailable
 
 # A small learning rate, so that rounding does not grow.
 QUICK = {"probes.max_steps": 5, "batch_size": 64, "optimizer.lr": 0.001, "temperature": 0.5}
@@ -147,3 +152,20 @@ def test_a_worker_killed_in_mid_epoch_costs_a_run_nothing_but_time(tmp_path: Pat
     assert [row["epoch"] for row in killed] == [0, 1, 2, 3]
     losses = [[row["train.loss"] for row in rows[1:]] for rows in (killed, whole)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        (
+            {0: RanksLost("gone"), 1: StoreUnavailable("the disk is full")},
+            "StoreUnavailable: the disk is full",
+        ),
+        ({0: RanksLost("gone")}, "RanksLost: gone"),
+        ({}, "ValueError: of the owner"),
+    ],
+)
+def test_a_group_fails_of_the_worker_that_says_most(failures: dict[int, Exception], reason: str) -> None:
+    wrapped = {rank: UserExceptionWithTraceback(error, "trace") for rank, error in failures.items()}
+    told: Exception = WorkerGroupError("told", wrapped) if failures else ValueError("of the owner")
+    assert reason_of(cause_of(RayTaskError("fit", "trace", told))) == reason

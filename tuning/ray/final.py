@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 import torch
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import RayError
 
 from data import data_root as folder_of_data
 from search_spaces import Scalar
@@ -22,7 +22,7 @@ from tuning.methods import METHODS
 from tuning.plan import FINAL_SUFFIX
 from tuning.provenance import git_revision, host_name, package_versions
 from tuning.ray.session import local_ray
-from tuning.ray.trainer import fit
+from tuning.ray.trainer import cause_of, fit, reason_of
 from tuning.resources import Resources, resources_for
 from tuning.store import (
     Heartbeat,
@@ -187,12 +187,11 @@ def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator
             try:
                 yield ray.get(ended)
             except RayError as error:
-                if isinstance(error, RayTaskError) and isinstance(
-                    error.cause, StoreUnavailable | TrialOvertaken
-                ):
-                    raise error.cause from None
+                cause = cause_of(error)
+                if isinstance(cause, StoreUnavailable | TrialOvertaken):
+                    raise cause from None
                 # One run that its worker did not survive takes none of the others with it.
-                reason = str(error).strip().splitlines()[-1]
+                reason = reason_of(cause)
                 end_from_outside(request, "failed", error=reason)
                 yield TrialReport(0, {}, 0.0, error=reason)
 

@@ -13,6 +13,7 @@ from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from data import data_root as folder_of_data
+from losses import RanksLost
 from tuning.config import Experiment
 from tuning.errors import InputError, SweepFailed, TrainingDiverged
 from tuning.ray.ranks import NEVER, backend_for
@@ -140,14 +141,26 @@ def pretrain_on_workers(
             raise _in_words(error) from error
 
 
+def cause_of(error: RayError) -> BaseException:
+    """Return what made a task on Ray fail: what it raised, or what a worker of its group did."""
+    cause = getattr(error, "cause", None) or error
+    # Ray Train wraps what a worker raised. A worker whose partner is gone says less than the partner.
+    told = [getattr(one, "_base_exc", one) for one in getattr(cause, "worker_failures", {}).values()]
+    first: BaseException = min(told or [cause], key=lambda one: isinstance(one, RanksLost))
+    return first
+
+
+def reason_of(error: BaseException) -> str:
+    """Return an error in a line."""
+    lines = str(error).strip().splitlines() or [""]
+    return lines[-1] if isinstance(error, RayError) else f"{type(error).__name__}: {lines[0]}"
+
+
 def _in_words(error: RayError) -> Exception:
-    cause = getattr(error, "cause", None)
-    told = getattr(cause, "worker_failures", None) or {0: cause or error}
-    worker, first = next(iter(told.items()))
-    if isinstance(first, InputError):
-        return first
-    reason = str(first).strip().splitlines()[-1]
-    return SweepFailed(f"the workers failed {RESTARTS + 1} times, the last time worker {worker}: {reason}")
+    cause = cause_of(error)
+    if isinstance(cause, InputError):
+        return cause
+    return SweepFailed(f"the workers failed {RESTARTS + 1} times, the last time with {reason_of(cause)}")
 
 
 def _post(config: dict[str, Any]) -> None:
