@@ -26,6 +26,8 @@ ENVIRONMENT = {
     # Ray Train looks at its workers every 2 s, and so is 2 s late at the end of every run.
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
     "RAY_TRAIN_METRICS_ENABLED": "0",
+    # It gives a group 60 s to start, which a machine with much else to do may not keep.
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "600",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     # Tune's own record of the experiment: written again and again, of all trials, for a restore we never do.
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
