@@ -15,6 +15,7 @@ from tuning.errors import InputError, unknown_name
 from tuning.facts import check_files, facts_of
 from tuning.goals import chosen_goals, full_name
 from tuning.limits import Limits
+from tuning.machine import Machine
 from tuning.methods import METHODS
 from tuning.provenance import git_revision, host_name, package_versions, same_series
 from tuning.resolve import check_names, preset_settings, resolve, space_of
@@ -160,6 +161,7 @@ def plan_sweep(
     cpus_per_trial: int = 1,
     workers: int = 1,
     gpus_per_worker: float = 0.0,
+    machine: Machine | None = None,
     limits: Limits | None = None,
     data_root: Path | None = None,
     results: str | Path = "results",
@@ -191,6 +193,7 @@ def plan_sweep(
         cpus_per_trial: cores, and threads, of a trial; of each of its workers, where there are several.
         workers: processes that train one trial together.
         gpus_per_worker: GPUs of each, 0 to 1; trials of half a GPU share one.
+        machine: where trials run; by default here (see `tuning.ray.cluster.cluster_at` for a Ray cluster).
         limits: how often a trial's worker may die, and how long a trial may take.
         data_root: the folder of the datasets.
         results: the results folder or URI.
@@ -214,7 +217,9 @@ def plan_sweep(
     remaining = cut_into_levels(space_of(method, dataset, space, given), sampler, grid_points)
     check_sampler(sampler, remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
-    resources = resources_for(concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned)
+    resources = resources_for(
+        concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
+    )
     experiment = _check_extremes(method, dataset, remaining, given, root)
     _check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
@@ -261,16 +266,18 @@ def plan_of(
     concurrency: int | None = None,
     workers: int | None = None,
     gpus: float | None = None,
+    machine: Machine | None = None,
 ) -> SweepPlan:
-    """Return the plan that a stored study was started with, on this machine.
+    """Return the plan that a stored study was started with, on this machine or another.
 
     Args:
         record: the study.
         results: the results folder.
         data_root: in place of the recorded one.
-        concurrency: in place of the recorded one, which is never more than the cores here allow.
+        concurrency: in place of the recorded one, which is never more than the cores there allow.
         workers: in place of the recorded number of processes a trial.
         gpus: in place of the recorded GPUs a worker.
+        machine: where trials run; by default here.
 
     Raises:
         InputError: the study holds final runs, which are no search, or is of another version.
@@ -282,7 +289,7 @@ def plan_of(
     _refuse_version(record)
     workers = workers or search.get("workers", 1)
     gpus = search.get("gpus", 0.0) if gpus is None else gpus
-    fit = resources_for(None, search["cpus"], workers, gpus).concurrency
+    fit = resources_for(None, search["cpus"], workers, gpus, machine=machine).concurrency
     at_once = concurrency or min(search["concurrency"], fit)
     return SweepPlan(
         name=record.name,
@@ -297,7 +304,9 @@ def plan_of(
         metrics=tuple(search["metric"].split(",")),
         asha_metric=search.get("asha_metric", search["metric"]),
         seed=search["seed"],
-        resources=resources_for(at_once, search["cpus"], workers, gpus, most=search["trials"]),
+        resources=resources_for(
+            at_once, search["cpus"], workers, gpus, most=search["trials"], machine=machine
+        ),
         results=results,
         data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
         seeds=search.get("seeds", 1),

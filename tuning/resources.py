@@ -1,21 +1,26 @@
 """What trials run on: cores, worker processes and GPUs, and how many trials of that fit on this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import joblib
 import torch
 
 from tuning.errors import InputError
+from tuning.machine import Machine
 
 
 @dataclass(frozen=True)
 class Resources:
-    """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each."""
+    """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
+
+    `address` is that of a Ray cluster; without one they run on this machine.
+    """
 
     concurrency: int
     cpus: int = 1
     workers: int = 1
     gpus: float = 0.0
+    address: str | None = None
 
     @property
     def cores(self) -> int:
@@ -32,9 +37,15 @@ class Resources:
 
 
 def resources_for(
-    concurrency: int | None, cpus: int, workers: int = 1, gpus: float = 0.0, *, most: int | None = None
+    concurrency: int | None,
+    cpus: int,
+    workers: int = 1,
+    gpus: float = 0.0,
+    *,
+    most: int | None = None,
+    machine: Machine | None = None,
 ) -> Resources:
-    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of this machine.
+    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of a machine, by default this.
 
     Trials of one process without a GPU may be more than there are cores, if that many are asked for. Of
     others only as many run at once as fit: a group that waits for a part of its workers would wait for ever.
@@ -47,6 +58,8 @@ def resources_for(
             raise InputError(f"{what} must be at least 1, given {count}")
     if concurrency == 0:
         raise InputError("concurrency must be at least 1, given 0")
+    if machine is not None:
+        return _on_cluster(machine, Resources(concurrency or 0, cpus, workers, gpus, machine.address), most)
     fit = _by_cores(cpus, workers)
     if gpus:
         fit = min(fit, _by_gpus(workers, gpus))
@@ -82,12 +95,31 @@ def _by_cores(cpus: int, workers: int) -> int:
     return cores // (workers * cpus)
 
 
-def _by_gpus(workers: int, gpus: float) -> int:
+def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resources:
+    """Return what is asked for where the cluster has room for it; 0 trials at once are as many as fit."""
+    places = machine.places(asked.cpus)
+    if asked.gpus:
+        places = min(places, _places_on_gpus(int(machine.gpus), asked.gpus))
+    fit = places // asked.workers
+    wanted = asked.concurrency or fit
+    if most is not None:
+        wanted = min(wanted, most)
+    if wanted > fit or not fit:
+        trials = f"{wanted} trials at once" if fit else "trials"
+        raise InputError(f"{trials} of {asked.in_words} were asked for; {machine.in_words}: room for {fit}")
+    return replace(asked, concurrency=wanted)
+
+
+def _places_on_gpus(there: int, gpus: float) -> int:
     if not 0 <= gpus <= 1:
         raise InputError(f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {gpus:g}")
-    there = available_gpus()
     # A share is of one GPU: three workers of 0.4 take two GPUs.
-    places = there * int(1 / gpus + 1e-9)
+    return there * int(1 / gpus + 1e-9)
+
+
+def _by_gpus(workers: int, gpus: float) -> int:
+    there = available_gpus()
+    places = _places_on_gpus(there, gpus)
     if workers > places:
         raise InputError(
             f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {counted(there, 'GPU')}"

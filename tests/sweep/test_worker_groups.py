@@ -64,7 +64,7 @@ def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bo
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sweep, "_scheduler", lambda *_: AllButTheLast())
-        patched.setattr(sweep, "local_ray", watched)
+        patched.setattr("tuning.ray.session.local_ray", watched)
         patched.setattr("tuning.resources.available_cores", lambda: 2)
         options = {"trials": STOPPED + 1, "epochs": 2, "concurrency": 4, "sampler": "random"}
         run_sweep(

@@ -11,12 +11,15 @@ from tuning.cli.rendering import print_json, print_rows, say, warn
 from tuning.errors import InputError, SweepFailed
 
 if TYPE_CHECKING:
+    from tuning.machine import Machine
     from tuning.plan import SweepPlan
     from tuning.ray.group import GroupResult
     from tuning.ray.searcher import Progress
 
 
-def sweep_methods(plans: "Sequence[SweepPlan]", prefix: str, as_json: bool) -> None:
+def sweep_methods(
+    plans: "Sequence[SweepPlan]", prefix: str, as_json: bool, machine: "Machine | None" = None
+) -> None:
     """Search each method in a study of its own, and compare them.
 
     Raises:
@@ -29,7 +32,7 @@ def sweep_methods(plans: "Sequence[SweepPlan]", prefix: str, as_json: bool) -> N
         f"Studies {names}: {plans[0].trials} trials each on {plans[0].dataset}; results in {plans[0].results}"
     )
     with progress_line() as line:
-        done = sweep_group(plans, show=lambda name, p: line.show(_line(name, p, line.elapsed)))
+        done = sweep_group(plans, lambda name, p: line.show(_line(name, p, line.elapsed)), machine)
     _compare(done, prefix, plans[0].results, as_json)
 
 

@@ -3,11 +3,14 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tuning.errors import InputError
+
+if TYPE_CHECKING:
+    from tuning.machine import Machine
 
 Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
 DataRoot = Annotated[
@@ -26,6 +29,12 @@ Workers = Annotated[
 ]
 GpusPerWorker = Annotated[
     float | None, typer.Option(help="GPUs of each, 0 to 1: with 0.5, two runs or workers share one.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT", help="Run on this Ray cluster (docs/cluster.md); default: on this machine."
+    ),
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
 
@@ -48,6 +57,15 @@ Where = Annotated[
 ]
 
 RESULTS = "results"
+
+
+def machine_at(address: str | None) -> "Machine | None":
+    """Return what the cluster of `--address` has; None where trials run on this machine."""
+    if address is None:
+        return None
+    from tuning.ray.cluster import cluster_at
+
+    return cluster_at(address)
 
 
 def command_line() -> str:

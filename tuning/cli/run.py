@@ -9,6 +9,7 @@ import typer
 
 from tuning.cli.options import (
     RESULTS,
+    Address,
     AsJson,
     Concurrency,
     DataRoot,
@@ -17,6 +18,7 @@ from tuning.cli.options import (
     Where,
     Workers,
     command_line,
+    machine_at,
     place_in,
     results_option,
 )
@@ -44,6 +46,7 @@ def run(
     cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run, or of each worker.")] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
+    address: Address = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     json: AsJson = False,
@@ -63,7 +66,7 @@ def run(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
-    done = []
+    done, machine = [], machine_at(address)
     with progress_line() as line:
         for configs in by_study.values():
             one = final_runs(
@@ -76,6 +79,7 @@ def run(
                 cpus_per_run=cpus_per_run,
                 workers=1 if workers is None else workers,
                 gpus_per_worker=gpus_per_worker or 0.0,
+                machine=machine,
                 command=command_line(),
                 show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
             )

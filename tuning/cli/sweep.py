@@ -11,6 +11,7 @@ from rich.console import Console
 from tuning.cli.group import resume_methods, sweep_methods
 from tuning.cli.options import (
     RESULTS,
+    Address,
     AsJson,
     Concurrency,
     DataRoot,
@@ -22,6 +23,7 @@ from tuning.cli.options import (
     TrialTimeout,
     Workers,
     command_line,
+    machine_at,
     parse_settings,
     results_option,
 )
@@ -96,6 +98,7 @@ def sweep(
     ] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
+    address: Address = None,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
     data_root: DataRoot = None,
@@ -133,6 +136,7 @@ def sweep(
         "warm_start": None if warm_start is None else warm_start.split(","),
     }
     limits = Limits(1 if max_failures is None else max_failures, trial_timeout)
+    machine = machine_at(address)
     if resume or extend is not None:
         if dry_run or preset:
             raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
@@ -150,6 +154,7 @@ def sweep(
             concurrency=concurrency,
             workers=workers,
             gpus_per_worker=gpus_per_worker,
+            machine=machine,
             limits=None if max_failures is None and trial_timeout is None else limits,
             storage=storage,
         )
@@ -170,6 +175,7 @@ def sweep(
             cpus_per_trial=cpus_per_trial,
             workers=1 if workers is None else workers,
             gpus_per_worker=gpus_per_worker or 0.0,
+            machine=machine,
             limits=limits,
             data_root=data_root,
             results=results,
@@ -184,7 +190,7 @@ def sweep(
         _print_plans(plans, json)
         return
     if several:
-        sweep_methods(plans, prefix, json)
+        sweep_methods(plans, prefix, json, machine)
     else:
         _report(_run(plans[0]), json)
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import RESULTS, AsJson, Concurrency, DataRoot, Results, command_line
+from tuning.cli.options import (
+    RESULTS,
+    Address,
+    AsJson,
+    Concurrency,
+    DataRoot,
+    Results,
+    command_line,
+    machine_at,
+)
 from tuning.cli.progress import duration, progress_line
 from tuning.cli.rendering import print_json, print_rows, say, warn
 from tuning.errors import InputError, unknown_name
@@ -80,6 +89,7 @@ def table(
         Path | None, typer.Option(help="Write the scores into this folder, as small Parquet.")
     ] = None,
     concurrency: Concurrency = None,
+    address: Address = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     json: AsJson = False,
@@ -114,7 +124,8 @@ def table(
     if dry_run:
         _print_plan(plan, json)
         return
-    failed = _run(plan, results, data_root, concurrency) if run and plan.studies else {}
+    on = {"concurrency": concurrency, "machine": machine_at(address)}
+    failed = _run(plan, results, data_root, on) if run and plan.studies else {}
     found, verdicts = _judged(plan, results, data_root)
     if save is not None:
         _save(found, save)
@@ -128,9 +139,7 @@ def table(
     _refuse_nothing(plan, found, run)
 
 
-def _run(
-    plan: "TablePlan", results: str, data_root: Path | None, concurrency: int | None
-) -> Mapping[str, str]:
+def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
     from tuning.ray.tables import TableProgress, run_table
 
     with progress_line() as line:
@@ -146,7 +155,7 @@ def _run(
             plan,
             results=results,
             data_root=data_root,
-            concurrency=concurrency,
+            **on,
             command=command_line(),
             show=show,
         )

@@ -18,10 +18,12 @@ from tuning.best import BestConfig
 from tuning.errors import InputError, SweepFailed
 from tuning.facts import check_files, facts_of
 from tuning.follower import Follower
+from tuning.machine import Machine
 from tuning.methods import METHODS
 from tuning.plan import FINAL_SUFFIX
 from tuning.provenance import git_revision, host_name, package_versions
-from tuning.ray.session import local_ray
+from tuning.ray.nodes import Needs
+from tuning.ray.session import ray_session
 from tuning.ray.trainer import cause_of, fit, reason_of
 from tuning.resources import Resources, resources_for
 from tuning.store import (
@@ -64,6 +66,7 @@ def final_runs(
     cpus_per_run: int = 1,
     workers: int = 1,
     gpus_per_worker: float = 0.0,
+    machine: Machine | None = None,
     command: str = "",
     show: Callable[[int, int], None] | None = None,
 ) -> FinalRuns:
@@ -83,6 +86,7 @@ def final_runs(
         cpus_per_run: cores, and threads, of a run; of each of its workers, where there are several.
         workers: processes that train one run together.
         gpus_per_worker: GPUs of each, 0 to 1.
+        machine: where they run; by default here.
         command: the command line, for the record.
         show: called with how many runs are done, and of how many.
 
@@ -91,7 +95,7 @@ def final_runs(
         DatasetMissing: the dataset's files are not in place.
         SweepFailed: no run completed, or another driver took the study over.
     """
-    resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker)
+    resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker, machine=machine)
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, given {seeds}")
     if not configs or len({config.study for config in configs}) > 1:
@@ -170,10 +174,13 @@ def _run_rank(config: dict[str, Any]) -> None:
 
 
 def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator[TrialReport | None]:
-    if not requests or (resources.concurrency == 1 and resources.workers == 1):
+    here = resources.concurrency == 1 and resources.workers == 1 and resources.address is None
+    if not requests or here:
         yield from map(run_one, requests)
         return
-    with local_ray(resources.cores) as scratch:
+    first = requests[0]
+    needs = Needs(first.location, first.experiment.dataset, first.data_root)
+    with ray_session(resources, needs) as scratch:
         start = _starter(resources, scratch / "train")
         waiting = deque(requests)
         running: dict[Any, TrialRequest] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tuning.errors import InputError, SweepFailed
+from tuning.machine import Machine
 from tuning.plan import SweepPlan
 from tuning.ray.searcher import Progress
 from tuning.ray.sweep import SweepResult, create_study, resume_sweep
@@ -28,12 +29,15 @@ def study_of(prefix: str, method: str) -> str:
     return f"{prefix}-{method}"
 
 
-def sweep_group(plans: Sequence[SweepPlan], show: ShowStudy | None = None) -> GroupResult:
+def sweep_group(
+    plans: Sequence[SweepPlan], show: ShowStudy | None = None, machine: Machine | None = None
+) -> GroupResult:
     """Run new studies one after the other; all are created first, so that all can be resumed.
 
     Args:
         plans: of the studies, all in one results folder.
         show: called with a study's name and its progress.
+        machine: where trials run, as the plans have it.
 
     Raises:
         InputError: a method comes twice.
@@ -47,7 +51,7 @@ def sweep_group(plans: Sequence[SweepPlan], show: ShowStudy | None = None) -> Gr
         raise StoreError(f"{plans[0].results} has {', '.join(sorted(taken))}; resume, or choose another name")
     for plan in plans:
         create_study(plan)
-    return resume_group(names, plans[0].results, show=show, data_root=plans[0].data_root)
+    return resume_group(names, plans[0].results, show=show, data_root=plans[0].data_root, machine=machine)
 
 
 def resume_group(

@@ -1,4 +1,4 @@
-"""A Ray that starts for one piece of work and stops after it, on this machine."""
+"""Ray for one piece of work: one that starts for it and stops after it on this machine, or a cluster's."""
 
 import logging
 import os
@@ -10,6 +10,9 @@ from pathlib import Path
 import ray
 
 from tuning.errors import SweepFailed
+from tuning.ray.cluster import connect
+from tuning.ray.nodes import Needs, refuse_blind_nodes
+from tuning.resources import Resources
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,23 @@ ENVIRONMENT = {
 
 
 @contextmanager
+def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
+    """Use the Ray that `resources` name while inside; gives a scratch folder that lives as long.
+
+    Raises:
+        InputError: nobody is at the cluster's address, or one of its nodes cannot see what trials need.
+        RuntimeError, SweepFailed: see `local_ray`.
+    """
+    if resources.address is None:
+        with local_ray(resources.cores) as scratch:
+            yield scratch
+        return
+    with _environment(), connect(resources.address), _scratch_folder() as scratch:
+        refuse_blind_nodes(needs)
+        yield scratch
+
+
+@contextmanager
 def local_ray(cpus: int) -> Iterator[Path]:
     """Run a local Ray of `cpus` CPUs while inside; gives a scratch folder that lives as long.
 
@@ -48,21 +68,32 @@ def local_ray(cpus: int) -> Iterator[Path]:
     """
     if ray.is_initialized():
         raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
+    with _environment(), _scratch_folder() as scratch:
+        empty = scratch / "empty"
+        empty.mkdir()
+        _start(cpus, empty)
+        try:
+            yield scratch
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update({name: value for name, value in ENVIRONMENT.items() if before[name] is None})
     try:
-        with tempfile.TemporaryDirectory(prefix="contrasweep-", ignore_cleanup_errors=True) as scratch:
-            empty = Path(scratch, "empty")
-            empty.mkdir()
-            _start(cpus, empty)
-            try:
-                yield Path(scratch)
-            finally:
-                ray.shutdown()
+        yield
     finally:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
+
+
+@contextmanager
+def _scratch_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="contrasweep-", ignore_cleanup_errors=True) as scratch:
+        yield Path(scratch)
 
 
 def _start(cpus: int, working_dir: Path) -> None:

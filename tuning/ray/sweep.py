@@ -16,13 +16,15 @@ from ray.tune.stopper import Stopper
 from tuning.difference import refuse_difference
 from tuning.errors import InputError, SweepFailed
 from tuning.limits import Limits
+from tuning.machine import Machine
 from tuning.outcomes import Outcome, epoch_means, outcomes
 from tuning.plan import SweepPlan, plan_of, plan_sweep
 from tuning.ray.memory import ForgetEnded
+from tuning.ray.nodes import Needs
 from tuning.ray.ranks import bundles
 from tuning.ray.scheduler import ResumableASHA
 from tuning.ray.searcher import Progress, StoreSearcher
-from tuning.ray.session import local_ray
+from tuning.ray.session import ray_session
 from tuning.ray.watch import TrialWatch
 from tuning.ray.worker import TrialWorker
 from tuning.search import PastTrial
@@ -93,6 +95,7 @@ def resume_sweep(
     concurrency: int | None = None,
     workers: int | None = None,
     gpus_per_worker: float | None = None,
+    machine: Machine | None = None,
     limits: Limits | None = None,
     storage: str | None = None,
     expected: Mapping[str, Any] | None = None,
@@ -108,6 +111,7 @@ def resume_sweep(
         concurrency: in place of the recorded one.
         workers: processes a trial, in place of the recorded number: trials go on with any.
         gpus_per_worker: in place of the recorded ones.
+        machine: where trials run; by default here.
         limits: in place of the recorded ones.
         storage: in place of the recorded one.
         expected: what the caller believes the study to be; a difference is refused.
@@ -129,6 +133,7 @@ def resume_sweep(
         concurrency=concurrency,
         workers=workers,
         gpus=gpus_per_worker,
+        machine=machine,
     )
     refuse_difference(plan, record, expected or {})
     if extend < 0:
@@ -187,7 +192,7 @@ def _run(
         )
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:
-            _tune(plan, searcher, past, [watch, ForgetEnded(), _ShowProgress(searcher, show)])
+            _tune(plan, searcher, past, [watch, ForgetEnded(), _ShowProgress(searcher, show)], location)
         _tidy(location, plan)
     counts = searcher.progress.counts
     if not counts.get("completed"):
@@ -196,9 +201,16 @@ def _run(
     return SweepResult(plan, counts)
 
 
-def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:
+def _tune(
+    plan: SweepPlan,
+    searcher: StoreSearcher,
+    past: list[PastTrial],
+    callbacks: list[Callback],
+    location: Location,
+) -> None:
     """Run the trials that are left."""
-    with local_ray(plan.resources.cores) as scratch:
+    needs = Needs(location, plan.dataset, plan.data_root)
+    with ray_session(plan.resources, needs) as scratch:
         _tuner(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"

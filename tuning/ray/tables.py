@@ -8,6 +8,7 @@ from pathlib import Path
 from tuning.analysis.selection import best_trials
 from tuning.best import BestConfig, config_of
 from tuning.errors import SweepFailed
+from tuning.machine import Machine
 from tuning.plan import plan_sweep
 from tuning.ray.final import final_runs
 from tuning.ray.sweep import resume_sweep, run_sweep
@@ -36,6 +37,7 @@ def run_table(
     results: str | Path = "results",
     data_root: Path | None = None,
     concurrency: int | None = None,
+    machine: Machine | None = None,
     command: str = "",
     show: Show | None = None,
 ) -> dict[str, str]:
@@ -60,13 +62,14 @@ def run_table(
         try:
             configs = [cell.config for cell in cells]
             if plan.tuned:
-                configs = [_searched(plan, cells[0], results, data_root, concurrency, command)]
+                configs = [_searched(plan, cells[0], results, data_root, concurrency, machine, command)]
             final_runs(
                 configs,
                 seeds=plan.seeds,
                 results=results,
                 data_root=data_root,
                 concurrency=concurrency,
+                machine=machine,
                 command=command,
                 show=tell,
             )
@@ -83,13 +86,21 @@ def _searched(
     results: str | Path,
     data_root: Path | None,
     concurrency: int | None,
+    machine: Machine | None,
     command: str,
 ) -> BestConfig:
     """Return the best configuration of a row's search, which is made, gone on with, or there already."""
     location = open_location(results, writable=True)
     if cell.study in study_names(location):
         expected = {"trials": plan.trials, "values": dict(cell.given)}
-        resume_sweep(cell.study, results, data_root=data_root, concurrency=concurrency, expected=expected)
+        resume_sweep(
+            cell.study,
+            results,
+            data_root=data_root,
+            concurrency=concurrency,
+            machine=machine,
+            expected=expected,
+        )
     else:
         assert cell.experiment is not None, "the cell runs"
         assert plan.table.run.tune is not None, "the table has a searched form"
@@ -101,6 +112,7 @@ def _searched(
                 values=cell.given,
                 metric=plan.table.run.tune.metric,
                 concurrency=concurrency,
+                machine=machine,
                 data_root=data_root,
                 results=results,
                 name=cell.study,

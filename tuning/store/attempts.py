@@ -23,11 +23,17 @@ def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: i
 
     File names say it, damaged files' too; only a compacted file is opened.
     """
-    parts = list_parts(location, "trials", record.name)
+    parts = list_parts(location, "trials", record.name, trial)
     attempts = [part.key.attempt for part in parts if part.key and part.key[:2] == (trial, seed)]
     if any(part.compacted for part in parts):
         read = read_parts(
-            location, "trials", record.name, record.columns, only=lambda _: False, names=list(Key._fields)
+            location,
+            "trials",
+            record.name,
+            record.columns,
+            trial=trial,
+            only=lambda _: False,
+            names=list(Key._fields),
         )
         keys = (Key(**row) for table in read.tables.values() for row in table.to_pylist())
         attempts += [key.attempt for key in keys if key[:2] == (trial, seed)]
@@ -39,7 +45,7 @@ def is_overtaken(location: Location, record: StudyRecord, key: Key, path: str) -
 
     Another writer may have the same number, if both asked for one at the same moment.
     """
-    listed = list_parts(location, "trials", record.name)
+    listed = list_parts(location, "trials", record.name, key.trial)
     of_others = (
         part.key.attempt
         for part in listed
@@ -73,5 +79,6 @@ def _table_of(location: Location, record: StudyRecord, kind: Kind, trial: int, s
         return part.key is not None and part.key[:2] == (trial, seed)
 
     schema = record.columns.trials if kind == "trials" else record.columns.epochs
-    table = read_parts(location, kind, record.name, record.columns, only=of_this_trial).table(schema)
+    read = read_parts(location, kind, record.name, record.columns, trial=trial, only=of_this_trial)
+    table = read.table(schema)
     return table.filter((pc.field("trial") == trial) & (pc.field("seed") == seed))

@@ -93,7 +93,7 @@ def _keys(table: pa.Table) -> set[Key]:
 
 def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:
     base = folder(kind, study)
-    for info in location.files(base):
+    for info in location.files(base, below=True):
         age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
         if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:
-            location.delete(f"{base}/{info.base_name}")
+            location.delete(info.path[len(location.path("")) :])

@@ -70,14 +70,18 @@ class Location:
         path = self.path(relative)
         self.retry.call(f"writing {path}", lambda: _write_whole(self.filesystem, path, content))
 
-    def files(self, folder: str) -> list[fs.FileInfo]:
+    def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
         """The files directly inside ``folder``, unordered; none when the folder does not exist.
+
+        Args:
+            folder: the folder.
+            below: also those in folders inside it.
 
         Raises:
             OSError: the folder cannot be read.
         """
         path = self.path(folder)
-        return self.retry.call(f"listing {path}", lambda: _files(self.filesystem, path))
+        return self.retry.call(f"listing {path}", lambda: _files(self.filesystem, path, below))
 
     def delete(self, relative: str) -> None:
         """Delete one file; one that is already gone is no error.
@@ -187,8 +191,8 @@ def _read(filesystem: fs.FileSystem, path: str) -> bytes:
         return bytes(stream.read())
 
 
-def _files(filesystem: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    selector = fs.FileSelector(folder, allow_not_found=True)
+def _files(filesystem: fs.FileSystem, folder: str, below: bool) -> list[fs.FileInfo]:
+    selector = fs.FileSelector(folder, allow_not_found=True, recursive=below)
     return [info for info in filesystem.get_file_info(selector) if info.type == fs.FileType.File]
 
 

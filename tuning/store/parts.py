@@ -25,6 +25,8 @@ Kind = Literal["trials", "epochs"]
 
 # A compaction that runs at the same moment moves rows to a new file; so many moves in one read do not happen.
 _ROUNDS: Final = 8
+# Every start and end of a trial lists its folder: with all trials in one, that would grow with their square.
+_TRIALS_IN_A_FOLDER: Final = 500
 _READ_THREADS: Final = 4
 _READ_THREADS_REMOTE: Final = 32
 _KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+)?(?:-[0-9a-f]+)?")
@@ -75,12 +77,12 @@ class Parts:
 
 def trial_path(study: str, key: Key) -> str:
     """A new file for a trial's row; no two calls give the same, so no writer overwrites another's."""
-    return f"{folder('trials', study)}/{_stem(key)}-{uuid.uuid4().hex[:12]}.parquet"
+    return f"{_home('trials', study, key.trial)}/{_stem(key)}-{uuid.uuid4().hex[:12]}.parquet"
 
 
 def epoch_path(study: str, key: Key, part: int) -> str:
     """A new file for epochs; no two calls give the same."""
-    return f"{folder('epochs', study)}/{_stem(key)}-part-{part:04d}-{uuid.uuid4().hex[:12]}.parquet"
+    return f"{_home('epochs', study, key.trial)}/{_stem(key)}-part-{part:04d}-{uuid.uuid4().hex[:12]}.parquet"
 
 
 def compacted_path(kind: Kind, study: str) -> str:
@@ -91,6 +93,12 @@ def compacted_path(kind: Kind, study: str) -> str:
 def folder(kind: Kind, study: str) -> str:
     """The folder of a study's files, in the hive layout that dataset readers understand."""
     return f"{kind}/study={study}"
+
+
+def _home(kind: Kind, study: str, trial: int) -> str:
+    """The folder of a trial's own files: the study's, or one of its own for every so many trials."""
+    first = trial - trial % _TRIALS_IN_A_FOLDER
+    return f"{folder(kind, study)}/from-{first:06d}" if first else folder(kind, study)
 
 
 def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], schema: pa.Schema) -> None:
@@ -111,11 +119,21 @@ def write_table(location: Location, path: str, table: pa.Table) -> None:
     location.write(path, buffer.getvalue())
 
 
-def list_parts(location: Location, kind: Kind, study: str) -> list[Part]:
-    """The study's visible Parquet files, unordered. Names that begin with ``_`` or ``.`` are not visible."""
+def list_parts(location: Location, kind: Kind, study: str, trial: int | None = None) -> list[Part]:
+    """The study's visible Parquet files, unordered. Names that begin with ``_`` or ``.`` are not visible.
+
+    With ``trial``, those that can hold rows of this trial, and some more, however large the study.
+    """
     base = folder(kind, study)
-    names = [info.base_name for info in location.files(base) if info.extension == "parquet"]
-    return [Part(f"{base}/{name}", _key(name)) for name in names if name[0] not in "_."]
+    found = location.files(base, below=trial is None)
+    if trial is not None and (home := _home(kind, study, trial)) != base:
+        found += location.files(home)
+    root = len(location.path(""))
+    return [
+        Part(info.path[root:], _key(info.base_name))
+        for info in found
+        if info.extension == "parquet" and info.base_name[0] not in "_."
+    ]
 
 
 def read_parts(
@@ -124,6 +142,7 @@ def read_parts(
     study: str,
     columns: StudySchema,
     *,
+    trial: int | None = None,
     only: Callable[[Part], bool] | None = None,
     names: list[str] | None = None,
 ) -> Parts:
@@ -138,6 +157,7 @@ def read_parts(
         kind: which of the two tables.
         study: its name.
         columns: the study's schema.
+        trial: the only one whose rows are wanted; others may come along.
         only: the parts wanted, by their name; compacted files are always read.
         names: the columns wanted, all by default.
     """
@@ -147,7 +167,7 @@ def read_parts(
     seen: set[Part] = set()
     with ThreadPoolExecutor(_READ_THREADS_REMOTE if remote else _READ_THREADS) as threads:
         for round_ in range(_ROUNDS):
-            listed = list_parts(location, kind, study)
+            listed = list_parts(location, kind, study, trial)
             new = [
                 part for part in listed if part not in seen and (part.compacted or only is None or only(part))
             ]

@@ -1,0 +1,207 @@
+"""What a trial costs the driver, the search and the store as a study grows; training is left out.
+
+    python -m benchmarks.scale [--trials 10000] [--through-ray 2000] [--samplers tpe random]
+
+Seconds are of the processor (of this process), so that a machine with other work gives the same figures; the
+clock's are shown beside them where something else computes. Three parts:
+
+- search: ask, five reports and an end a trial, of which seven in ten are stopped, by one driver;
+- store: what workers and driver write of a trial, on a local disk, and the requests it takes on S3 (a server
+  on loopback, where moto is installed);
+- driver: real sweeps through Ray with training that takes no time (see `fake_training`).
+"""
+
+import argparse
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.driver_memory import resident_mib
+from benchmarks.fake_training import use_fake_training
+from tuning.plan import SweepPlan, plan_sweep
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import run_sweep
+from tuning.search import SearchStudy
+from tuning.store import (
+    Location,
+    ResultsStore,
+    StudyRecord,
+    TrialInfo,
+    TrialWriter,
+    compact,
+    end_trial,
+    open_location,
+    save_study,
+)
+
+EPOCHS = 5
+STOPPED = 0.7
+PARTS = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=10_000, help="of search and store")
+    parser.add_argument(
+        "--through-ray", type=int, default=2_000, help="trials of the driver; 0 leaves it out"
+    )
+    parser.add_argument("--s3", type=int, default=50, help="trials on S3; 0 leaves it out")
+    parser.add_argument("--samplers", nargs="+", default=["tpe", "random"])
+    options = parser.parse_args()
+    for sampler in options.samplers:
+        search(sampler, options.trials)
+    if options.trials:
+        store(options.trials)
+    if options.s3:
+        on_s3(options.s3)
+    if options.through_ray:
+        driver(options.through_ray)
+
+
+class Stages:
+    """Prints the processor's and the clock's milliseconds a trial for every tenth of the trials."""
+
+    def __init__(self, trials: int) -> None:
+        self._each = max(1, trials // PARTS)
+        self._done = 0
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        self.cpu = 0.0
+
+    def trial(self, done: int, more: str = "") -> None:
+        if done < self._done + self._each:
+            return
+        count = done - self._done
+        cpu, wall = time.process_time(), time.perf_counter()
+        self.cpu, clock = (1000 * spent / count for spent in (cpu - self._cpu, wall - self._wall))
+        print(f"  to {done:6}: {self.cpu:8.2f} ms, by the clock {clock:8.2f} {more}")
+        self._done, self._cpu, self._wall = done, cpu, wall
+
+
+def search(sampler: str, trials: int) -> None:
+    """Time the search: what the driver does between two trials."""
+    print(f"search, {sampler}: a trial's ask, {EPOCHS} reports and end")
+    plan = study(trials, sampler=sampler)
+    of_trial = SearchStudy(plan.space, sampler=sampler, trials=trials)
+    scores = random.Random(0)
+    stages = Stages(trials)
+    for number in range(trials):
+        assert of_trial.ask().number == number
+        level = scores.random()
+        for epoch in range(1, EPOCHS + 1):
+            of_trial.report(number, epoch, level * epoch / EPOCHS)
+        if scores.random() < STOPPED:
+            of_trial.prune(number)
+        else:
+            of_trial.complete(number, level)
+        stages.trial(number + 1)
+
+
+def store(trials: int) -> None:
+    """Time and count what a trial writes, and what reading and merging all of them takes."""
+    print("store, local disk: a trial's start, epochs and end")
+    with tempfile.TemporaryDirectory() as folder:
+        plan = study(trials, results=folder)
+        location, record = open_location(folder, writable=True), plan.record()
+        save_study(location, record)
+        stages = Stages(trials)
+        for number, stopped in enumerate(fates(trials)):
+            write_trial(location, record, plan, number, stopped)
+            stages.trial(number + 1)
+        files = list(Path(folder).rglob("*.parquet"))
+        size = sum(path.stat().st_size for path in files)
+        print(f"  {len(files) / trials:.2f} files and {size / trials:.0f} bytes a trial")
+        reader = ResultsStore(folder)
+        with timed("read trials, not merged"):
+            reader.trials(plan.name)
+        with timed("merge"):
+            compact(location, plan.name)
+        with timed("read trials"):
+            reader.trials(plan.name)
+        with timed("read epochs"):
+            reader.epochs(plan.name)
+        files = list(Path(folder).rglob("*.parquet"))
+        size = sum(path.stat().st_size for path in files)
+        print(f"  merged: {len(files)} files, {size / trials:.0f} bytes a trial")
+
+
+def on_s3(trials: int) -> None:
+    """Count the requests of trials that finish and of trials that are stopped."""
+    try:
+        from tests.store.s3_server import s3_server
+    except ImportError as error:
+        print(f"store, S3: left out ({error})")
+        return
+    os.environ.update(AWS_ACCESS_KEY_ID="somebody", AWS_SECRET_ACCESS_KEY="secret")
+    with s3_server() as server:
+        server.make_bucket("bucket")
+        uri = server.uri("bucket/results")
+        plan = study(trials, results=uri)
+        location, record = open_location(uri, writable=True), plan.record()
+        save_study(location, record)
+        for begin, stopped in ((0, False), (trials, True)):
+            server.counts()
+            for number in range(begin, begin + trials):
+                write_trial(location, record, plan, number, stopped)
+            counts = Counter(server.counts())
+            told = ", ".join(f"{count / trials:.1f} {kind}" for kind, count in sorted(counts.items()))
+            print(f"store, S3: a {'stopped' if stopped else 'finished'} trial: {told}")
+
+
+def write_trial(location: Location, record: StudyRecord, plan: SweepPlan, number: int, stopped: bool) -> None:
+    """Write what the worker writes, and where the trial is stopped, what the driver writes."""
+    values = plan.space.defaults()
+    info = TrialInfo(number, 0, "search", "0123456789abcdef", values, EPOCHS)
+    writer = TrialWriter(location, record, info)
+    writer.start()
+    for epoch in range(1 + (1 if stopped else EPOCHS)):
+        metrics = {"val.ridge_accuracy": 0.5, "train.loss": 1.0}
+        writer.add_epoch(epoch, metrics, seconds=1.0, train_seconds=1.0)
+    if stopped:
+        writer.flush()
+        end_trial(location, record, info, "stopped", rung=1)
+    else:
+        writer.finish("completed", {"val.accuracy": 0.5})
+
+
+def driver(trials: int) -> None:
+    """Run sweeps whose trials train for no time: what is left is the driver's and Ray's."""
+    print(f"driver: {trials} trials through Ray, two at once, {EPOCHS} epochs each; asha stops most")
+    use_fake_training(0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = study(trials, results=folder, concurrency=2, scheduler="asha", sampler="random")
+        stages = Stages(trials)
+
+        def show(progress: Progress) -> None:
+            stages.trial(progress.done, f"{resident_mib():6.0f} MiB")
+
+        done = run_sweep(plan, show=show)
+        print(f"  {dict(done.counts)}")
+
+
+def study(trials: int, **options: object) -> SweepPlan:
+    given = {"trials": trials, "epochs": EPOCHS, "name": "scale", **options}
+    return plan_sweep("fair-cclk", "colour-digits", **given)  # type: ignore[arg-type]
+
+
+def fates(trials: int) -> Iterator[bool]:
+    """Of each trial, whether it is stopped."""
+    drawn = random.Random(1)
+    return (drawn.random() < STOPPED for _ in range(trials))
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    cpu, wall = time.process_time(), time.perf_counter()
+    yield
+    print(f"  {what}: {time.process_time() - cpu:.2f} s, by the clock {time.perf_counter() - wall:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Where the files of a large study lie."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tuning.store import (
+    Location,
+    ResultsStore,
+    StudyRecord,
+    TrialInfo,
+    TrialOvertaken,
+    TrialWriter,
+    compact,
+    end_trial,
+)
+from tuning.store import parts as parts_module
+
+
+def test_the_listings_of_a_trial_do_not_grow_with_its_study(
+    location: Location, record: StudyRecord, info: Callable[..., TrialInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials lie in folders of so many; rows are the same wherever they lie, and come together in a merge."""
+    monkeypatch.setattr(parts_module, "_TRIALS_IN_A_FOLDER", 10)
+    seen: list[int] = []
+    files = Location.files
+
+    def counted(self: Location, folder: str, *, below: bool = False) -> Any:
+        found = files(self, folder, below=below)
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(Location, "files", counted)
+    for trial in range(45):
+        writer = TrialWriter(location, record, info(trial, kernel="rbf"))
+        writer.start()
+        writer.add_epoch(0, {"val.accuracy": trial / 100}, seconds=1.0, train_seconds=0.5)
+        writer.flush()
+        end_trial(location, record, info(trial, kernel="rbf"), "stopped")
+    # Its folder and the study's own, each with a running and an ended row of ten trials.
+    assert max(seen) <= 20
+    store = ResultsStore(location)
+    assert store.trials(record.name)["trial"].to_pylist() == list(range(45))
+    accuracy = [trial / 100 for trial in range(45)]
+    assert store.trials(record.name)["metric.val.accuracy"].to_pylist() == accuracy
+    with pytest.raises(TrialOvertaken):
+        TrialWriter(location, record, info(33, kernel="rbf")).start()
+    compact(location, record.name)
+    assert len(files(location, "trials/study=digits-1", below=True)) == 1
+    assert store.epochs(record.name)["metric.val.accuracy"].to_pylist() == accuracy
+    with pytest.raises(TrialOvertaken):
+        TrialWriter(location, record, info(33, kernel="rbf")).start()

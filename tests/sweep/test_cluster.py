@@ -1,0 +1,147 @@
+"""A sweep on a cluster of three nodes, two of which die in the middle; what is refused before any work."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray.cluster_utils import Cluster
+from studies import small_plan
+
+from tuning.errors import InputError
+from tuning.machine import Machine
+from tuning.ray import cluster as cluster_module
+from tuning.ray.cluster import cluster_at, copy_packages
+from tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes
+from tuning.ray.searcher import Progress
+from tuning.ray.sweep import run_sweep
+from tuning.resources import resources_for
+from tuning.store import ResultsStore, open_location
+from tuning.training.checkpoint import checkpoint_epoch
+from tuning.training.pretrain import pretrain
+
+TWO_NODES = Machine((4, 2), 1.0, "head:6379")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:9", r"no Ray cluster answers at 127\.0\.0\.1:9 .*ray start --head"),
+        ("nowhere.invalid:6379", r"no Ray cluster answers at nowhere\.invalid:6379"),
+        ("ray://127.0.0.1:10001", r"driver must be in the cluster.*ray job submit"),
+        ("head", r"takes auto or HOST:PORT, given 'head'"),
+    ],
+)
+def test_an_address_with_no_cluster_says_what_to_start(address: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        cluster_at(address)
+
+
+def test_trials_fill_the_nodes_and_none_spans_two() -> None:
+    assert resources_for(None, 1, machine=TWO_NODES).concurrency == 6
+    assert resources_for(None, 3, machine=TWO_NODES).concurrency == 1
+    assert resources_for(2, 2, machine=TWO_NODES).address == "head:6379"
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "cpus", "workers", "gpus"),
+    [(7, 1, 1, 0.0), (2, 3, 1, 0.0), (None, 5, 1, 0.0), (1, 2, 4, 0.0), (3, 1, 1, 0.5), (None, 1, 2, 1.0)],
+)
+def test_more_than_the_cluster_has_is_refused_with_what_it_has(
+    concurrency: int | None, cpus: int, workers: int, gpus: float
+) -> None:
+    with pytest.raises(InputError, match=r"head:6379 has 6 cpus \(4, 2 by node\) and 1 GPUs"):
+        resources_for(concurrency, cpus, workers, gpus, machine=TWO_NODES)
+
+
+def test_nodes_that_cannot_see_the_results_are_named(tmp_path: Path) -> None:
+    needs = Needs(open_location(tmp_path / "results", writable=True), "colour-digits", None)
+    seen: list[str | None] = []
+
+    def ask(needs: Needs, marker: str) -> dict[str, str | None]:
+        seen.append(complaint_about(needs, marker))
+        elsewhere = Needs(open_location(tmp_path / "elsewhere"), needs.dataset, None)
+        return {"node a": None, "node b": complaint_about(elsewhere, marker)}
+
+    with pytest.raises(InputError, match=r"node b: the results folder .*elsewhere.*s3://") as refused:
+        refuse_blind_nodes(needs, ask)
+    assert "node a" not in str(refused.value)
+    assert seen == [None], "the driver's own folder has the marker"
+    assert list((tmp_path / "results").iterdir()) == [], "and keeps none"
+
+
+def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:
+    location = open_location(tmp_path, writable=True)
+    location.write("marker", b"")
+    said = complaint_about(Needs(location, "cifar10", tmp_path / "none"), "marker")
+    assert said is not None
+    assert "cifar10" in said
+
+
+@pytest.fixture
+def three_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A head that runs no trials, and three nodes of one core."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    # Workers of a cluster give way to everything else, and so would never begin on a machine that is busy.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    running = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        for _ in range(3):
+            running.add_node(num_cpus=1)
+        yield running
+    finally:
+        running.shutdown()
+
+
+def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
+    three_nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers run the driver's code: a copy of it that saves after every epoch, told apart by that."""
+    (tmp_path / "models.py").write_text("raise SystemExit('hostile code ran')")
+    monkeypatch.chdir(tmp_path)
+
+    def copy_that_always_saves(folder: Path) -> None:
+        copy_packages(folder)
+        trial = folder / "tuning" / "trial.py"
+        code = trial.read_text()
+        assert code.count("CHECKPOINT_SECONDS = 10.0") == 1
+        trial.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))
+
+    monkeypatch.setattr(cluster_module, "copy_packages", copy_that_always_saves)
+    machine = cluster_at(three_nodes.address)
+    assert sorted(machine.nodes) == [0, 1, 1, 1]
+    results = tmp_path / "results"
+    plan = small_plan(
+        results, machine=machine, concurrency=2, trials=4, epochs=6, scheduler="none", sampler="random"
+    )
+    nodes: list[Any] = list(three_nodes.worker_nodes)
+    saved: list[int] = []
+
+    def end_two_nodes(progress: Progress) -> None:
+        found = [checkpoint_epoch(file.read_bytes()) for file in results.glob("checkpoints/small/*.pt")]
+        if not saved and len(found) == 2 and min(found) > 0:
+            saved.extend(found)
+            for node in nodes[:2]:
+                three_nodes.remove_node(node, allow_graceful=False)
+
+    done = run_sweep(plan, show=end_two_nodes)
+    assert saved, "two trials were at work, each past its first epoch"
+    assert done.counts == {"completed": 4}
+    store = ResultsStore(results)
+    rows = store.trials("small").to_pylist()
+    assert [(row["trial"], row["status"]) for row in rows] == [(n, "completed") for n in range(4)]
+    moved = [row for row in rows if row["attempt"] > 1]
+    assert moved, "of two trials on three nodes, one at least was on the two that died"
+    epochs = store.epochs("small").to_pylist()
+    by_trial = {n: [row for row in epochs if row["trial"] == n] for n in range(4)}
+    assert all(
+        [row["epoch"] for row in own] == list(range(plan.experiment.epochs + 1)) for own in by_trial.values()
+    )
+    resumed = [n for n, own in by_trial.items() if {row["attempt"] for row in own} == {1, 2}]
+    assert resumed, "one went on from its checkpoint, and not from the beginning"
+    values = {k.removeprefix("hp."): v for k, v in rows[resumed[0]].items() if k.startswith("hp.")}
+    experiment = plan.experiment_of({name: value for name, value in values.items() if value is not None})
+    *_, last = pretrain(experiment)
+    for name, value in last.metrics.items():
+        assert rows[resumed[0]][f"metric.{name}"] == pytest.approx(value, rel=1e-4)
+    assert not list(results.glob("checkpoints/small/*.pt"))

@@ -1,0 +1,113 @@
+"""A Ray cluster that runs already: finding it, what it has, and sending our code to its nodes."""
+
+import logging
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from tuning.errors import InputError
+from tuning.machine import Machine
+from tuning.packages import PACKAGES
+
+AUTO = "auto"
+ANSWER_SECONDS = 5.0
+"""How long an address may take to answer; Ray itself would try for minutes."""
+
+START = "`ray start --head --port=6379` starts one, `ray start --address=HOST:6379` adds a machine to it"
+# A job's own working folder would forbid ours, though it is ours that holds the code of this driver.
+OVERRIDE = "RAY_OVERRIDE_JOB_RUNTIME_ENV"
+
+
+def cluster_at(address: str) -> Machine:
+    """Return what the nodes of a cluster have; `address` is `auto` or `HOST:PORT`.
+
+    Raises:
+        InputError: nobody answers there, or it is none of the forms of an address.
+        RuntimeError: this process is connected to a Ray already.
+    """
+    with connect(address):
+        nodes = [node["Resources"] for node in live_nodes()]
+    cpus = tuple(int(node.get("CPU", 0)) for node in nodes)
+    return Machine(cpus, sum(node.get("GPU", 0.0) for node in nodes), address)
+
+
+def live_nodes() -> list[dict[str, Any]]:
+    """Return what Ray says of each node of the cluster that this process is connected to."""
+    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in found if node["Alive"]]
+
+
+@contextmanager
+def connect(address: str) -> Iterator[None]:
+    """Be connected to a cluster while inside; its nodes run this process's contrasweep, whatever they have.
+
+    Raises:
+        InputError, RuntimeError: see `cluster_at`.
+    """
+    if ray.is_initialized():
+        raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
+    _check_form(address)
+    if address != AUTO:
+        _refuse_silence(address)
+    before = os.environ.get(OVERRIDE)
+    os.environ[OVERRIDE] = "1"
+    try:
+        with tempfile.TemporaryDirectory(prefix="contrasweep-code-") as folder:
+            copy_packages(Path(folder))
+            _connect(address, folder)
+        yield
+    finally:
+        ray.shutdown()
+        if before is None:
+            os.environ.pop(OVERRIDE)
+        else:
+            os.environ[OVERRIDE] = before
+
+
+def copy_packages(folder: Path) -> None:
+    """Copy our packages, and nothing that lies beside them, into a folder that goes to the nodes."""
+    root = Path(__file__).resolve().parents[2]
+    for name in PACKAGES:
+        shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def _connect(address: str, folder: str) -> None:
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            # First on the path of the workers: before what is installed there, and before a user's folder.
+            runtime_env={"working_dir": folder},
+        )
+    except Exception as error:  # Ray raises no narrower one
+        ray.shutdown()
+        where = "this machine" if address == AUTO else address
+        raise InputError(f"no Ray cluster can be used at {where}: {error}. {START}") from error
+
+
+def _check_form(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if address.startswith("ray://"):
+        raise InputError(
+            f"--address {address}: Ray's client cannot carry a sweep, whose driver must be in the cluster; "
+            "`ray job submit -- contrasweep sweep ... --address auto` runs it there (docs/cluster.md)"
+        )
+    if address != AUTO and not (host and port.isdecimal() and int(port) < 2**16):
+        raise InputError(f"--address takes auto or HOST:PORT, given {address!r}")
+
+
+def _refuse_silence(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
+            return
+    except OSError as error:
+        raise InputError(f"no Ray cluster answers at {address} ({error}). {START}") from error
