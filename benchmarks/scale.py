@@ -26,7 +26,8 @@ from benchmarks.fake_training import use_fake_training
 from tuning.plan import SweepPlan, plan_sweep
 from tuning.ray.searcher import Progress
 from tuning.ray.sweep import run_sweep
-from tuning.search import SearchStudy
+from tuning.search import PastTrial, Proposal, SearchStudy
+from tuning.search.study import Status
 from tuning.store import (
     Location,
     ResultsStore,
@@ -41,6 +42,8 @@ from tuning.store import (
 
 EPOCHS = 5
 STOPPED = 0.7
+SIZES = (100, 1_000, 3_000)
+ASKED = 10
 PARTS = 10
 
 
@@ -85,22 +88,33 @@ class Stages:
 
 
 def search(sampler: str, trials: int) -> None:
-    """Time the search: what the driver does between two trials."""
-    print(f"search, {sampler}: a trial's ask, {EPOCHS} reports and end")
+    """Time the search: a resume with so many trials, and what the driver does between two trials then."""
+    print(f"search, {sampler}: a trial's ask, {EPOCHS} reports and end, after so many trials")
     plan = study(trials, sampler=sampler)
-    of_trial = SearchStudy(plan.space, sampler=sampler, trials=trials)
-    scores = random.Random(0)
-    stages = Stages(trials)
-    for number in range(trials):
-        assert of_trial.ask().number == number
-        level = scores.random()
-        for epoch in range(1, EPOCHS + 1):
-            of_trial.report(number, epoch, level * epoch / EPOCHS)
-        if scores.random() < STOPPED:
-            of_trial.prune(number)
-        else:
-            of_trial.complete(number, level)
-        stages.trial(number + 1)
+    drawn = SearchStudy(plan.space, sampler="random", trials=trials)
+    past = [_ended(drawn.ask(), random.Random(number)) for number in range(trials)]
+    for size in sorted({size for size in SIZES if size < trials} | {trials}):
+        grown = SearchStudy(plan.space, sampler=sampler, trials=trials + ASKED)
+        begun = time.process_time()
+        grown.restore(past[:size])
+        restored, scores = time.process_time(), random.Random(0)
+        for _ in range(ASKED):
+            number, level = grown.ask().number, scores.random()
+            for epoch in range(1, EPOCHS + 1):
+                grown.report(number, epoch, level * epoch / EPOCHS)
+            if scores.random() < STOPPED:
+                grown.prune(number)
+            else:
+                grown.complete(number, level)
+        each = 1000 * (time.process_time() - restored) / ASKED
+        print(f"  after {size:6}: {each:8.2f} ms; rebuilt in {restored - begun:.2f} s")
+
+
+def _ended(proposal: Proposal, scores: random.Random) -> PastTrial:
+    level, stopped = scores.random(), scores.random() < STOPPED
+    epochs = {epoch: level * epoch / EPOCHS for epoch in range(1, 2 if stopped else EPOCHS + 1)}
+    state: Status = "stopped" if stopped else "completed"
+    return PastTrial(proposal.number, proposal.values, state, epochs, None if stopped else level)
 
 
 def store(trials: int) -> None:

@@ -45,7 +45,7 @@ def resources_for(
     most: int | None = None,
     machine: Machine | None = None,
 ) -> Resources:
-    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of a machine, by default this.
+    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of a machine (this one).
 
     Trials of one process without a GPU may be more than there are cores, if that many are asked for. Of
     others only as many run at once as fit: a group that waits for a part of its workers would wait for ever.
