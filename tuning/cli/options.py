@@ -36,6 +36,13 @@ Address = Annotated[
         metavar="auto|HOST:PORT", help="Run on this Ray cluster (docs/cluster.md); default: on this machine."
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|cpu|cuda|mps",
+        help="Where to train; default: auto, which is a GPU where there is one (mps: for one run, train).",
+    ),
+]
 Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
 
 MaxFailures = Annotated[

@@ -13,6 +13,7 @@ from tuning.cli.options import (
     AsJson,
     Concurrency,
     DataRoot,
+    Device,
     GpusPerWorker,
     Results,
     Where,
@@ -46,6 +47,7 @@ def run(
     cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run, or of each worker.")] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
+    device: Device = None,
     address: Address = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
@@ -59,6 +61,7 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
+    from tuning.devices import AUTO, gpus_for
     from tuning.ray.final import final_runs, fresh_seed
     from tuning.store import open_location
 
@@ -67,6 +70,7 @@ def run(
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address)
+    gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
     with progress_line() as line:
         for configs in by_study.values():
             one = final_runs(
@@ -78,7 +82,7 @@ def run(
                 concurrency=concurrency,
                 cpus_per_run=cpus_per_run,
                 workers=1 if workers is None else workers,
-                gpus_per_worker=gpus_per_worker or 0.0,
+                gpus_per_worker=gpus,
                 machine=machine,
                 command=command_line(),
                 show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),

@@ -15,6 +15,7 @@ from tuning.cli.options import (
     AsJson,
     Concurrency,
     DataRoot,
+    Device,
     Extend,
     GpusPerWorker,
     MaxFailures,
@@ -98,6 +99,7 @@ def sweep(
     ] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
+    device: Device = None,
     address: Address = None,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
@@ -118,6 +120,7 @@ def sweep(
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
     from search_spaces import load_space
+    from tuning.devices import AUTO, gpus_for
     from tuning.limits import Limits
     from tuning.plan import default_name, plan_sweep
     from tuning.ray.group import study_of
@@ -153,7 +156,7 @@ def sweep(
             data_root=data_root,
             concurrency=concurrency,
             workers=workers,
-            gpus_per_worker=gpus_per_worker,
+            gpus_per_worker=gpus_per_worker if device is None else gpus_for(device, gpus_per_worker, machine),
             machine=machine,
             limits=None if max_failures is None and trial_timeout is None else limits,
             storage=storage,
@@ -174,7 +177,7 @@ def sweep(
             concurrency=concurrency,
             cpus_per_trial=cpus_per_trial,
             workers=1 if workers is None else workers,
-            gpus_per_worker=gpus_per_worker or 0.0,
+            gpus_per_worker=gpus_for(device or AUTO, gpus_per_worker, machine),
             machine=machine,
             limits=limits,
             data_root=data_root,

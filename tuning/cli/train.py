@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tuning.cli.options import AsJson, DataRoot, GpusPerWorker, Set, Workers, parse_settings
+from tuning.cli.options import AsJson, DataRoot, Device, GpusPerWorker, Set, Workers, parse_settings
 from tuning.cli.rendering import print_json, text
-from tuning.errors import InputError, unknown_name
-
-DEVICES = ("cpu", "cuda")
+from tuning.errors import InputError
 
 if TYPE_CHECKING:
     from tuning.config import Experiment
@@ -31,7 +29,7 @@ def train(
     cpus: Annotated[int, typer.Option(help="Threads, of each worker.", min=1)] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is a GPU.")] = "cpu",
+    device: Device = None,
     data_root: DataRoot = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run's state in this file; go on from it if it exists.")
@@ -44,15 +42,12 @@ def train(
     """
     import torch
 
+    from tuning.devices import AUTO, device_for, gpus_for
     from tuning.facts import check_files
 
-    if device not in DEVICES:
-        raise unknown_name("device", device, DEVICES)
-    alone = workers in (None, 1) and not gpus_per_worker
-    if device != "cpu" and not alone:
-        raise InputError("--device goes with one process; workers train on GPUs with --gpus-per-worker")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda was asked for, and torch finds no GPU here")
+    alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
+    here = device_for(asked) if alone else ""
+    gpus = 0.0 if alone else gpus_for(asked, gpus_per_worker)
     torch.set_num_threads(cpus)
     resolved = _experiment(experiment, parse_settings(set_), data_root)
     check_files(resolved.dataset, data_root)
@@ -62,10 +57,10 @@ def train(
             raise InputError(f"--checkpoint: there is no folder {checkpoint.parent}")
         state = checkpoint.read_bytes() if checkpoint.is_file() else None
     if alone:
-        records = _here(resolved, state, data_root, device)
+        records = _here(resolved, state, data_root, here)
     else:
         given = 1 if workers is None else workers
-        records = _on_workers(resolved, state, data_root, cpus, given, gpus_per_worker or 0.0)
+        records = _on_workers(resolved, state, data_root, cpus, given, gpus)
     console = Console(highlight=False, file=sys.stderr if json else sys.stdout)
     console.print(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}")
     rows = []
