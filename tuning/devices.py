@@ -46,9 +46,7 @@ def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> 
     if asked not in DEVICES:
         raise unknown_name("device", asked, DEVICES)
     if asked == "mps":
-        raise InputError(
-            "trials run on cpu or cuda, which Ray counts; mps is for one run: contrasweep train"
-        )
+        raise InputError("trials run on cpu or cuda, which Ray counts; mps is for one run: contrasweep train")
     there = available_gpus() if machine is None else machine.gpus
     if asked == "cuda" and not there:
         where = "this machine has no GPU that torch can use" if machine is None else machine.in_words

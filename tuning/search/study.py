@@ -203,7 +203,8 @@ class SearchStudy:
 
     def _add(self, trial: FrozenTrial) -> None:
         self.optuna_study.add_trial(trial)
-        self._copy(len(self._all_trials()) - 1 - self._earlier)
+        if self._mirror is not None:
+            self._copy(len(self._all_trials()) - 1 - self._earlier)
 
     def _copy(self, number: int) -> None:
         if self._mirror is not None:
