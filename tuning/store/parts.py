@@ -26,7 +26,7 @@ Kind = Literal["trials", "epochs"]
 # A compaction that runs at the same moment moves rows to a new file; so many moves in one read do not happen.
 _ROUNDS: Final = 8
 # Every start and end of a trial lists its folder: with all trials in one, that would grow with their square.
-_TRIALS_IN_A_FOLDER: Final = 500
+_TRIALS_IN_A_FOLDER: Final = 100
 _READ_THREADS: Final = 4
 _READ_THREADS_REMOTE: Final = 32
 _KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+)?(?:-[0-9a-f]+)?")
