@@ -186,7 +186,7 @@ def write_trial(location: Location, record: StudyRecord, plan: SweepPlan, number
 
 def driver(trials: int) -> None:
     """Run sweeps whose trials train for no time: what is left is the driver's and Ray's."""
-    print(f"driver: {trials} trials through Ray, two at once, {EPOCHS} epochs each; asha stops most")
+    print(f"driver: {trials} trials through Ray, two at once, {EPOCHS} epochs each")
     use_fake_training(0.0)
     with tempfile.TemporaryDirectory() as folder:
         plan = study(trials, results=folder, concurrency=2, scheduler="asha", sampler="random")

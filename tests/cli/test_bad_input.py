@@ -215,7 +215,7 @@ def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
             ["2 workers of 1 GPU each", "this machine has 1 GPU"],
         ),
         (["--gpus-per-worker", "2"], ["gpus-per-worker must be 0 to 1", "given 2"]),
-        (["--workers", "2", "--device", "cuda"], ["--device goes with one process"]),
+        (["--workers", "2", "--device", "cuda"], ["--device cuda was asked for", "no GPU"]),
     ],
 )
 def test_train_on_workers_that_are_not_there(
