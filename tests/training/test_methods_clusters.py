@@ -16,7 +16,6 @@ from tuning.methods import METHODS
 from tuning.methods.cl_infonce import ClusterContrast
 from tuning.methods.cluster_ce import ClusterClassifier
 from tuning.methods.clustering import METRICS, ImageClusters, renumbered
-from tuning.methods.cmc_attributes import AttributeContrast
 from tuning.resolve import resolve, space_of
 from tuning.training.objective import Batch, Objective
 from tuning.training.prepared import PreparedData
@@ -324,49 +323,6 @@ def test_the_classifier_s_clusters_keep_their_numbers_over_epochs_and_a_resume(d
     resumed = clusters_of(True, range(2, 3), first.state_dict())
     assert torch.equal(resumed.assigned, kept.assigned)
     assert not loose.state_dict()
-
-
-def test_cmc_contrasts_images_with_their_own_condition(data: PreparedData) -> None:
-    e = _experiment("cmc-attributes", temperature=0.2)
-    objective, batch, _ = _started(e, data)
-    assert isinstance(objective, AttributeContrast)
-    assert len(batch.views) == 1
-    loss, metrics = objective.step(batch)
-    assert batch.condition is not None
-    images = objective.head(objective.encoder(batch.views[0]))
-    conditions = objective.attributes(batch.condition)
-    scores = functional.normalize(images, dim=1) @ functional.normalize(conditions, dim=1).T / 0.2
-    own = torch.arange(32)
-    expected = (functional.cross_entropy(scores, own) + functional.cross_entropy(scores.T, own)) / 2
-    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
-    assert metrics["dropped_fraction"].item() == 0
-    loss.backward()
-    assert all(p.grad is not None and bool(p.grad.any()) for p in objective.encoder.parameters())
-    assert all(p.grad is not None for p in objective.attributes.parameters())
-
-
-def test_cmc_contrasts_the_global_batch(data: PreparedData) -> None:
-    objective, batch, _ = _started(_experiment("cmc-attributes", temperature=0.2), data)
-    assert isinstance(objective, AttributeContrast)
-    assert batch.condition is not None
-    images = objective.head(objective.encoder(batch.views[0]))
-    pairs = torch.stack([images, objective.attributes(batch.condition)])
-    loss, _ = objective.step(batch, lambda tensor, dim: torch.cat([tensor, tensor.flip(0)], dim))
-    expected = InfoNCE(0.2)(torch.cat([pairs, pairs.flip(0)], dim=1))
-    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_cmc_standardises_the_condition_of_the_training_images(data: PreparedData) -> None:
-    condition = torch.rand(len(data.train), 3, generator=torch.Generator().manual_seed(0)) * 40 + 100
-    condition[:, 1] = 5.0
-    objective = build_objective(_experiment("cmc-attributes"), _with_condition(data, condition))
-    assert isinstance(objective, AttributeContrast)
-    seen: list[Tensor] = []
-    objective.attributes.projection.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    objective.attributes(condition)
-    expected = torch.tensor([1.0, 0.0, 1.0])
-    torch.testing.assert_close(seen[0].std(dim=0, correction=0), expected)
-    torch.testing.assert_close(seen[0].mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(
