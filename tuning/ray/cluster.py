@@ -83,7 +83,7 @@ def _connect(address: str, folder: str) -> None:
         ray.init(
             address=address,
             log_to_driver=False,
-            logging_level=logging.ERROR,
+            logging_level=logging.CRITICAL,
             # First on the path of the workers: before what is installed there, and before a user's folder.
             runtime_env={"working_dir": folder},
         )
