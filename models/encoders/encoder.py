@@ -21,6 +21,9 @@ class Encoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features `(B, width)` of `images` `(B, C, S, S)` (or vectors `(B, width_in)`)."""
-        with torch.autocast(images.device.type, torch.bfloat16, self.trains_in_bf16 and self.training):
+        if not (self.trains_in_bf16 and self.training):
             features: Tensor = self.body(images)
-        return features.float() if features.dtype == torch.bfloat16 else features
+            return features
+        with torch.autocast(images.device.type, torch.bfloat16):
+            features = self.body(images)
+        return features.float()

@@ -175,8 +175,11 @@ def test_extended_on_purpose_and_taken_over_by_another_driver(
     assert len({row["config"] for row in rows}) == TRIALS + 2
 
 
-def test_final_runs_use_fresh_seeds_and_are_not_repeated(finished: tuple[Path, list[Progress]]) -> None:
-    results, _ = finished
+def test_final_runs_use_fresh_seeds_and_are_not_repeated(
+    finished: tuple[Path, list[Progress]], tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(finished[0], results)
     best = config_of(best_trials(ResultsStore(results), "small")[0])
     runs = final_runs([best], seeds=2, results=results, concurrency=1)
     assert runs.study == "small-final"
