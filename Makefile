@@ -27,7 +27,7 @@ types: $(STAMP)  ## Check types.
 	$(BIN)/mypy
 
 test: lint types  ## Lint, types, tests: what CI runs.
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)
