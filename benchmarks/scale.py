@@ -23,7 +23,8 @@ from pathlib import Path
 
 from benchmarks.driver_memory import resident_mib
 from benchmarks.fake_training import use_fake_training
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.ray.searcher import Progress
 from tuning.ray.sweep import run_sweep
 from tuning.search import PastTrial, Proposal, SearchStudy

@@ -25,7 +25,7 @@ from tuning.analysis.sensitivity.axes import Floats, axes_of, strata_of
 from tuning.analysis.sensitivity.configurations import default_row, values_of
 from tuning.analysis.sensitivity.forest import draw_codes
 from tuning.analysis.sensitivity.observations import observations_from
-from tuning.plan import plan_sweep
+from tuning.planning import plan_sweep
 from tuning.reports.sensitivity_page import sensitivity_page
 from tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
 from tuning.store.parts import Key, epoch_path, trial_path, write_rows

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tuning.plan import plan_sweep
+from tuning.planning import plan_sweep
 from tuning.reports import rows
 from tuning.reports.report import write_report
 from tuning.store import Location, ResultsStore, StudyRecord, open_location, save_study

@@ -8,7 +8,7 @@ from tuning.packages import refuse_shadowed_packages
 if TYPE_CHECKING:
     from tuning.analysis.selection import best_trials
     from tuning.config import Experiment
-    from tuning.plan import plan_sweep
+    from tuning.planning import plan_sweep
     from tuning.ray.final import final_runs
     from tuning.ray.sweep import resume_sweep, sweep
     from tuning.reports.report import write_report
@@ -22,7 +22,7 @@ _HOMES = {
     "ResultsStore": "tuning.store",
     "best_trials": "tuning.analysis.selection",
     "final_runs": "tuning.ray.final",
-    "plan_sweep": "tuning.plan",
+    "plan_sweep": "tuning.planning",
     "pretrain": "tuning.training.pretrain",
     "resume_sweep": "tuning.ray.sweep",
     "sweep": "tuning.ray.sweep",

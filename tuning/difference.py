@@ -9,7 +9,8 @@ from tuning.errors import InputError
 from tuning.facts import facts_of
 from tuning.goals import chosen_goals
 from tuning.methods import METHODS
-from tuning.plan import SweepPlan, cut_into_levels
+from tuning.plan import SweepPlan
+from tuning.planning import cut_into_levels
 from tuning.resolve import space_of
 from tuning.search.sampler import GRID
 from tuning.store import StudyRecord

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from search_spaces import Scalar
 from tuning.analysis.summary import Summary, summarise
+from tuning.plan import SweepPlan
 from tuning.store import ResultsStore
 from tuning.store.schema import FINAL_STATUSES, Status
-
-if TYPE_CHECKING:
-    from tuning.plan import SweepPlan
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Outcome:
     open_seeds: tuple[int, ...] = ()
 
 
-def outcomes(store: ResultsStore, plan: "SweepPlan") -> list[Outcome]:
+def outcomes(store: ResultsStore, plan: SweepPlan) -> list[Outcome]:
     """Return the outcome of every trial that the store holds, in order of number.
 
     A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did;
@@ -44,7 +42,7 @@ def outcomes(store: ResultsStore, plan: "SweepPlan") -> list[Outcome]:
 
 
 def epoch_means(
-    store: ResultsStore, plan: "SweepPlan", metric: str, first_epoch: int = 0
+    store: ResultsStore, plan: SweepPlan, metric: str, first_epoch: int = 0
 ) -> dict[int, dict[int, float]]:
     """Return a metric by trial and epoch: the mean over the seeds, where every seed has it."""
     found: dict[int, dict[int, list[float]]] = {}
@@ -60,7 +58,7 @@ def epoch_means(
     }
 
 
-def _outcome(plan: "SweepPlan", rows: Sequence[Mapping[str, Any]]) -> Outcome:
+def _outcome(plan: SweepPlan, rows: Sequence[Mapping[str, Any]]) -> Outcome:
     first = rows[0]
     status = _status(plan.seeds, [row["status"] for row in rows])
     errors = [row["error"] for row in rows if row["error"] is not None]

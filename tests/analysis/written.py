@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
 STUDY = "study-1"

@@ -132,13 +132,14 @@ def test_training_knows_nothing_of_store_search_or_command_line() -> None:
         "tuning.cli",
         "tuning.trial",
         "tuning.plan",
+        "tuning.planning",
     ):
         assert _importing(module, _files("tuning/training", "tuning/methods")) == set()
 
 
 def test_a_run_without_ray_loads_no_ray() -> None:
     code = (
-        "import sys, tuning.training.pretrain, tuning.training.final, tuning.trial, tuning.plan\n"
+        "import sys, tuning.training.pretrain, tuning.training.final, tuning.trial, tuning.planning\n"
         "import tuning.best, tuning.analysis.selection, tuning.analysis.final\n"
         "assert 'ray' not in sys.modules"
     )

@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from tuning.cli import app
 from tuning.cli.progress import ProgressLine, duration, sweep_line
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.ray.searcher import Progress
 from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 

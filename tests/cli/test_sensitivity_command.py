@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tuning.cli import app
-from tuning.plan import plan_sweep
+from tuning.planning import plan_sweep
 from tuning.store import TrialInfo, TrialWriter, open_location, save_study
 
 

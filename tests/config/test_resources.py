@@ -6,7 +6,8 @@ import pytest
 
 from search_spaces import Space
 from tuning.errors import InputError
-from tuning.plan import plan_of, plan_sweep
+from tuning.plan import plan_of
+from tuning.planning import plan_sweep
 from tuning.resources import Resources
 
 

@@ -10,7 +10,8 @@ from search_spaces import Space, SpaceError
 from tuning.difference import refuse_difference
 from tuning.errors import InputError
 from tuning.methods import METHODS
-from tuning.plan import plan_of, plan_sweep
+from tuning.plan import plan_of
+from tuning.planning import plan_sweep
 from tuning.resolve import lacking, space_of
 from tuning.resources import Resources, available_cores
 from tuning.store import StudyRecord

@@ -104,7 +104,7 @@ def test_a_study_before_its_first_trial(write_study, store) -> None:
 
 def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
     from tuning.analysis.selection import best_trials
-    from tuning.plan import plan_sweep
+    from tuning.planning import plan_sweep
     from tuning.store import TrialInfo, TrialWriter, open_location, save_study
 
     plan = plan_sweep("infonce", "colour-digits", trials=4, epochs=1, results=tmp_path, name="demo")

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.store import ResultsStore
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,8 @@ from tuning.analysis.selection import best_trials, front_trials
 from tuning.best import config_of
 from tuning.errors import InputError
 from tuning.outcomes import outcomes
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.ray.final import final_runs
 from tuning.ray.group import resume_group, study_of, sweep_group
 from tuning.ray.searcher import Progress

@@ -21,7 +21,7 @@ from studies import with_faulty_method
 from losses import RanksLost
 from tuning.analysis.selection import best_trials
 from tuning.best import config_of
-from tuning.plan import plan_sweep
+from tuning.planning import plan_sweep
 from tuning.ray import sweep
 from tuning.ray.final import final_runs
 from tuning.ray.searcher import Progress

@@ -12,7 +12,8 @@ from trial_steps import STUDY, fitting_dataset
 from tuning.config import Experiment
 from tuning.facts import is_transductive
 from tuning.methods import METHODS
-from tuning.plan import SweepPlan, plan_sweep
+from tuning.plan import SweepPlan
+from tuning.planning import plan_sweep
 from tuning.resolve import resolve
 from tuning.store import Location, ResultsStore, open_location, save_study
 from tuning.training.prepared import Prepared, PreparedData, prepare_data

@@ -122,7 +122,7 @@ def sweep(
     from search_spaces import load_space
     from tuning.devices import AUTO, gpus_for
     from tuning.limits import Limits
-    from tuning.plan import default_name, plan_sweep
+    from tuning.planning import default_name, plan_sweep
     from tuning.ray.group import study_of
 
     values = parse_settings(set_)

@@ -18,7 +18,8 @@ from tuning.errors import InputError, SweepFailed
 from tuning.limits import Limits
 from tuning.machine import Machine
 from tuning.outcomes import Outcome, epoch_means, outcomes
-from tuning.plan import SweepPlan, plan_of, plan_sweep
+from tuning.plan import SweepPlan, plan_of
+from tuning.planning import plan_sweep
 from tuning.ray.memory import ForgetEnded
 from tuning.ray.nodes import Needs
 from tuning.ray.ranks import bundles

@@ -9,7 +9,7 @@ from tuning.analysis.selection import best_trials
 from tuning.best import BestConfig, config_of
 from tuning.errors import SweepFailed
 from tuning.machine import Machine
-from tuning.plan import plan_sweep
+from tuning.planning import plan_sweep
 from tuning.ray.final import final_runs
 from tuning.ray.sweep import resume_sweep, run_sweep
 from tuning.reproduction.plan import CellPlan, TablePlan
