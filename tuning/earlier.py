@@ -50,8 +50,9 @@ def _refuse_other(plan: SweepPlan, earlier: SweepPlan) -> None:
 
 def _fitting(plan: SweepPlan, earlier: SweepPlan, store: ResultsStore) -> tuple[list[PastTrial], int]:
     """Return the trials that fit, and how many that ended do not."""
-    scores = epoch_means(store, earlier, plan.rung_metric, first_epoch=1)
-    ended = [one for one in outcomes(store, earlier) if one.status in ("completed", "stopped")]
+    tables = store.tables(earlier.name)
+    scores = epoch_means(tables.epochs, earlier, plan.rung_metric, first_epoch=1)
+    ended = [one for one in outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
     fitting = []
     for one in ended:
         values = _values_in(plan, earlier.experiment_of(one.values))

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from search_spaces import Scalar
 from tuning.analysis.summary import Summary, summarise
 from tuning.plan import SweepPlan
-from tuning.store import ResultsStore
 from tuning.store.schema import FINAL_STATUSES, Status
 
 
@@ -26,35 +27,30 @@ class Outcome:
     open_seeds: tuple[int, ...] = ()
 
 
-def outcomes(store: ResultsStore, plan: SweepPlan) -> list[Outcome]:
-    """Return the outcome of every trial that the store holds, in order of number.
+def outcomes(trials: pa.Table, plan: SweepPlan) -> list[Outcome]:
+    """Return the outcome of every trial among a study's `trials`, in order of number.
 
     A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did;
     otherwise it is yet to end.
-
-    Raises:
-        StoreError: there is no such study.
     """
     by_trial: dict[int, list[dict[str, Any]]] = {}
-    for row in store.trials(plan.name).to_pylist():
+    for row in trials.to_pylist():
         by_trial.setdefault(row["trial"], []).append(row)
     return [_outcome(plan, rows) for rows in by_trial.values()]
 
 
 def epoch_means(
-    store: ResultsStore, plan: SweepPlan, metric: str, first_epoch: int = 0
+    epochs: pa.Table, plan: SweepPlan, metric: str, first_epoch: int = 0
 ) -> dict[int, dict[int, float]]:
-    """Return a metric by trial and epoch: the mean over the seeds, where every seed has it."""
+    """Return a metric of a study's `epochs`, by trial and epoch: the mean over the seeds, if all have it."""
     found: dict[int, dict[int, list[float]]] = {}
-    for row in store.epochs(plan.name).to_pylist():
+    for row in epochs.to_pylist():
         value = row[f"metric.{metric}"]
         if value is not None and row["epoch"] >= first_epoch:
             found.setdefault(row["trial"], {}).setdefault(row["epoch"], []).append(value)
     return {
-        trial: {
-            epoch: sum(values) / plan.seeds for epoch, values in epochs.items() if len(values) == plan.seeds
-        }
-        for trial, epochs in found.items()
+        trial: {epoch: sum(values) / plan.seeds for epoch, values in own.items() if len(values) == plan.seeds}
+        for trial, own in found.items()
     }
 
 

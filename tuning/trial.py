@@ -42,6 +42,11 @@ DEVICE = "cpu"
 """Where trials train that have no GPU."""
 
 
+def device_of(gpus: float) -> str:
+    """Return where a worker with so many GPUs trains."""
+    return "cuda" if gpus else DEVICE
+
+
 @dataclass(frozen=True)
 class TrialRequest:
     """What a worker needs to run one trial; plain data, so that it travels.
@@ -68,7 +73,7 @@ class TrialRequest:
     @property
     def device(self) -> str:
         """Where each of its workers trains."""
-        return "cuda" if self.gpus else DEVICE
+        return device_of(self.gpus)
 
     def replicates(self) -> "tuple[TrialRequest, ...]":
         """Return a request for each of its seeds: the experiment's, and those that follow it."""

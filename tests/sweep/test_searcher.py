@@ -84,9 +84,9 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     searcher.on_trial_complete("id1", result(1, 0.2))
     store = ResultsStore(tmp_path)
     plan = small_plan(tmp_path)
-    later = StoreSearcher(
-        plan, store.study("small"), store.location, past_trials(store, plan, outcomes(store, plan))
-    )
+    tables = store.tables("small")
+    past = past_trials(outcomes(tables.trials, plan), tables.epochs, plan)
+    later = StoreSearcher(plan, store.study("small"), store.location, past)
     handed_out = [later.suggest(f"new{n}")["request"] for n in range(TRIALS - 1)]
     assert [request.trial for request in handed_out] == [0, *range(2, TRIALS)]
     assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
@@ -106,9 +106,10 @@ def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Pat
     assert [ahead.advance().epoch, ahead.advance().epoch] == [0, 1]
     end_from_outside(first, "stopped", rung=1)
     store = ResultsStore(tmp_path)
-    (held,) = outcomes(store, plan)
+    tables = store.tables("small")
+    (held,) = outcomes(tables.trials, plan)
     assert (held.status, held.open_seeds) == ("stopped", (second.experiment.seed,))
-    (past,) = past_trials(store, plan, outcomes(store, plan))
+    (past,) = past_trials([held], tables.epochs, plan)
     assert not past.unfinished
     assert past.epochs == {}, "epoch 1 of one seed alone is no mean"
     StoreSearcher(plan, record, location, [past]).settle([held])

@@ -80,7 +80,8 @@ def test_the_database_holds_what_the_store_does(group: Path) -> None:
         copied = optuna.load_study(study_name=name, storage=url).trials
         states = {"completed": TrialState.COMPLETE, "stopped": TrialState.PRUNED}
         its_plan = plan(group / "new", method)
-        past = past_trials(store, its_plan, outcomes(store, its_plan))
+        tables = store.tables(name)
+        past = past_trials(outcomes(tables.trials, its_plan), tables.epochs, its_plan)
         assert [trial.state for trial in copied] == [states[one.state] for one in past]
         for trial, one in zip(copied, past, strict=True):
             if trial.state is TrialState.COMPLETE:

@@ -36,9 +36,10 @@ def study_curves(store: ResultsStore, study: str) -> list[Curve]:
     """
     plan = plan_of(store.study(study), store.location.uri)
     choices = [p.name for p in plan.space.searched if p.type == "string"]
-    points = epoch_means(store, plan, plan.rung_metric)
+    tables = store.tables(study)
+    points = epoch_means(tables.epochs, plan, plan.rung_metric)
     curves = []
-    for one in outcomes(store, plan):
+    for one in outcomes(tables.trials, plan):
         if not points.get(one.trial):
             continue
         epochs, scores = zip(*points[one.trial].items(), strict=True)

@@ -97,7 +97,7 @@ def untrained_scores(store: ResultsStore, study: str, metric: str) -> dict[tuple
 def _candidates(store: ResultsStore, plan: SweepPlan) -> list[Outcome]:
     return [
         one
-        for one in outcomes(store, plan)
+        for one in outcomes(store.trials(plan.name), plan)
         if one.status == "completed" and all(metric in one.metrics for metric in plan.metrics)
     ]
 

@@ -1,6 +1,5 @@
 """`contrasweep train`: one run of an experiment file, without Ray unless it has several workers."""
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -98,11 +97,8 @@ def _on_workers(
     """Return the records of workers; what they cannot be given is refused now, not with the first record."""
     from tuning.ray.trainer import pretrain_on_workers
     from tuning.resources import resources_for
-    from tuning.training.ranks import check_batch_size
 
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     resources = resources_for(1, cpus, workers, gpus)
-    check_batch_size(experiment.batch_size, workers)
     rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root)
     return ((row, partial(bytes, saved)) for row, saved in rows)
 

@@ -35,12 +35,17 @@ NEVER = timedelta(days=365)
 """Ranks wait for each other as long as it takes: a dead one is seen by the group's owner."""
 
 
+def of_one_worker(resources: Resources) -> dict[str, float]:
+    """Return what one worker reserves, in Ray's words."""
+    return {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
+
+
 def bundles(resources: Resources) -> Any:
     """Return what one trial reserves.
 
     Of several ranks, each has a bundle, and their owner, which only waits, has nothing.
     """
-    one = {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
+    one = of_one_worker(resources)
     if resources.workers == 1:
         return one
     # Ray leaves the empty bundle out of the group: that of rank 0 is the first.

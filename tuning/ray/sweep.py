@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 from ray import tune
 from ray.tune import Callback
 from ray.tune.schedulers import FIFOScheduler
@@ -145,12 +146,12 @@ def resume_sweep(
     return _run(plan, record, location, show, extend)
 
 
-def past_trials(store: ResultsStore, plan: SweepPlan, held: Sequence[Outcome]) -> list[PastTrial]:
+def past_trials(held: Sequence[Outcome], epochs: pa.Table, plan: SweepPlan) -> list[PastTrial]:
     """Return the trials `held` by the store as the search wants them: with scores by epoch, and final values.
 
     Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
     """
-    scores = epoch_means(store, plan, plan.rung_metric, first_epoch=1)
+    scores = epoch_means(epochs, plan, plan.rung_metric, first_epoch=1)
     return [
         PastTrial(
             one.trial,
@@ -177,9 +178,9 @@ def _run(
             record = record.model_copy(update={"search": {**record.search, "trials": plan.trials}})
             save_study(location, record, replace=True)
         # Read only now that no other driver can be at work on the study.
-        store = ResultsStore(location)
-        held = outcomes(store, plan)
-        past = past_trials(store, plan, held)
+        tables = ResultsStore(location).tables(plan.name)
+        held = outcomes(tables.trials, plan)
+        past = past_trials(held, tables.epochs, plan)
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.limits.trial_timeout, crashes)
         searcher = StoreSearcher(

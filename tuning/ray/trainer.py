@@ -16,12 +16,12 @@ from data import data_root as folder_of_data
 from losses import RanksLost
 from tuning.config import Experiment
 from tuning.errors import InputError, SweepFailed, TrainingDiverged
-from tuning.ray.ranks import NEVER, backend_for
+from tuning.ray.ranks import NEVER, backend_for, of_one_worker
 from tuning.ray.session import local_ray
 from tuning.resources import Resources
 from tuning.training.pretrain import pretrain
 from tuning.training.ranks import check_batch_size, group_ranks
-from tuning.trial import DEVICE
+from tuning.trial import device_of
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,14 @@ def fit(
             torch.cuda.set_device(device)
         loop(given)
 
-    one = {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
     TorchTrainer(
         on_its_gpu,
         train_loop_config=config,
         torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=int(NEVER.total_seconds())),
         scaling_config=ScalingConfig(
-            num_workers=resources.workers, use_gpu=resources.gpus > 0, resources_per_worker=one
+            num_workers=resources.workers,
+            use_gpu=resources.gpus > 0,
+            resources_per_worker=of_one_worker(resources),
         ),
         run_config=RunConfig(storage_path=str(storage), failure_config=FailureConfig(max_failures=RESTARTS)),
     ).fit()
@@ -114,14 +115,20 @@ def pretrain_on_workers(
         TrainingDiverged: see `pretrain`.
         SweepFailed: the workers failed, and failed again.
     """
+    # Now, and not with the first record.
     check_batch_size(experiment.batch_size, resources.workers)
-    root = folder_of_data(data_root).absolute()
+    return _records(experiment, resources, state, folder_of_data(data_root).absolute())
+
+
+def _records(
+    experiment: Experiment, resources: Resources, state: bytes | None, data_root: Path
+) -> Iterator[tuple[Row, bytes]]:
     with local_ray(resources.cores) as scratch:
         board: Any = ray.remote(num_cpus=0)(Board).remote(state)
         config = {
             "experiment": experiment,
             "resources": resources,
-            "data_root": root,
+            "data_root": data_root,
             "board": board,
         }
         running = ray.remote(num_cpus=0, max_retries=0)(fit).remote(
@@ -169,9 +176,8 @@ def _post(config: dict[str, Any]) -> None:
     resources: Resources = config["resources"]
     torch.set_num_threads(resources.cpus)
     ranks, board = group_ranks(), config["board"]
-    state = ray.get(board.state.remote()) if ranks.rank == 0 else None
-    device = "cuda" if resources.gpus else DEVICE
-    told = ranks.rank == 0
+    told, device = ranks.rank == 0, device_of(resources.gpus)
+    state = ray.get(board.state.remote()) if told else None
     try:
         for record in pretrain(experiment, state, data_root=config["data_root"], device=device, ranks=ranks):
             if told:

@@ -96,4 +96,4 @@ def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> 
     for info in location.files(base, below=True):
         age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
         if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:
-            location.delete(info.path[len(location.path("")) :])
+            location.delete(location.within(info))

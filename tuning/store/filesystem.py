@@ -51,6 +51,10 @@ class Location:
         """The path of ``relative`` on the filesystem."""
         return f"{self.root}/{relative}"
 
+    def within(self, info: fs.FileInfo) -> str:
+        """The path within the results folder of a file that ``files`` listed."""
+        return str(info.path)[len(self.root) + 1 :]
+
     def read(self, relative: str) -> bytes:
         """All bytes of one file.
 

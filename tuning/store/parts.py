@@ -128,9 +128,8 @@ def list_parts(location: Location, kind: Kind, study: str, trial: int | None = N
     found = location.files(base, below=trial is None)
     if trial is not None and (home := _home(kind, study, trial)) != base:
         found += location.files(home)
-    root = len(location.path(""))
     return [
-        Part(info.path[root:], _key(info.base_name))
+        Part(location.within(info), _key(info.base_name))
         for info in found
         if info.extension == "parquet" and info.base_name[0] not in "_."
     ]
