@@ -29,8 +29,8 @@ TWO_NODES = Machine((4, 2), 1.0, "head:6379")
     [
         ("127.0.0.1:9", r"no Ray cluster answers at 127\.0\.0\.1:9 .*ray start --head"),
         ("nowhere.invalid:6379", r"no Ray cluster answers at nowhere\.invalid:6379"),
-        ("ray://127.0.0.1:10001", r"driver must be in the cluster.*ray job submit"),
-        ("head", r"takes auto or HOST:PORT, given 'head'"),
+        ("ray://127.0.0.1:10001", r"driver must be in the cluster.*the whole command there"),
+        ("head", r"takes auto, HOST:PORT or ray://HOST:PORT, given 'head'"),
     ],
 )
 def test_an_address_with_no_cluster_says_what_to_start(address: str, said: str) -> None:

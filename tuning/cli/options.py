@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tuning.cli.elsewhere import send
 from tuning.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ GpusPerWorker = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|HOST:PORT", help="Run on this Ray cluster (docs/cluster.md); default: on this machine."
+        metavar="auto|HOST:PORT|ray://HOST:PORT",
+        callback=send,
+        help="Run on this Ray cluster (docs/cluster.md); default: on this machine.",
     ),
 ]
 Device = Annotated[

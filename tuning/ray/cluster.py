@@ -55,7 +55,7 @@ def connect(address: str) -> Iterator[None]:
         raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
     _check_form(address)
     if address != AUTO:
-        _refuse_silence(address)
+        refuse_silence(address)
     before = os.environ.get(OVERRIDE)
     os.environ[OVERRIDE] = "1"
     try:
@@ -94,20 +94,30 @@ def _connect(address: str, folder: str) -> None:
 
 
 def _check_form(address: str) -> None:
-    host, _, port = address.rpartition(":")
     if address.startswith("ray://"):
         raise InputError(
-            f"--address {address}: Ray's client cannot carry a sweep, whose driver must be in the cluster; "
-            "`ray job submit -- contrasweep sweep ... --address auto` runs it there (docs/cluster.md)"
+            f"{address}: Ray's client cannot carry a sweep, whose driver must be in the cluster; "
+            "`contrasweep sweep ... --address ray://...` runs the whole command there (docs/cluster.md)"
         )
-    if address != AUTO and not (host and port.isdecimal() and int(port) < 2**16):
-        raise InputError(f"--address takes auto or HOST:PORT, given {address!r}")
+    if address != AUTO:
+        _host_and_port(address)
 
 
-def _refuse_silence(address: str) -> None:
-    host, _, port = address.rpartition(":")
+def refuse_silence(address: str) -> None:
+    """Refuse HOST:PORT if nobody answers there.
+
+    Raises:
+        InputError: nobody does, or it has another form.
+    """
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
+        with socket.create_connection(_host_and_port(address), timeout=ANSWER_SECONDS):
             return
     except OSError as error:
         raise InputError(f"no Ray cluster answers at {address} ({error}). {START}") from error
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal() and int(port) < 2**16):
+        raise InputError(f"--address takes auto, HOST:PORT or ray://HOST:PORT, given {address!r}")
+    return host.strip("[]"), int(port)

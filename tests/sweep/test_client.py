@@ -1,0 +1,123 @@
+"""Commands that go into a cluster whole, by Ray's client."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ray.cluster_utils import Cluster
+from typer.main import get_command
+
+from tuning.cli import app
+from tuning.cli.elsewhere import check_places, named_files, with_files, without_address
+from tuning.errors import InputError
+from tuning.ray.client import run_there
+from tuning.store import ResultsStore
+
+
+@pytest.mark.parametrize("given", [["--address", "ray://h:1"], ["--address=ray://h:1"]])
+def test_the_address_stays_behind(given: list[str]) -> None:
+    assert without_address(["sweep", "infonce", *given, "--name", "x"]) == ["sweep", "infonce", "--name", "x"]
+
+
+def test_files_that_the_command_names_go_along_and_other_words_stay(tmp_path: Path) -> None:
+    space = tmp_path / "space.yaml"
+    space.write_text("")
+    arguments = ["sweep", "infonce", "--space", str(space), f"--space={space}", "--name", "space.yaml"]
+    files = named_files({"space": space, "data_root": tmp_path, "sources": ["study", str(space)]})
+    assert files == [space, space]
+    there, sent = with_files(arguments, files[:1])
+    assert there[2:] == [
+        "--space",
+        "given/0/space.yaml",
+        "--space=given/0/space.yaml",
+        "--name",
+        "space.yaml",
+    ]
+    assert sent == [space]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("results", "results", "--results results: .*full path that its nodes see, or s3://"),
+        ("data_root", Path("data"), "--data-root data: .*full path"),
+        ("figure", Path("/tmp/x.png"), "--figure .*--no-run"),
+    ],
+)
+def test_places_that_are_another_in_the_cluster_are_refused(
+    option: str, value: str | Path, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        check_places({option: value})
+
+
+def test_places_that_the_cluster_sees_are_taken(tmp_path: Path) -> None:
+    check_places({"results": "s3://bucket/x", "data_root": tmp_path, "space": None, "name": "x"})
+
+
+@pytest.mark.parametrize("command", ["sweep", "run", "table"])
+def test_a_client_address_sends_the_command_and_runs_nothing_here(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[list[str]] = []
+
+    def instead(address: str, arguments: list[str], files: list[Path], show: object) -> int:
+        sent.append([address, *arguments])
+        return 3
+
+    monkeypatch.setattr("tuning.ray.client.run_there", instead)
+    typed = [command, "infonce", "--results", str(tmp_path), "--address", "ray://head:10001"]
+    monkeypatch.setattr("sys.argv", ["contrasweep", *typed])
+    with pytest.raises(SystemExit) as left:
+        get_command(app)(typed)
+    assert left.value.code == 3
+    assert sent == [["ray://head:10001", *typed[:-2]]]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_at_a_client_address_says_what_to_start() -> None:
+    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:9 .*ray start --head"):
+        run_there("ray://127.0.0.1:9", ["sweep"], [], lambda stream, text: None)
+
+
+@pytest.fixture
+def client_address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A node of two cores that Ray's client reaches."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 2, "include_dashboard": False, "ray_client_server_port": port}
+    running = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        yield f"ray://127.0.0.1:{port}"
+    finally:
+        running.shutdown()
+
+
+def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
+    client_address: str, tmp_path: Path
+) -> None:
+    """What it prints comes back as it comes, JSON apart from progress; so does its exit code."""
+    space, results = tmp_path / "space.yaml", tmp_path / "results"
+    space.write_text("temperature: {log: [0.1, 1.0], default: 0.2}\n")
+    said: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+
+    def listen(stream: str, text: bytes) -> None:
+        said[stream] += text
+        if b"running" in text and not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+
+    interrupted: list[bool] = []
+    sweep = ["sweep", "infonce", "--name", "there", "--results", str(results), "--epochs", "2", "--json"]
+    asked, files = with_files([*sweep, "--space", str(space), "--trials", "2"], [space])
+    assert run_there(client_address, asked, files, listen) == 130, said
+    assert b"--resume goes on" in said["stderr"]
+    said["stdout"] = b""
+    assert run_there(client_address, [*sweep, "--resume"], [], listen) == 0, said
+    assert json.loads(said["stdout"])["best"]
+    assert len(ResultsStore(results).trials("there")) == 2

@@ -1,0 +1,135 @@
+"""A command of ours in a cluster that Ray's client reaches (`ray://HOST:PORT`), for who is outside of it.
+
+Tune's driver has to be in the cluster. So the command goes there whole, with our code and the files that it
+names; what it prints and its exit code come back.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Queue
+from typing import IO, Any, Literal
+
+import ray
+from ray.exceptions import RayError
+
+from tuning.errors import InputError, SweepFailed
+from tuning.ray.cluster import START, copy_packages, refuse_silence
+
+SCHEME = "ray://"
+# Ray's workers hold Ctrl-C back, what starts a node in the background ignores it, and both are inherited.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); "
+    "from tuning.cli import main; main()"
+)
+Stream = Literal["stdout", "stderr"]
+Show = Callable[[Stream, bytes], None]
+
+
+class RunningCommand:
+    """An actor in the cluster: one command of ours, which it starts, listens to and can interrupt."""
+
+    def __init__(self, arguments: Sequence[str], columns: int) -> None:
+        address = ray.get_runtime_context().gcs_address
+        self.said: Queue[tuple[Stream, bytes]] = Queue()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments, "--address", address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "COLUMNS": str(columns)},
+        )
+        assert self.process.stdout is not None, "a pipe"
+        assert self.process.stderr is not None, "a pipe"
+        self.listeners = [
+            threading.Thread(target=self._listen, args=("stdout", self.process.stdout)),
+            threading.Thread(target=self._listen, args=("stderr", self.process.stderr)),
+        ]
+        for listener in self.listeners:
+            listener.start()
+        threading.Thread(target=self._end).start()
+
+    def read(self) -> tuple[Stream, bytes] | int:
+        """Return what was printed next, or when there is no more, the exit code."""
+        stream, text = self.said.get()
+        return (stream, text) if text else self.process.wait()
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+
+    def _listen(self, stream: Stream, pipe: IO[bytes]) -> None:
+        while text := os.read(pipe.fileno(), 65536):
+            self.said.put((stream, text))
+
+    def _end(self) -> None:
+        for listener in self.listeners:
+            listener.join()
+        self.said.put(("stdout", b""))
+
+
+def run_there(address: str, arguments: Sequence[str], files: Sequence[Path], show: Show) -> int:
+    """Run `contrasweep ARGUMENTS --address AUTO` in the cluster, and return its exit code.
+
+    Args:
+        address: `ray://HOST:PORT`, where PORT is that of the cluster's client server, by default 10001.
+        arguments: without an `--address`; `files` have the names in them that `name_there` gives.
+        files: local files that go along.
+        show: is given what the command prints, as it comes. A KeyboardInterrupt meanwhile interrupts the
+            command there, and is not raised here.
+
+    Raises:
+        InputError: no cluster can be used at the address.
+        SweepFailed: the command's node was lost.
+    """
+    refuse_silence(address.removeprefix(SCHEME))
+    with tempfile.TemporaryDirectory(prefix="contrasweep-code-") as folder:
+        copy_packages(Path(folder))
+        for place, file in enumerate(files):
+            there = Path(folder) / name_there(place, file)
+            there.parent.mkdir(parents=True)
+            shutil.copy(file, there)
+        try:
+            _connect(address, folder)
+            actor: Any = ray.remote(num_cpus=0)(RunningCommand)
+            # It is interrupted while it is read.
+            running = actor.options(max_concurrency=2).remote(
+                list(arguments), shutil.get_terminal_size().columns
+            )
+            return _follow(running, show)
+        except RayError as error:
+            raise SweepFailed(f"the command's node in the cluster at {address} was lost: {error}") from error
+        finally:
+            ray.shutdown()
+
+
+def name_there(place: int, file: Path) -> str:
+    """Return what the command calls one of its files, by its place among them."""
+    return f"given/{place}/{file.name}"
+
+
+def _connect(address: str, folder: str) -> None:
+    try:
+        ray.init(
+            address, logging_level=logging.CRITICAL, log_to_driver=False, runtime_env={"working_dir": folder}
+        )
+    except Exception as error:  # Ray raises no narrower one
+        raise InputError(f"no Ray cluster can be used at {address}: {error}. {START}") from error
+
+
+def _follow(running: Any, show: Show) -> int:
+    while True:
+        try:
+            said = ray.get(running.read.remote())
+            if isinstance(said, int):
+                return said
+            show(*said)
+        except KeyboardInterrupt:
+            ray.get(running.interrupt.remote())
