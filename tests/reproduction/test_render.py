@@ -12,7 +12,7 @@ from stored import store_runs
 
 from search_spaces.tables import load_table
 from tuning.errors import InputError
-from tuning.reproduction.collect import collect
+from tuning.reproduction.collect import StoredRuns, collect
 from tuning.reproduction.document import write_document
 from tuning.reproduction.figure import draw_table
 from tuning.reproduction.plan import CellPlan, plan_table
@@ -30,7 +30,7 @@ def score(cell: CellPlan, seed: int) -> float:
 
 @pytest.fixture
 def found(tmp_path: Path) -> TableResults:
-    return collect(PLAN, store_runs(PLAN, tmp_path / "store", score))
+    return collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path / "store", score)))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def half(tmp_path: Path) -> TableResults:
     store = store_runs(
         PLAN, tmp_path / "half", lambda c, s: None if c.row == "infonce" else score(c, s), seeds=range(1, 2)
     )
-    return collect(PLAN, store)
+    return collect(PLAN, StoredRuns(store))
 
 
 def as_printed(rows: dict[str, list[float]]) -> TableResults:

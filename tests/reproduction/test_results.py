@@ -7,7 +7,7 @@ from stored import store_runs
 
 from search_spaces.tables import load_table
 from tuning.errors import InputError
-from tuning.reproduction.collect import collect, runs_done
+from tuning.reproduction.collect import StoredRuns, collect, runs_done
 from tuning.reproduction.plan import CellPlan, plan_table
 from tuning.reproduction.results import read_results, save_results
 from tuning.store import ResultsStore
@@ -20,33 +20,33 @@ def score(cell: CellPlan, seed: int) -> float:
 
 
 def test_values_come_in_printed_units_with_the_untrained_beside(tmp_path: Path) -> None:
-    found = collect(PLAN, store_runs(PLAN, tmp_path, score))
+    found = collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path, score)))
     cell = found.of("fair-cclk", "acc")
     assert [round(value.value, 6) for value in cell.values()] == [81.0, 82.0, 83.0]
     assert {value.untrained for value in cell.values()} == {50.0}
     assert found.of("fair-cclk", "mse")[1].value == 0.81  # squared levels, as they are
     assert found.gaps == {}
-    assert runs_done(PLAN, ResultsStore(tmp_path)) == PLAN.runs == 9
+    assert runs_done(PLAN, StoredRuns(ResultsStore(tmp_path))) == PLAN.runs == 9
 
 
 def test_a_half_finished_table_says_what_is_missing(tmp_path: Path) -> None:
     store_runs(PLAN, tmp_path, score, seeds=range(1, 3))
-    found = collect(PLAN, ResultsStore(tmp_path))
+    found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
     assert set(found.gaps.values()) == {"2 of 3 runs done"}
-    assert runs_done(PLAN, ResultsStore(tmp_path)) == 6
+    assert runs_done(PLAN, StoredRuns(ResultsStore(tmp_path))) == 6
     # The last seeds close the gaps.
-    assert collect(PLAN, store_runs(PLAN, tmp_path, score, seeds=range(3, 4))).gaps == {}
+    assert collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path, score, seeds=range(3, 4)))).gaps == {}
 
 
 def test_a_failed_run_leaves_a_gap_with_its_error(tmp_path: Path) -> None:
     store = store_runs(PLAN, tmp_path, lambda cell, seed: None if (cell.row, seed) == ("infonce", 2) else 0.5)
-    gaps = collect(PLAN, store).gaps
+    gaps = collect(PLAN, StoredRuns(store)).gaps
     assert gaps["infonce", "acc"] == "2 of 3 runs done, 1 failed: loss nan at epoch 1"
     assert ("fair-cclk", "acc") not in gaps
 
 
 def test_an_empty_store_is_all_gaps(tmp_path: Path) -> None:
-    found = collect(PLAN, ResultsStore(tmp_path))
+    found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
     assert found.values == ()
     assert set(found.gaps.values()) == {"0 of 3 runs done"}
 
@@ -57,13 +57,13 @@ def test_runs_with_other_settings_are_not_taken_for_ours(tmp_path: Path) -> None
     assert run.quick is not None
     longer = run.quick.model_copy(update={"set": {**run.quick.set, "epochs": 4}})
     table = PLAN.table.model_copy(update={"run": run.model_copy(update={"quick": longer})})
-    found = collect(plan_table(table, scale="quick"), ResultsStore(tmp_path))
+    found = collect(plan_table(table, scale="quick"), StoredRuns(ResultsStore(tmp_path)))
     assert found.values == ()
     assert all("other settings" in why for why in found.gaps.values())
 
 
 def test_results_come_back_from_their_file(tmp_path: Path) -> None:
-    found = collect(PLAN, store_runs(PLAN, tmp_path / "store", score, seeds=range(1, 3)))
+    found = collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path / "store", score, seeds=range(1, 3))))
     path = save_results(found, tmp_path / "kept")
     assert path.name == "cclk-t3.quick.parquet"
     assert path.stat().st_size < 20_000

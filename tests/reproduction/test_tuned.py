@@ -12,7 +12,7 @@ from tuning.errors import SweepFailed
 from tuning.plan import SweepPlan
 from tuning.ray.final import FinalRuns
 from tuning.ray.tables import run_table
-from tuning.reproduction.collect import collect
+from tuning.reproduction.collect import StoredRuns, collect
 from tuning.reproduction.plan import plan_table
 from tuning.reproduction.text import selection
 from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
@@ -70,7 +70,7 @@ def test_a_search_that_is_there_is_gone_on_with(calls: dict[str, list[Any]], tmp
 
 def test_the_selection_rule_is_told(calls: dict[str, list[Any]], tmp_path: Path) -> None:
     run_table(PLAN, results=tmp_path)
-    found = collect(PLAN, ResultsStore(tmp_path))
+    found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
     info = found.cells["rbf", "acc"]
     assert info.settings["hyperparameters.temperature"] == 0.2
     assert "highest val.accuracy" in selection(found)

@@ -22,10 +22,10 @@ from tuning.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from search_spaces.tables import Table
+    from tuning.reproduction.collect import StoredRuns
     from tuning.reproduction.plan import TablePlan
     from tuning.reproduction.results import TableResults
     from tuning.reproduction.verdict import Verdict
-    from tuning.store import ResultsStore
 
 Scale = Annotated[
     str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
@@ -43,13 +43,14 @@ def tables(
     Example: contrasweep tables
     """
     from search_spaces.tables import available_tables, load_table
+    from tuning.reproduction.collect import StoredRuns
     from tuning.reproduction.plan import SCALES
     from tuning.store import ResultsStore
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
-    store = ResultsStore(results)
-    rows = [_listed(load_table(name), scale, store, data_root) for name in available_tables()]
+    runs = StoredRuns(ResultsStore(results))
+    rows = [_listed(load_table(name), scale, runs, data_root) for name in available_tables()]
     if json:
         print_json(rows)
         return
@@ -164,19 +165,17 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
 def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
     """Return the table's results and verdicts; claims read other tables of the same form from the store."""
     from tuning.reproduction.claims import tables_read
-    from tuning.reproduction.collect import collect
+    from tuning.reproduction.collect import StoredRuns, collect
     from tuning.reproduction.verdict import judge_all
     from tuning.store import ResultsStore
 
-    store = ResultsStore(results)
-    found = collect(plan, store, data_root)
-    others = {name: _other(name, plan, store, data_root) for name in tables_read(plan.table.claims)}
+    runs = StoredRuns(ResultsStore(results))
+    found = collect(plan, runs, data_root)
+    others = {name: _other(name, plan, runs, data_root) for name in tables_read(plan.table.claims)}
     return found, judge_all(found, {name: one for name, one in others.items() if one is not None})
 
 
-def _other(
-    name: str, plan: "TablePlan", store: "ResultsStore", data_root: Path | None
-) -> "TableResults | None":
+def _other(name: str, plan: "TablePlan", runs: "StoredRuns", data_root: Path | None) -> "TableResults | None":
     from search_spaces.tables import load_table
     from tuning.reproduction.collect import collect
     from tuning.reproduction.plan import plan_table
@@ -185,7 +184,7 @@ def _other(
         other = plan_table(load_table(name), scale=plan.scale, tune=plan.tuned, data_root=data_root)
     except InputError:
         return None  # it has no such form, so its cells are not measured
-    return collect(other, store, data_root)
+    return collect(other, runs, data_root)
 
 
 def _save(found: "TableResults", folder: Path) -> None:
@@ -249,7 +248,7 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
     )
 
 
-def _listed(table: "Table", scale: str, store: "ResultsStore", data_root: Path | None) -> dict[str, Any]:
+def _listed(table: "Table", scale: str, runs: "StoredRuns", data_root: Path | None) -> dict[str, Any]:
     from tuning.reproduction.collect import runs_done
     from tuning.reproduction.plan import NEVER, RUNS, needed_data, plan_table
 
@@ -260,7 +259,7 @@ def _listed(table: "Table", scale: str, store: "ResultsStore", data_root: Path |
     if scale == "quick" and table.run.quick is None and table.run.columns:
         return {**line, "state": "no quick form", "data": "", "done": "", "cost": "", "why": ""}
     plan = plan_table(table, scale=scale, data_root=data_root)
-    done = runs_done(plan, store)
+    done = runs_done(plan, runs)
     return {
         **line,
         "state": plan.state,

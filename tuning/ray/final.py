@@ -1,7 +1,7 @@
 """Final runs: a selected experiment on fresh seeds, trained on all training images, tested once each."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +60,7 @@ def final_runs(
     *,
     seeds: int = 5,
     first_seed: int | None = None,
+    elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path = "results",
     data_root: Path | None = None,
     concurrency: int | None = None,
@@ -80,6 +81,8 @@ def final_runs(
         configs: from one study, of `best_trials` or `load_best`.
         seeds: runs of each.
         first_seed: of them; by default one above those that the search used.
+        elsewhere: runs, each as the hash of its experiment and its seed, that another study holds: they are
+            left out here, and are not among the rows returned.
         results: the results folder.
         data_root: the folder of the datasets.
         concurrency: runs at once; by default as many as the machine has cores for.
@@ -106,7 +109,9 @@ def final_runs(
     location = open_location(results, writable=True)
     record = _study(location, configs, data_root, command)
     first = fresh_seed(configs, location) if first_seed is None else first_seed
-    requests = list(_requests(location, record, configs, range(first, first + seeds), data_root, resources))
+    seeds_here = range(first, first + seeds)
+    planned = _requests(location, record, configs, seeds_here, data_root, resources)
+    requests = [one for one in planned if (one.experiment.identity(), one.experiment.seed) not in elsewhere]
     with Heartbeat(location, record.name) as heartbeat:
         store = ResultsStore(location)
         held = _completed(store, record.name)

@@ -9,11 +9,17 @@ from tuning.analysis.selection import best_trials
 from tuning.best import BestConfig, config_of
 from tuning.errors import SweepFailed
 from tuning.machine import Machine
-from tuning.planning import plan_sweep
 from tuning.ray.final import final_runs
 from tuning.ray.sweep import resume_sweep, run_sweep
 from tuning.reproduction.plan import CellPlan, TablePlan
-from tuning.store import ResultsStore, open_location, study_names
+from tuning.reproduction.shared import (
+    completed_runs,
+    final_rows,
+    identity_of_final,
+    plan_search,
+    search_held,
+)
+from tuning.store import ResultsStore, open_location
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +49,8 @@ def run_table(
 ) -> dict[str, str]:
     """Run what the store does not hold yet of a planned table; return why studies gave nothing, by study.
 
-    A study that fails takes none of the others with it. Interrupted, the same call goes on where it was.
+    A run, or a search, of the same that another table has made there is taken, not made again. A study that
+    fails takes none of the others with it. Interrupted, the same call goes on where it was.
 
     Raises:
         InputError: the store holds runs of other settings under a study's name.
@@ -52,71 +59,76 @@ def run_table(
     told = show or (lambda progress: None)
     failed: dict[str, str] = {}
     before = 0
+    on = _Where(results, data_root, concurrency, machine, command)
     for study, cells in plan.studies.items():
-        held = before
-
-        def tell(done: int, of: int, study: str = study, held: int = held) -> None:
-            told(TableProgress(study, held + done, plan.runs))
-
+        of = plan.seeds * len(cells)
         told(TableProgress(study, before, plan.runs, searching=plan.tuned))
         try:
-            configs = [cell.config for cell in cells]
-            if plan.tuned:
-                configs = [_searched(plan, cells[0], results, data_root, concurrency, machine, command)]
-            final_runs(
-                configs,
-                seeds=plan.seeds,
-                results=results,
-                data_root=data_root,
-                concurrency=concurrency,
-                machine=machine,
-                command=command,
-                show=tell,
-            )
+            configs = [_searched(plan, cells[0], on)] if plan.tuned else [cell.config for cell in cells]
+
+            def tell(done: int, missing: int, study: str = study, end: int = before + of) -> None:
+                told(TableProgress(study, end - missing + done, plan.runs))
+
+            _run_missing(plan, configs, on, tell)
         except SweepFailed as error:
             log.warning("%s", error)
             failed[study] = str(error)
-        before += plan.seeds * len(cells)
+        before += of
     return failed
 
 
-def _searched(
-    plan: TablePlan,
-    cell: CellPlan,
-    results: str | Path,
-    data_root: Path | None,
-    concurrency: int | None,
-    machine: Machine | None,
-    command: str,
-) -> BestConfig:
+@dataclass(frozen=True)
+class _Where:
+    """Where runs go and what they run on."""
+
+    results: str | Path
+    data_root: Path | None
+    concurrency: int | None
+    machine: Machine | None
+    command: str
+
+
+def _run_missing(
+    plan: TablePlan, configs: list[BestConfig], on: _Where, show: Callable[[int, int], None]
+) -> None:
+    """Make the final runs that no table's study holds yet; the store is read afresh, for others fill it."""
+    held = completed_runs(final_rows(ResultsStore(open_location(on.results, writable=True))))
+    seeds = plan.seeds_of(configs[0].experiment)
+    short = [
+        config
+        for config in configs
+        if any((identity_of_final(config.experiment), seed) not in held for seed in seeds)
+    ]
+    if short:
+        final_runs(
+            short,
+            seeds=plan.seeds,
+            first_seed=seeds.start,
+            elsewhere=held,
+            results=on.results,
+            data_root=on.data_root,
+            concurrency=on.concurrency,
+            machine=on.machine,
+            command=on.command,
+            show=show,
+        )
+
+
+def _searched(plan: TablePlan, cell: CellPlan, on: _Where) -> BestConfig:
     """Return the best configuration of a row's search, which is made, gone on with, or there already."""
-    location = open_location(results, writable=True)
-    if cell.study in study_names(location):
-        expected = {"trials": plan.trials, "values": dict(cell.given)}
+    store = ResultsStore(open_location(on.results, writable=True))
+    study = search_held(plan, cell, store, on.data_root)
+    if study is not None:
         resume_sweep(
-            cell.study,
-            results,
-            data_root=data_root,
-            concurrency=concurrency,
-            machine=machine,
-            expected=expected,
+            study,
+            on.results,
+            data_root=on.data_root,
+            concurrency=on.concurrency,
+            machine=on.machine,
+            expected={"trials": plan.trials, "values": dict(cell.given)},
         )
     else:
-        assert cell.experiment is not None, "the cell runs"
-        assert plan.table.run.tune is not None, "the table has a searched form"
-        run_sweep(
-            plan_sweep(
-                cell.experiment.method,
-                cell.experiment.dataset,
-                trials=plan.trials,
-                values=cell.given,
-                metric=plan.table.run.tune.metric,
-                concurrency=concurrency,
-                machine=machine,
-                data_root=data_root,
-                results=results,
-                name=cell.study,
-                command=command,
-            )
-        )
-    return config_of(best_trials(ResultsStore(location), cell.study)[0])
+        study = cell.study
+        resources = {"concurrency": on.concurrency, "machine": on.machine}
+        run_sweep(plan_search(plan, cell, on.results, on.data_root, command=on.command, **resources))
+    return config_of(best_trials(store, study)[0])

@@ -1,22 +1,49 @@
 """A table's results from the store: which of its planned runs are there, and what they gave."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tuning.analysis.selection import RULE, best_trials
+from tuning.analysis.selection import RULE, SelectedTrial, best_trials
 from tuning.config import flat_settings
 from tuning.errors import SweepFailed
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.information import information_values
-from tuning.reproduction.plan import CellPlan, TablePlan
+from tuning.reproduction.plan import CellPlan, TablePlan, own_prefix
 from tuning.reproduction.results import CellInfo, Key, RunValue, TableResults
-from tuning.store import ResultsStore, study_names
+from tuning.reproduction.shared import (
+    HeldRun,
+    RunKey,
+    completed_runs,
+    final_rows,
+    identity_of_final,
+    search_held,
+)
+from tuning.store import ResultsStore
 
 
-def collect(plan: TablePlan, store: ResultsStore, data_root: Path | None = None) -> TableResults:
+@dataclass(frozen=True)
+class StoredRuns:
+    """The final runs of all tables in a results folder, read once."""
+
+    store: ResultsStore
+
+    @cached_property
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of every study of final runs of a table, by its name without `-final`."""
+        return final_rows(self.store)
+
+    @cached_property
+    def completed(self) -> dict[RunKey, list[HeldRun]]:
+        """Those that completed, by what was run."""
+        return completed_runs(self.rows)
+
+
+def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> TableResults:
     """Return what the store holds of a planned table; a cell whose runs are not all there is a gap.
+
+    A run counts by its experiment and its seed, whichever table it was made for.
 
     Raises:
         DatasetMissing: the figure is of clusterings whose file is not in place.
@@ -26,7 +53,7 @@ def collect(plan: TablePlan, store: ResultsStore, data_root: Path | None = None)
         return TableResults(
             table, plan.scale, plan.tuned, 0, information_values(table.run.information, data_root)
         )
-    reader = _Reader(plan, store)
+    reader = _Reader(plan, runs, data_root)
     gaps: dict[Key, str] = {(cell.row, cell.column): cell.why for cell in plan.cells if cell.why}
     values: list[RunValue] = []
     cells: dict[Key, CellInfo] = {}
@@ -41,95 +68,96 @@ def collect(plan: TablePlan, store: ResultsStore, data_root: Path | None = None)
     )
 
 
-def runs_done(plan: TablePlan, store: ResultsStore) -> int:
+def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
     """Return how many of a table's planned final runs the store holds."""
-    if not any(study + FINAL_SUFFIX in study_names(store.location) for study in plan.studies):
-        return 0
-    once = {(value.study, value.trial, value.seed) for value in collect(plan, store).values}
+    once = {(value.study, value.trial, value.seed) for value in collect(plan, runs).values}
     return len(once)
 
 
 @dataclass
 class _Reader:
-    """Reads the studies of a plan, each once."""
+    """Finds a plan's runs among those of all tables."""
 
     plan: TablePlan
-    store: ResultsStore
-    provenance: dict[str, str] = field(default_factory=dict)
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    names: list[str] | None = None
+    runs: StoredRuns
+    data_root: Path | None
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
         """Return the values of a cell, how it was run, and what went wrong."""
         assert cell.experiment is not None, "the cell runs"
-        experiment, trial, selected = cell.experiment, cell.trial, ""
-        if self.plan.tuned:
-            best = self._searched(cell)
-            if best is not None:
-                experiment, trial = best.experiment, best.trial
-                selected = f"{RULE.format(metric=best.metric)} of {self.plan.trials}"
+        experiment, study, trial, selected = cell.experiment, cell.study, cell.trial, ""
+        best = self._searched(cell) if self.plan.tuned else None
+        if best is not None:
+            experiment, study, trial = best.experiment, best.study, best.trial
+            selected = f"{RULE.format(metric=best.metric)} of {self.plan.trials}"
         # Final runs take all training images, and their seed is their own.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
         settings = flat_settings(own)
         info = CellInfo(experiment.dataset, experiment.method, settings, selected)
-        rows = [row for row in self._final(cell.study) if row["trial"] == trial]
-        seeds = range(experiment.seed + 1, experiment.seed + 1 + self.plan.seeds)
-        identity = experiment.with_values({"validation.fraction": 0.0}).identity()
-        done = [r for r in rows if r["status"] == "completed" and r["seed"] in seeds]
-        same = [row for row in done if row["config"] == identity]
-        values = [_value(cell, row) for row in same]
-        return [value for value in values if value is not None], info, self._wrong(rows, done, same)
+        identity, seeds = identity_of_final(experiment), self.plan.seeds_of(experiment)
+        found = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
+        scored = [_value(cell, run) for run in found if run is not None]
+        values = [value for value in scored if value is not None]
+        there = [row for row in self.runs.rows.get(study, []) if row["trial"] == trial]
+        wrong = self._wrong([row for row in there if row["seed"] in seeds], identity, len(values))
+        return values, info, wrong
 
-    def _wrong(self, rows: list[dict[str, Any]], done: list[Any], same: list[Any]) -> str:
-        if len(done) > len(same):
+    def _chosen(self, held: list[HeldRun]) -> HeldRun | None:
+        """Return the table's own run where there is one, else the first of another table's."""
+        if not held:
+            return None
+        own = (run for run in held if run.study.startswith(own_prefix(self.plan.table)))
+        chosen = next(own, held[0])
+        if chosen.study not in self.sources:
+            self.sources[chosen.study] = self._source(chosen.study)
+        return chosen
+
+    def _wrong(self, rows: list[dict[str, Any]], identity: str, done: int) -> str:
+        if any(row["status"] == "completed" and row["config"] != identity for row in rows):
             return "the store holds runs with other settings under this name: use another results folder"
         failed = [row for row in rows if row["status"] == "failed"]
         if failed:
-            return f"{len(same)} of {self.plan.seeds} runs done, {len(failed)} failed: {failed[0]['error']}"
+            return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {failed[0]['error']}"
         return ""
 
-    def _searched(self, cell: CellPlan) -> Any:
-        if cell.study not in self._names():
+    def _searched(self, cell: CellPlan) -> SelectedTrial | None:
+        study = search_held(self.plan, cell, self.runs.store, self.data_root)
+        if study is None:
             return None
         try:
-            return best_trials(self.store, cell.study)[0]
+            return best_trials(self.runs.store, study)[0]
         except SweepFailed:
             return None
 
-    def _final(self, study: str) -> list[dict[str, Any]]:
-        name = study + FINAL_SUFFIX
-        if name not in self._names():
-            return []
-        if name not in self.rows:
-            record = self.store.study(name)
-            self.rows[name] = self.store.trials(name).to_pylist()
-            versions = record.versions
-            self.provenance |= {
-                "contrasweep": versions.get("contrasweep", "unknown"),
-                "torch": versions.get("torch", "unknown"),
-                "git": record.git_revision or "unknown",
-                "device": ", ".join(sorted({str(row["device"]) for row in self.rows[name]})),
-            }
-        return self.rows[name]
+    def _source(self, study: str) -> dict[str, str]:
+        record = self.runs.store.study(study + FINAL_SUFFIX)
+        return {
+            "contrasweep": record.versions.get("contrasweep", "unknown"),
+            "torch": record.versions.get("torch", "unknown"),
+            "git": record.git_revision or "unknown",
+            "device": ", ".join(sorted({str(row["device"]) for row in self.runs.rows[study]})),
+        }
 
-    def _names(self) -> list[str]:
-        if self.names is None:
-            self.names = study_names(self.store.location)
-        return self.names
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What made the values: of each fact all that differ between the studies they come from."""
+        names = dict.fromkeys(name for source in self.sources.values() for name in source)
+        return {n: ", ".join(sorted({s[n] for s in self.sources.values()})) for n in names}
 
 
-def _value(cell: CellPlan, row: Mapping[str, Any]) -> RunValue | None:
-    found = row.get(f"metric.test.{cell.metric}")
+def _value(cell: CellPlan, run: HeldRun) -> RunValue | None:
+    found = run.row.get(f"metric.test.{cell.metric}")
     if found is None:
         return None
-    control = row.get(f"metric.test.untrained_{cell.control}")
+    control = run.row.get(f"metric.test.untrained_{cell.control}")
     return RunValue(
         cell.row,
         cell.column,
-        row["seed"],
+        run.row["seed"],
         cell.scale * found,
         None if control is None else cell.scale * control,
-        row["seconds"],
-        cell.study,
-        row["trial"],
+        run.row["seconds"],
+        run.study,
+        run.row["trial"],
     )

@@ -23,6 +23,9 @@ NEVER = "never here"
 DATA = "data missing"
 RUNS = "runs here"
 
+STUDY_PREFIX = "table-"
+"""The studies of tables are those whose names begin so."""
+
 
 @dataclass(frozen=True)
 class CellPlan:
@@ -95,6 +98,10 @@ class TablePlan:
         """How many final runs the table takes."""
         return self.seeds * sum(len(cells) for cells in self.studies.values())
 
+    def seeds_of(self, experiment: Experiment) -> range:
+        """Return the seeds of a cell's final runs: those after the one that a search uses."""
+        return range(experiment.seed + 1, experiment.seed + 1 + self.seeds)
+
     @property
     def seconds(self) -> float | None:
         """The time of all runs on one core, by the table's measured cost of an epoch; None where unknown.
@@ -162,6 +169,11 @@ def plan_table(
     planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
     cells = tuple(cell for cell in planner.cells() if not columns or cell.column in columns)
     return TablePlan(table, planner.scale, tune, seeds or usual, budget if tune else 0, cells)
+
+
+def own_prefix(table: Table) -> str:
+    """Return how the names of all studies begin that were made for a table."""
+    return f"{STUDY_PREFIX}{table.id}-"
 
 
 def row_names(table: Table) -> dict[str, str]:
@@ -270,8 +282,8 @@ class _Planner:
     def _study(self, row: str, method: str, dataset: str) -> str:
         forms = [*(["quick"] if self.scale == "quick" else []), *(["tuned"] if self.tuned else [])]
         what = row if self.tuned else method
-        name = "-".join(["table", self.table.id, *forms, what, dataset])
-        return check_study_name(re.sub(r"[^A-Za-z0-9.-]+", "-", name))
+        name = "-".join([*forms, what, dataset])
+        return check_study_name(own_prefix(self.table) + re.sub(r"[^A-Za-z0-9.-]+", "-", name))
 
 
 def _preset(name: str) -> Mapping[str, Any]:

@@ -5,8 +5,10 @@ from typing import Any
 
 from search_spaces.tables import PAPERS
 from tuning.analysis.summary import Summary
+from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.compare import Compared, Difference
 from tuning.reproduction.information import information_of
+from tuning.reproduction.plan import own_prefix
 from tuning.reproduction.results import TableResults, without
 from tuning.reproduction.verdict import Verdict
 
@@ -48,6 +50,7 @@ def facts(results: TableResults) -> list[str]:
     if results.values:
         searches = ", searches not counted" if results.tuned else ""
         lines.append(f"Wall-clock of all final runs together: {duration_text(results.seconds)}{searches}.")
+    lines += _taken(results)
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
     lines += [
@@ -139,6 +142,19 @@ def settings_lines(results: TableResults) -> list[str]:
 def _assigned(settings: Mapping[str, Any]) -> str:
     shown = {name.removeprefix("hyperparameters."): value for name, value in settings.items()}
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value is not None)
+
+
+def _taken(results: TableResults) -> list[str]:
+    """Return which rows are runs that were made for another table, a sentence a study."""
+    rows: dict[str, dict[str, None]] = {}
+    for value in results.values:
+        if value.study and not value.study.startswith(own_prefix(results.table)):
+            rows.setdefault(value.study, {})[value.row] = None
+    return [
+        f"From study {study}{FINAL_SUFFIX}, run for another table with the same settings and seeds: "
+        f"{', '.join(own)}."
+        for study, own in rows.items()
+    ]
 
 
 def _crossing(results: TableResults) -> str:

@@ -1,0 +1,203 @@
+"""What one table ran in a results folder, no other runs again; and it is told where its numbers come from."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored import store_runs
+
+import tuning.ray.final as final
+import tuning.ray.tables as running
+from search_spaces.tables import load_table
+from tuning.plan import SweepPlan
+from tuning.ray.tables import TableProgress, run_table
+from tuning.reproduction.collect import StoredRuns, collect, runs_done
+from tuning.reproduction.plan import CellPlan, TablePlan, plan_table
+from tuning.reproduction.results import read_results, save_results
+from tuning.reproduction.text import facts
+from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study, study_names
+from tuning.trial import TrialReport, TrialRequest
+
+
+def quick(table: str, **more: Any) -> TablePlan:
+    return plan_table(load_table(table), scale="quick", **more)
+
+
+FAIR, KERNELS = quick("cclk-t3"), quick("cclk-t5a")
+"""The cosine row of the second is the third row of the first."""
+COSINE = "table-cclk-t5a-quick-fair-cclk-colour-digits"
+
+
+def score(cell: CellPlan, seed: int) -> float:
+    return 0.7 + seed / 100
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """The final runs that were made, as (study, trial, seed): each gives an accuracy of a half at once."""
+    made: list[tuple[str, int, int]] = []
+
+    def run_one(request: TrialRequest) -> TrialReport:
+        experiment, record = request.experiment, request.study
+        info = TrialInfo(
+            request.trial, experiment.seed, "final", experiment.identity(), request.values, experiment.epochs
+        )
+        writer = TrialWriter(request.location, record, info, attempt=1)
+        writer.start()
+        scores = {name: 0.5 for name in record.columns.metrics if name.startswith("test.")}
+        writer.finish("completed", scores)
+        made.append((record.name, request.trial, experiment.seed))
+        return TrialReport(experiment.epochs, scores, 1.0, finished=True)
+
+    monkeypatch.setattr(final, "run_one", run_one)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "other", "other_row"),
+    [
+        ("cclk-t3", "fair-cclk", "cclk-t5a", "cosine"),
+        ("cclk-t3", "fair-infonce", "cclk-t8", "c10"),
+        ("cclk-t5a", "rbf", "cclk-t7", "s1"),
+    ],
+)
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_rows_that_two_tables_print_are_the_same_experiment(
+    table: str, row: str, other: str, other_row: str, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.reproduction.plan.check_files", lambda name, root: None)
+
+    def identity(table: str, row: str) -> set[str]:
+        cells = plan_table(load_table(table), scale=scale).running
+        return {cell.experiment.identity() for cell in cells if cell.row == row and cell.experiment}
+
+    assert identity(table, row) == identity(other, other_row)
+    assert len(identity(table, row)) == 1
+
+
+def test_what_another_table_ran_counts_and_its_study_is_named(tmp_path: Path) -> None:
+    runs = StoredRuns(store_runs(KERNELS, tmp_path / "store", score))
+    found = collect(FAIR, runs)
+    assert [round(v.value, 6) for v in found.of("fair-cclk", "acc").values()] == [71.0, 72.0, 73.0]
+    assert {v.study for v in found.values} == {COSINE}
+    assert set(found.gaps) == {
+        (row, column) for row in ("infonce", "fair-infonce") for column in ("acc", "mse")
+    }
+    assert runs_done(FAIR, runs) == 3
+    told = f"From study {COSINE}-final, run for another table with the same settings and seeds: fair-cclk."
+    assert told in facts(found)
+    # The file says so too.
+    assert told in facts(read_results(save_results(found, tmp_path / "kept")))
+    assert not any("From study" in line for line in facts(collect(KERNELS, runs)))
+
+
+def test_a_table_prefers_its_own_runs(tmp_path: Path) -> None:
+    store_runs(FAIR, tmp_path, score)  # whose study comes first by name
+    found = collect(KERNELS, StoredRuns(store_runs(KERNELS, tmp_path, lambda cell, seed: 0.9)))
+    assert {v.value for v in found.values if v.column == "acc"} == {90.0}
+    assert not any("From study" in line for line in facts(found))
+
+
+def test_only_what_no_table_has_run_is_run(tmp_path: Path, trained: list[tuple[str, int, int]]) -> None:
+    store_runs(KERNELS, tmp_path, score, seeds=range(1, 3))
+    shown: list[TableProgress] = []
+    assert run_table(FAIR, results=tmp_path, concurrency=1, show=shown.append) == {}
+    study = "table-cclk-t3-quick-{}-colour-digits-final"
+    assert trained == [
+        *((study.format("infonce"), 0, seed) for seed in (1, 2, 3)),
+        *((study.format("fair-infonce"), 0, seed) for seed in (1, 2, 3)),
+        (study.format("fair-cclk"), 0, 3),
+    ]
+    assert (shown[-1].done, shown[-1].runs) == (9, 9)
+    found = collect(FAIR, StoredRuns(ResultsStore(tmp_path)))
+    assert found.gaps == {}
+    mixed = found.of("fair-cclk", "acc")
+    assert [mixed[seed].study for seed in (1, 2, 3)] == [COSINE, COSINE, study[:-6].format("fair-cclk")]
+    # The other table takes the third seed from here, and now lacks only its other rows.
+    trained.clear()
+    run_table(KERNELS, results=tmp_path, concurrency=1)
+    assert [(trial, seed) for _, trial, seed in trained] == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_table_that_others_have_run_makes_no_study(
+    tmp_path: Path, trained: list[tuple[str, int, int]]
+) -> None:
+    store_runs(KERNELS, tmp_path, score)
+    only = [cell for cell in FAIR.cells if cell.row == "fair-cclk"]
+    alone = TablePlan(FAIR.table, FAIR.scale, False, FAIR.seeds, 0, tuple(only))
+    assert run_table(alone, results=tmp_path, concurrency=1) == {}
+    assert trained == []
+    assert study_names(open_location(tmp_path)) == [f"{COSINE}-final"]
+
+
+def test_other_seeds_or_failed_runs_are_no_runs_of_ours(
+    tmp_path: Path, trained: list[tuple[str, int, int]]
+) -> None:
+    store_runs(KERNELS, tmp_path, lambda cell, seed: None, seeds=range(1, 3))
+    store_runs(KERNELS, tmp_path, score, seeds=range(7, 9))
+    run_table(FAIR, results=tmp_path, concurrency=1)
+    assert len(trained) == FAIR.runs == 9
+
+
+TUNED = quick("cclk-t3", tune=True, trials=2, seeds=1)
+"""Its third row is searched as the cosine row of the kernels' table is."""
+SEARCH = "table-cclk-t5a-quick-tuned-cosine-colour-digits"
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    made: dict[str, list[str]] = {"new": [], "again": []}
+
+    def search(plan: SweepPlan) -> None:
+        made["new"].append(plan.name)
+        location, record = open_location(plan.results, writable=True), plan.record()
+        save_study(location, record)
+        for trial, accuracy in enumerate((0.6, 0.7)):
+            values = {**plan.space.defaults(), "temperature": 0.1 + trial / 10}
+            info = TrialInfo(trial, 0, "search", plan.experiment_of(values).identity(), values, 3)
+            writer = TrialWriter(location, record, info, attempt=1)
+            writer.start()
+            writer.finish("completed", {"val.accuracy": accuracy})
+
+    monkeypatch.setattr(running, "run_sweep", search)
+    monkeypatch.setattr(running, "resume_sweep", lambda name, *_, **__: made["again"].append(name))
+    return made
+
+
+def test_the_same_search_of_another_table_is_taken(
+    tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
+) -> None:
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    assert len(trained) == 4
+    searched["new"].clear()
+    trained.clear()
+    assert run_table(TUNED, results=tmp_path, concurrency=1) == {}
+    assert searched["new"] == [
+        "table-cclk-t3-quick-tuned-infonce-colour-digits",
+        "table-cclk-t3-quick-tuned-fair-infonce-colour-digits",
+    ]
+    assert searched["again"] == [SEARCH]
+    assert [study for study, _, _ in trained] == [f"{name}-final" for name in searched["new"]]
+    found = collect(TUNED, StoredRuns(ResultsStore(tmp_path)))
+    assert found.gaps == {}
+    assert {(v.study, v.trial) for v in found.of("fair-cclk", "acc").values()} == {(SEARCH, 1)}
+    assert any(f"From study {SEARCH}-final" in line for line in facts(found))
+
+
+@pytest.mark.parametrize(("trials", "epochs"), [(3, 3), (2, 4)])
+def test_a_search_with_another_budget_or_experiment_is_another_search(
+    trials: int,
+    epochs: int,
+    tmp_path: Path,
+    searched: dict[str, list[str]],
+    trained: list[tuple[str, int, int]],
+) -> None:
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    searched["new"].clear()
+    run = TUNED.table.run
+    assert run.quick is not None
+    set_ = run.quick.model_copy(update={"set": {**run.quick.set, "epochs": epochs}})
+    table = TUNED.table.model_copy(update={"run": run.model_copy(update={"quick": set_})})
+    plan = plan_table(table, scale="quick", tune=True, trials=trials, seeds=1)
+    run_table(plan, results=tmp_path, concurrency=1)
+    assert len(searched["new"]) == 3
