@@ -59,6 +59,27 @@ def conditioned_spec(spec: DatasetSpec, root: Path, options: Options, images: in
     return replace(spec, condition_dim=width, condition_name=f"the rows of {file.name}")
 
 
+def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
+    """Return the condition that the options name, float32 ``(images, D)``; None where they name none.
+
+    Args:
+        root: the data root.
+        options: with the values of `CONDITION_OPTIONS`.
+        images: how many training images there are, before any is left out.
+
+    Raises:
+        DatasetMissing: the file is not there.
+        DatasetDamaged: it is not what its ending says, has another number of rows, or a value is not finite.
+    """
+    file = _file(root, options)
+    if file is None:
+        return None
+    try:
+        return read_condition(file, images)
+    except ValueError as error:
+        raise DatasetDamaged(str(error)) from None
+
+
 def with_condition(
     images: LabelledImages, root: Path, options: Options, rows: Tensor | None = None
 ) -> LabelledImages:
@@ -79,9 +100,10 @@ def with_condition(
         return images
     try:
         whole = condition_shape(file)[0] if rows is not None else len(images)
-        condition = read_condition(file, whole)
     except ValueError as error:
         raise DatasetDamaged(str(error)) from None
+    condition = training_condition(root, options, whole)
+    assert condition is not None, "the options name a file"
     return replace(images, condition=condition if rows is None else condition[rows])
 
 

@@ -6,7 +6,9 @@ one of the files of `data.sources.imagenet_validation` in `imagenet/`. Classes a
 their names. The archives were not at hand; file names, counts and the files' formats were checked against
 torchvision and other programs that read them.
 
-With `hierarchy=FILE,level=L` the condition says which ancestor at level L (the root is 1) a class has, one
+With `condition=FILE` the condition is what the file says of each training image (CLIP's features, say), in
+the order of the classes and then of the file names, which is that of the sorted paths. With
+`hierarchy=FILE,level=L` the condition says which ancestor at level L (the root is 1) a class has, one
 column for each: the file has a `PARENT CHILD` pair a line, as `wordnet.is_a.txt`, see `data.hierarchy`.
 
 Sources: Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge" (IJCV 2015); Tsai et al.
@@ -23,6 +25,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from data.conditioned import (
+    CONDITION_OPTIONS,
+    NO_CONDITION,
+    conditioned_spec,
+    training_condition,
+)
 from data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
 from data.images import LabelledImages
 from data.root import DatasetDamaged, DatasetMissing
@@ -160,6 +168,13 @@ def _check_split(name: str, root: Path, split: Split, classes: Classes, expected
         )
 
 
+def _refuse_two_conditions(name: str, options: Options) -> None:
+    if options["condition"] != NO_CONDITION and options["hierarchy"] != "none":
+        raise ValueError(
+            f"dataset {name!r}: condition and hierarchy both say what the condition is; give one of them"
+        )
+
+
 def _of_hierarchy(root: Path, options: Options, classes: Classes) -> Tensor | None:
     """Return which ancestor each class has, float32 ``(classes, ancestors)``; None if none is asked for."""
     if options["hierarchy"] == "none":
@@ -192,14 +207,16 @@ def _family(
             )
         _check_split(name, root, "train", classes, train)
         _check_split(name, root, "test", classes, test)
+        describe(root, options)
 
     def describe(root: Path, options: Options) -> DatasetSpec:
         count, train, test = sizes(root, options)
         size = int(options["size"])
+        _refuse_two_conditions(name, options)
         ancestors = None
         if options["hierarchy"] != "none":
             ancestors = _of_hierarchy(root, options, classes_of(root, options))
-        return DatasetSpec(
+        spec = DatasetSpec(
             name=family.full_name(options),
             summary=summary,
             classes=count,
@@ -216,16 +233,19 @@ def _family(
             source=SOURCE,
             folder=FOLDER,
         )
+        return conditioned_spec(spec, root, options, train)
 
     def read(root: Path, split: Split, options: Options) -> LabelledImages:
         classes = classes_of(root, options)
         found, ancestors = _split(root, split, classes), _of_hierarchy(root, options, classes)
         labels = torch.tensor(found.labels, dtype=torch.int64)
-        condition = None if ancestors is None else ancestors[labels]
+        condition = training_condition(root, options, len(found)) if split == "train" else None
+        if ancestors is not None:
+            condition = ancestors[labels]
         return open_listed(ListedImages(found, labels, condition), options)
 
     family = DatasetFamily(
-        name, summary, describe, check, read, {**listed_options(224), **own_options, **_HIERARCHY_OPTIONS}
+        name, summary, describe, check, read, {**listed_options(224), **own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS}
     )
     return family
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from encoded_files import encoded, pixels
 from listed_archives import write_imagenet
 
 from data import DatasetDamaged, DatasetMissing, check_available, dataset_spec, load_test, load_training
@@ -79,7 +81,6 @@ def test_validation_images_in_one_folder_need_a_file_of_their_classes(root: Path
 
 
 def _write_devkit(place: Path, classes: list[str]) -> None:
-    import numpy as np
     from scipy.io import savemat
 
     place.mkdir(parents=True)
@@ -103,6 +104,49 @@ def test_a_level_of_wordnet_is_the_condition(root: Path) -> None:
     with pytest.raises(ValueError, match="has several parents"):
         load_training(name, root)
     assert load_training(f"{name},parents=first", root).train.condition is not None
+
+
+@pytest.mark.parametrize("name", ["imagenet1k:size=8", "imagenet100:size=8"])
+def test_a_condition_has_a_row_for_each_training_image_in_the_order_of_their_paths(
+    root: Path, name: str
+) -> None:
+    """Feature 0 of a row is the first level of its image, written here into the images themselves."""
+    classes = (ONE, TWO, THREE) if name.startswith("imagenet1k") else (ONE, THREE)
+    files = sorted(file for own in classes for file in (root / "imagenet/train" / own).iterdir())
+    for number, file in enumerate(files):
+        levels = pixels(number, 8, 8)
+        levels[0, 0, 0] = 10 * number
+        file.write_bytes(encoded(levels))
+    np.save(root / "clip.npy", np.array([[10.0 * n, 0.5] for n in range(len(files))]))
+    conditioned = f"{name},condition=clip.npy"
+    check_available(conditioned, root)
+    spec = dataset_spec(conditioned, root)
+    assert (spec.condition_dim, spec.condition_name) == (2, "the rows of clip.npy")
+    cut = load_training(conditioned, root, validation_fraction=0.34)
+    assert cut.validation is not None
+    for part in (cut.train, cut.validation):
+        assert part.condition is not None
+        assert part.condition[:, 0].tolist() == part.pixels[:, 0, 0, 0].tolist()
+    assert load_test(conditioned, root).condition is None
+
+
+def test_a_damaged_image_that_is_left_out_takes_its_condition_with_it(root: Path) -> None:
+    (root / "imagenet/train" / ONE / f"{ONE}_1.JPEG").write_bytes(b"half")
+    np.save(root / "clip.npy", np.arange(4.0))
+    train = load_training("imagenet100:size=8,corrupt=skip,condition=clip.npy", root).train
+    assert train.condition is not None
+    assert train.condition[:, 0].tolist() == [0, 2, 3]
+
+
+def test_a_condition_with_other_rows_or_beside_a_hierarchy_is_refused(root: Path) -> None:
+    np.save(root / "clip.npy", np.zeros((5, 2)))
+    with pytest.raises(DatasetDamaged, match=r"clip\.npy holds a condition for 5 images.* are 6 training"):
+        check_available("imagenet1k:condition=clip.npy", root)
+    with pytest.raises(DatasetMissing, match=r"condition=clap\.npy: .* is not there"):
+        check_available("imagenet100:condition=clap.npy", root)
+    (root / "tree.txt").write_text(TREE)
+    with pytest.raises(ValueError, match="condition and hierarchy both say what the condition is"):
+        dataset_spec("imagenet1k:condition=clip.npy,hierarchy=tree.txt,level=2", root)
 
 
 def test_both_published_lists_have_a_hundred_classes() -> None:
