@@ -18,6 +18,9 @@ from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
 
 EXTENSIONS = (".png", ".jpg", ".jpeg")
 
+ENOUGH, OF_EACH = 0.95, 0.9
+"""Shares of the reported images, of all and of a class, below which a folder is a part of the archive."""
+
 
 @dataclass(frozen=True, eq=False)
 class BiasedFiles:
@@ -62,26 +65,64 @@ def read_biased_files(name: str, folders: Sequence[Path], values: int, how: str)
     )
 
 
-def check_training_share(name: str, train: BiasedFiles, values: int, percent: float, how: str) -> None:
-    """Check that a training split looks whole: every class, aligned and conflicting, in the share it should.
+def check_training(
+    name: str, train: BiasedFiles, values: int, reported: tuple[int, int], how: str, *, balanced: bool
+) -> None:
+    """Check that a training split looks whole: each class, aligned and conflicting, as many as reported.
 
-    How many images there should be is published by their share alone, so that half of it is what is refused.
+    Args:
+        name: the dataset's, for messages.
+        train: the split.
+        values: classes and biases are numbered 0..values-1.
+        reported: how many aligned and how many conflicting images there are, see `check_count`.
+        how: what to get and where to put it.
+        balanced: whether the classes have equally many aligned images.
 
     Raises:
-        DatasetMissing: a class has no image of one kind, or the share of conflicting ones is not between half
-            of ``percent`` and twice that.
+        DatasetMissing: a class has no image of one kind, or too few images are there.
     """
     conflicting = train.conflicting
-    for kind, chosen in (("bias-aligned", ~conflicting), ("bias-conflicting", conflicting)):
-        counts = torch.bincount(train.labels[chosen], minlength=values)
+    kinds = {"bias-aligned training": ~conflicting, "bias-conflicting training": conflicting}
+    for (kind, chosen), count in zip(kinds.items(), reported, strict=True):
+        labels = train.labels[chosen]
+        counts = torch.bincount(labels, minlength=values)
         if not bool(counts.all()):
             without = ", ".join(map(str, (counts == 0).nonzero().flatten().tolist()))
             raise DatasetMissing(f"dataset {name!r} is incomplete: no {kind} image of class {without}. {how}")
-    share = 100 * float(conflicting.double().mean())
-    if not percent / 2 <= share <= percent * 2:
+        check_count(name, kind, labels, values, count, how, balanced=balanced and kind.startswith("bias-al"))
+
+
+def check_count(
+    name: str, kind: str, labels: Tensor, values: int, reported: int, how: str, *, balanced: bool
+) -> None:
+    """Check that at least `ENOUGH` of the images that papers report are there, and of each class `OF_EACH`.
+
+    The counts are those of papers, not of an archive that was at hand: one that has a few images less is not
+    refused, a copy that was broken off is.
+
+    Args:
+        name: the dataset's, for messages.
+        kind: which of its images, for messages.
+        labels: int64 ``(N,)``, of those that are there.
+        values: classes are numbered 0..values-1.
+        reported: how many there should be.
+        how: what to get and where to put it.
+        balanced: whether the classes have equally many.
+
+    Raises:
+        DatasetMissing: too few are there.
+    """
+    if len(labels) < ENOUGH * reported:
         raise DatasetMissing(
-            f"dataset {name!r} is incomplete: {int(conflicting.sum()):,} of its {len(train):,} training "
-            f"images are bias-conflicting, {share:.2f} % instead of about {percent:g} %. {how}"
+            f"dataset {name!r} is incomplete: it holds {len(labels):,} {kind} images, reported are "
+            f"{reported:,}. {how}"
+        )
+    counts, usual = torch.bincount(labels, minlength=values), reported / values
+    if balanced and int(counts.min()) < OF_EACH * usual:
+        rarest = int(counts.argmin())
+        raise DatasetMissing(
+            f"dataset {name!r} is incomplete: it holds {int(counts[rarest]):,} {kind} images of class "
+            f"{rarest}, of {round(usual):,}. {how}"
         )
 
 

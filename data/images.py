@@ -22,6 +22,8 @@ class LabelledImages:
         labels: int64 ``(N,)``, -1 for an image without; of a multi-label set ``(N, c)``, columns of 0 and 1.
         condition: float32 ``(N, Dz)``, the conditioning (or sensitive) variable, or None.
         bias: int64 ``(N,)``, the bias label that the class must not be read from, or None.
+        groupings: int64 ``(N, G)``, the cluster of each image in each of G groupings that a test accuracy is
+            averaged over, or None. Nothing is trained on them.
 
     Raises:
         ValueError: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
@@ -31,6 +33,7 @@ class LabelledImages:
     labels: Tensor
     condition: Tensor | None = None
     bias: Tensor | None = None
+    groupings: Tensor | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.images, Tensor):
@@ -43,6 +46,9 @@ class LabelledImages:
         if self.bias is not None:
             _require("bias", self.bias, torch.int64, "(N,)", (1,))
             named["bias"] = self.bias
+        if self.groupings is not None:
+            _require("groupings", self.groupings, torch.int64, "(N, G)", (2,))
+            named["groupings"] = self.groupings
         if len({len(tensor) for tensor in named.values()}) > 1:
             lengths = ", ".join(f"{len(tensor)} {name}" for name, tensor in named.items())
             raise ValueError(f"one row for each image is needed, got {lengths}")
@@ -91,7 +97,8 @@ class LabelledImages:
     def _mapped(self, images: Images, change: Callable[[Tensor], Tensor]) -> "LabelledImages":
         condition = None if self.condition is None else change(self.condition)
         bias = None if self.bias is None else change(self.bias)
-        return LabelledImages(images, change(self.labels), condition, bias)
+        groupings = None if self.groupings is None else change(self.groupings)
+        return LabelledImages(images, change(self.labels), condition, bias, groupings)
 
 
 def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device) -> Tensor:

@@ -77,6 +77,7 @@ class DatasetSpec:
         bias_name: what the bias label is.
         multi_label: whether an image has any number of labels.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
+        groupings: of the test images, which an unbiased accuracy is averaged over; 0 where there are none.
         class_names: the classes' names by label; empty where they are not known.
         licence: terms of use of the images.
         source: where they come from.
@@ -100,6 +101,7 @@ class DatasetSpec:
     bias_name: str | None = None
     multi_label: bool = False
     unlabelled_size: int = 0
+    groupings: int = 0
     class_names: tuple[str, ...] = ()
 
     @property

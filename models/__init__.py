@@ -35,6 +35,8 @@ from models.scores import (
     macro_auc,
     mean_squared_error,
     multi_label_f1,
+    top_accuracy,
+    unbiased_accuracy,
 )
 
 __all__ = [
@@ -74,5 +76,7 @@ __all__ = [
     "one_hot",
     "probe_recipe",
     "projection_head",
+    "top_accuracy",
+    "unbiased_accuracy",
     "vector_encoder_bytes",
 ]

@@ -12,6 +12,9 @@ from torch import Tensor
 from models.names import unknown_name
 
 Average = Literal["weighted", "macro", "micro"]
+UNBIASED_FEWEST = 10
+"""Images of a (class, cluster) that ReBias's released code averages over."""
+
 _AVERAGES = ("weighted", "macro", "micro")
 
 
@@ -43,13 +46,45 @@ def group_balanced_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -
     Raises:
         ValueError: no sample, or shapes that differ.
     """
-    if labels.ndim != 1 or len(labels) == 0 or not predictions.shape == labels.shape == bias.shape:
-        shapes = ", ".join(str(tuple(values.shape)) for values in (predictions, labels, bias))
-        raise ValueError(f"predictions, labels and bias must all be (N,), N >= 1; got {shapes}")
-    _, group = torch.unique(torch.stack([labels, bias]), dim=1, return_inverse=True)
-    right = (predictions == labels).double()
-    count = torch.bincount(group)
-    return float((torch.bincount(group, weights=right) / count).mean())
+    return float(_within_groups(predictions, labels, bias)[1].mean())
+
+
+def top_accuracy(outputs: Tensor, labels: Tensor, k: int) -> float:
+    """Return the share of rows of `outputs` `(N, C)` whose `k` largest have the class of `labels` `(N,)`.
+
+    Raises:
+        ValueError: no sample, shapes that differ, or k is not 1..C.
+    """
+    if outputs.ndim != 2 or len(outputs) == 0 or labels.shape != outputs.shape[:1]:
+        shapes = f"{tuple(outputs.shape)}, {tuple(labels.shape)}"
+        raise ValueError(f"outputs must be (N, C) and labels (N,), N >= 1; got {shapes}")
+    if not 1 <= k <= outputs.shape[1]:
+        raise ValueError(f"k must be 1..{outputs.shape[1]}, given {k}")
+    return float((outputs.topk(k, dim=1).indices == labels[:, None]).any(dim=1).double().mean())
+
+
+def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) -> float:
+    """Return the mean over groupings of the mean accuracy within the groups of (class, cluster).
+
+    As the accuracy over clusters of textures of ReBias's released code (Bahng et al., ICML 2020), which
+    averages over three clusterings and leaves out groups of fewer than `UNBIASED_FEWEST` images. Where a
+    grouping has no group that is large enough, the result is NaN.
+
+    Args:
+        predictions: int64 `(N,)`.
+        labels: int64 `(N,)`.
+        groupings: int64 `(N, G)`, the cluster of each sample in each of G groupings.
+
+    Raises:
+        ValueError: no sample, or shapes that differ.
+    """
+    if groupings.ndim != 2 or not groupings.shape[1]:
+        raise ValueError(f"groupings must be (N, G), G >= 1; got {tuple(groupings.shape)}")
+    means = []
+    for clusters in groupings.T:
+        count, share = _within_groups(predictions, labels, clusters)
+        means.append(share[count >= UNBIASED_FEWEST].mean())
+    return float(torch.stack(means).mean())
 
 
 def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: Average) -> float:
@@ -109,6 +144,17 @@ def macro_auc(scores: Tensor, targets: Tensor) -> MacroAUC:
     usable = pairs > 0
     areas = twice_wins[usable].double() / (2 * pairs[usable])
     return MacroAUC(float(areas.mean()), int((~usable).sum()))
+
+
+def _within_groups(predictions: Tensor, labels: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the size and the accuracy of each group of (class, bias) that occurs."""
+    if labels.ndim != 1 or len(labels) == 0 or not predictions.shape == labels.shape == bias.shape:
+        shapes = ", ".join(str(tuple(values.shape)) for values in (predictions, labels, bias))
+        raise ValueError(f"predictions, labels and bias must all be (N,), N >= 1; got {shapes}")
+    _, group = torch.unique(torch.stack([labels, bias]), dim=1, return_inverse=True)
+    right = (predictions == labels).double()
+    count = torch.bincount(group)
+    return count, torch.bincount(group, weights=right) / count
 
 
 def _binary(scores: Tensor, targets: Tensor) -> Tensor:

@@ -3,15 +3,23 @@
 Source: Kim et al., "BiaSwap" (ICCV 2021); released with Lee et al., "Learning Debiased Representation via
 Disentangled Feature Augmentation" (NeurIPS 2021), and used by FairKL (Barbano et al. 2023, B.2.3).
 
-Folders and names are those that the released code of both papers reads: `0.5pct/align/CLASS/`,
-`0.5pct/conflict/CLASS/`, `valid/` and `test/`, files `ID_AGE_GENDER.png`. Not checked here, for want of the
-archive: how many images each holds (reported: 19,200 of training, 96 of them conflicting, 1,000 in `valid`
-and in `test`) and their size of 128 pixels. What is there is counted.
+Folders and names are those that the released code of both papers and FairKL's reads:
+`0.5pct/align/CLASS/`, `0.5pct/conflict/CLASS/`, `valid/` and `test/`, files `ID_AGE_GENDER.png`; that of the
+test images only those count whose two numbers differ is theirs too. Not checked, for want of the archive: how
+many images each holds (reported: 19,104 aligned and 96 conflicting ones of training, 1,000 in `valid` and in
+`test`; what is there is counted, and much less refused), their size of 128 pixels, and which age and which
+gender is 0: no code that was found says so.
 """
 
 from pathlib import Path
 
-from data.biased_files import BiasedFiles, check_training_share, how_to_get, read_biased_files
+from data.biased_files import (
+    BiasedFiles,
+    check_count,
+    check_training,
+    how_to_get,
+    read_biased_files,
+)
 from data.decoding import CorruptImage, read_header
 from data.encoded import DecodedImages, FileImages
 from data.images import LabelledImages
@@ -21,16 +29,17 @@ from data.streaming import StreamedImages
 
 NAME = "bffhq"
 FOLDER = "bffhq"
-PERCENT = 0.5
 VIEW_SIZE = 224
 """Height and width that the network sees, as released: the images are enlarged."""
 SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled (BFFHQ, by its link: unpack it)"
 HOW = how_to_get(FOLDER, SOURCE, "0.5pct/align, 0.5pct/conflict, valid and test")
 
+REPORTED_TRAIN = (19_104, 96)
+"""Aligned and conflicting training images."""
+REPORTED_TEST = {"conflict": 500, "all": 1_000, "valid": 1_000}
+
 _REPORTED_SIZE = 128
-_REPORTED_TRAIN = 19_200
-_REPORTED_TEST = {"conflict": 500, "all": 1_000, "valid": 1_000}
-_AGES = ("young", "old")
+_AGES = ("age 0", "age 1")
 
 
 def _train(root: Path) -> BiasedFiles:
@@ -47,9 +56,10 @@ def _test(root: Path, options: Options) -> BiasedFiles:
 
 def _check(root: Path, options: Options) -> None:
     train = _train(root)
-    check_training_share(NAME, train, 2, PERCENT, HOW)
-    if not len(_test(root, options)):
-        raise DatasetMissing(f"dataset {NAME!r} is incomplete: no test image is bias-conflicting. {HOW}")
+    check_training(NAME, train, 2, REPORTED_TRAIN, HOW, balanced=False)
+    chosen = str(options["test"])
+    kind = {"conflict": "bias-conflicting test", "all": "test", "valid": "validation"}[chosen]
+    check_count(NAME, kind, _test(root, options).labels, 2, REPORTED_TEST[chosen], HOW, balanced=False)
     _size(train)
 
 
@@ -59,7 +69,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         size, train, test = _size(files), len(files), len(_test(root, options))
     except DatasetMissing:
         # Whoever asks for the images is told; a list of all datasets is not stopped by it.
-        size, train, test = _REPORTED_SIZE, _REPORTED_TRAIN, _REPORTED_TEST[str(options["test"])]
+        size, train, test = _REPORTED_SIZE, sum(REPORTED_TRAIN), REPORTED_TEST[str(options["test"])]
     return DatasetSpec(
         name=BFFHQ.full_name(options),
         summary=BFFHQ.summary,

@@ -8,8 +8,10 @@ Both layouts are as the released code has them. `png` (Lee): `cifar10c/0.5pct/al
 `0.5pct/conflict/CLASS/`, and `cifar10c/test/CLASS/`, files `ID_CLASS_CORRUPTION.png`; `0.5pct/valid` is not
 read. `npy` (Nam): `CorruptedCIFAR10-Type0-Skewed0.005-Severity4/`, with `train` and `valid`, CIFAR-10's own
 splits, as `images.npy` (N, 32, 32, 3) and `attrs.npy` (N, 2): class and corruption. In either, corruption c
-is class c's own. Not checked here, for want of the archives: how many images the png folders hold (about
-45,000 of training; what is there is counted), and which type and severity they were made with.
+is class c's own (the code that makes the npy files was read: folders, counts, types and severities are its).
+Not checked, for want of the archive: how many images the png folders hold (about 45,000 of training, as the
+papers report; the 10,000 of CIFAR-10's test; what is there is counted, and much less refused), and which type
+and severity they were made with.
 """
 
 from contextlib import suppress
@@ -18,7 +20,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from data.biased_files import BiasedFiles, check_training_share, how_to_get, read_biased_files
+from data.biased_files import (
+    BiasedFiles,
+    check_count,
+    check_training,
+    how_to_get,
+    read_biased_files,
+)
 from data.encoded import DecodedImages, FileImages, check_labels
 from data.images import LabelledImages
 from data.root import DatasetDamaged, DatasetMissing, check_files
@@ -51,9 +59,16 @@ PERCENTS = {"0.5": "0.005", "1": "0.01", "2": "0.02", "5": "0.05"}
 NPY_ROWS = {"train": 50_000, "valid": 10_000}
 NPY_FILES = ("images.npy", "attrs.npy")
 
+REPORTED_TRAIN = {
+    "0.5": (44_832, 228),
+    "1": (44_527, 442),
+    "2": (44_145, 887),
+    "5": (42_820, 2_242),
+}
+"""Aligned and conflicting training images of the png folders, by percent."""
+TEST_SIZE = 10_000
+
 _SIDE = 32
-_REPORTED_TRAIN = 45_000
-_TEST_SIZE = 10_000
 
 
 def npy_folder(options: Options) -> str:
@@ -80,15 +95,21 @@ def _check(root: Path, options: Options) -> None:
     if options["layout"] == "npy":
         files = {f"{part}/{file}": None for part in NPY_ROWS for file in NPY_FILES}
         check_files(NAME, root, npy_folder(options), files, NPY_SOURCE)
+        for part, rows in NPY_ROWS.items():
+            _mapped(root / npy_folder(options) / part / "images.npy", (rows, _SIDE, _SIDE, 3))
+            _mapped(root / npy_folder(options) / part / "attrs.npy", (rows, 2))
         return
-    train = _png_train(root, options)
-    check_training_share(NAME, train, CLASSES, float(options["percent"]), _how(options))
-    _png_test(root, options)
+    train, how = _png_train(root, options), _how(options)
+    reported = REPORTED_TRAIN[str(options["percent"])]
+    check_training(NAME, train, CLASSES, reported, how, balanced=True)
+    check_count(NAME, "test", _png_test(root, options).labels, CLASSES, TEST_SIZE, how, balanced=True)
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     npy = options["layout"] == "npy"
-    train, test = (NPY_ROWS["train"], NPY_ROWS["valid"]) if npy else (_REPORTED_TRAIN, _TEST_SIZE)
+    train, test = sum(REPORTED_TRAIN[str(options["percent"])]), TEST_SIZE
+    if npy:
+        train, test = NPY_ROWS["train"], NPY_ROWS["valid"]
     if not npy:
         # Whoever asks for the images is told what is missing; a list of all datasets is not stopped by it.
         with suppress(DatasetMissing):
@@ -130,12 +151,25 @@ def _read_npy(place: Path) -> LabelledImages:
 
 
 def _array(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+    return np.array(_mapped(file, shape))
+
+
+def _mapped(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array that stays on disk; a file that was cut short is found out.
+
+    Raises:
+        DatasetDamaged: the file is no array, cut short, or of another shape.
+    """
     try:
-        stored = np.load(file, allow_pickle=False)
+        stored = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise DatasetDamaged(f"{file} is no array of numbers: {error}") from None
+        raise DatasetDamaged(
+            f"{file} is no array of numbers, or only a part of one: {error}. Get it from {NPY_SOURCE}"
+        ) from None
     if stored.dtype != np.uint8 or stored.shape != shape:
-        raise DatasetDamaged(f"{file} must hold uint8 {shape}, has {stored.dtype} {stored.shape}")
+        raise DatasetDamaged(
+            f"{file} must hold uint8 {shape}, has {stored.dtype} {stored.shape}. Get it from {NPY_SOURCE}"
+        )
     return np.asarray(stored)
 
 

@@ -33,7 +33,7 @@ from data.conditioned import (
 )
 from data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
 from data.images import LabelledImages
-from data.root import DatasetDamaged, DatasetMissing
+from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
 from data.sources.imagenet_classes import CL_INFONCE, CMC
 from data.sources.imagenet_validation import PUBLISHED_FILES, validation_classes
 from data.sources.listed_images import ListedImages, check_folder, listed_options, open_listed, where_to_put
@@ -180,6 +180,12 @@ def _of_hierarchy(root: Path, options: Options, classes: Classes) -> Tensor | No
     if options["hierarchy"] == "none":
         return None
     file = root / Path(str(options["hierarchy"])).expanduser()
+    if not file.is_file():
+        raise DatasetMissing(
+            f"hierarchy={options['hierarchy']}: {file} is not there, or no file. It is absolute, or under "
+            f"the data root (--data-root DIR or {ROOT_VARIABLE}), and holds a PARENT CHILD pair of WordNet's "
+            "numbers a line, as ImageNet's wordnet.is_a.txt."
+        )
     parents: SeveralParents = "first" if options["parents"] == "first" else "error"
     everyone = torch.arange(len(classes))
     clusters = hierarchy_clusters(everyone, classes, read_hierarchy(file), int(options["level"]), parents)
@@ -245,7 +251,12 @@ def _family(
         return open_listed(ListedImages(found, labels, condition), options)
 
     family = DatasetFamily(
-        name, summary, describe, check, read, {**listed_options(224), **own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS}
+        name,
+        summary,
+        describe,
+        check,
+        read,
+        {**listed_options(224), **own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS},
     )
     return family
 

@@ -7,14 +7,15 @@ whose released code (github.com/clovaai/rebias, datasets/imagenet.py) has the gr
 ImageNet is laid out as its users have it, `imagenet/train/WNID/*.JPEG` and `imagenet/val/WNID/*.JPEG` (the
 50,000 validation images sorted into folders), ImageNet-A as its archive unpacks, `imagenet-a/WNID/*.jpg`.
 Files are taken in the order of their paths, and so are the rows of a condition file: for FairKL, the features
-of a bias-capturing network. Not checked here, for want of the images: that ImageNet-A has images of all
-the 42 (ReBias takes those that it has), and how many.
+of a bias-capturing network. ImageNet-A has 200 classes, 21 of them among the 42 and none of the crabs (its
+authors' evaluation code, and lists of its folders in programs that read it); how many images each has was
+not checked, for want of the archive: all of it are 7,500.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from data.conditioned import CONDITION_OPTIONS, NO_CONDITION, conditioned_spec, 
 from data.encoded import DecodedImages, FileImages
 from data.images import LabelledImages
 from data.root import ROOT_VARIABLE, DatasetMissing
+from data.sources.texture_clusters import CLUSTERINGS, read_texture_clusters
 from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 from data.streaming import StreamedImages
 
@@ -53,6 +55,22 @@ LABEL_OF: Mapping[str, int] = MappingProxyType(
     {wnid: label for label, group in enumerate(GROUPS.values()) for wnid in group}
 )
 
+IN_IMAGENET_A = (
+    *GROUPS["dog"],
+    "n02123394",
+    "n01641577",
+    "n01669191",
+    *GROUPS["bird"],
+    "n02486410",
+    "n02492035",
+    "n02655020",
+    *GROUPS["insect"],
+)
+"""Those of the 42 that ImageNet-A has images of."""
+A_CLASSES, A_IMAGES = 200, 7_500
+"""Of all of ImageNet-A."""
+NO_TEXTURES = "none"
+
 TRAIN_IMAGES_OF_A_CLASS = (732, 1_300)
 """The fewest and the most training images that a class of ILSVRC2012 has."""
 VAL_IMAGES_OF_A_CLASS = 50
@@ -76,7 +94,28 @@ def _test(root: Path, options: Options) -> _Files:
         both = (VAL_IMAGES_OF_A_CLASS, VAL_IMAGES_OF_A_CLASS)
         return _listed(_place(root, options) / "val", *both, _how(options))
     how = _how_to_place(A_SOURCE, f"DIR/{A_FOLDER} holds a folder of images for each class")
-    return _listed(root / A_FOLDER, 0, None, how)
+    found = _listed(root / A_FOLDER, 1, None, how, IN_IMAGENET_A)
+    _refuse_part_of_imagenet_a(root / A_FOLDER, how)
+    return found
+
+
+def _refuse_part_of_imagenet_a(folder: Path, how: str) -> None:
+    """Refuse a folder with all of ImageNet-A's classes and not all of its images.
+
+    Of fewer classes nobody has published the counts: those who keep only what they need pass.
+
+    Raises:
+        DatasetMissing: images are missing.
+    """
+    classes = [entry for entry in folder.iterdir() if entry.is_dir()]
+    if len(classes) != A_CLASSES:
+        return
+    images = sum(len(_images_of(place, place.stat().st_mtime_ns)) for place in classes)
+    if images != A_IMAGES:
+        raise DatasetMissing(
+            f"dataset {NAME!r} is incomplete: {folder} holds {images:,} images of {A_CLASSES} classes, "
+            f"ImageNet-A has {A_IMAGES:,}. {how}"
+        )
 
 
 def _place(root: Path, options: Options) -> Path:
@@ -92,32 +131,32 @@ def _how_to_place(source: str, holds: str) -> str:
     return f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, where {holds}."
 
 
-def _listed(folder: Path, fewest: int, most: int | None, how: str) -> _Files:
-    """List the images of the 42 classes; with ``fewest`` 0, of those that are there.
+def _listed(
+    folder: Path, fewest: int, most: int | None, how: str, classes: Sequence[str] = tuple(LABEL_OF)
+) -> _Files:
+    """List the images of some of the 42 classes, each of which must have some number of them.
 
     Raises:
-        DatasetMissing: a folder is not there, or holds fewer or more images than ImageNet has of a class.
+        DatasetMissing: a folder is not there, or holds fewer or more images than there are of a class.
     """
     if not folder.is_dir():
         raise DatasetMissing(f"dataset {NAME!r} not found: {folder} does not exist. {how}")
-    there = [wnid for wnid in sorted(LABEL_OF) if (folder / wnid).is_dir()]
-    lost = [wnid for wnid in sorted(LABEL_OF) if wnid not in there]
-    if fewest and lost:
+    lost = [wnid for wnid in sorted(classes) if not (folder / wnid).is_dir()]
+    if lost:
         named = f"{', '.join(lost[:5])}{' and others' if len(lost) > 5 else ''}"
         raise DatasetMissing(f"dataset {NAME!r} is incomplete: {folder} lacks the classes {named}. {how}")
-    parts = {wnid: _images_of(folder / wnid, (folder / wnid).stat().st_mtime_ns) for wnid in there}
+    parts = {wnid: _images_of(folder / wnid, (folder / wnid).stat().st_mtime_ns) for wnid in sorted(classes)}
     for wnid, files in parts.items():
         if len(files) < fewest or (most is not None and len(files) > most):
-            allowed = str(most) if fewest == most else f"{fewest} to {most:,}"
+            allowed = "more" if most is None else str(most) if fewest == most else f"{fewest} to {most:,}"
             raise DatasetMissing(
                 f"dataset {NAME!r} is incomplete: {folder / wnid} holds {len(files):,} images, ImageNet has "
                 f"{allowed} of a class. {how}"
             )
-    files = tuple(file for part in parts.values() for file in part)
-    if not files:
-        raise DatasetMissing(f"dataset {NAME!r} is incomplete: {folder} holds no image of its classes. {how}")
     labels = [LABEL_OF[wnid] for wnid, part in parts.items() for _ in part]
-    return _Files(files, torch.tensor(labels, dtype=torch.int64))
+    return _Files(
+        tuple(file for part in parts.values() for file in part), torch.tensor(labels, dtype=torch.int64)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -128,12 +167,24 @@ def _images_of(folder: Path, changed: int) -> tuple[Path, ...]:
 
 def _check(root: Path, options: Options) -> None:
     _train(root, options)
-    _test(root, options)
+    _textures(root, options, _test(root, options).files)
     _describe(root, options)
+
+
+def _textures(root: Path, options: Options, images: Sequence[Path]) -> torch.Tensor | None:
+    """Return the clusters of the test images' textures, int64 ``(N, 3)``; None where none are asked for."""
+    if options["textures"] == NO_TEXTURES:
+        return None
+    return read_texture_clusters(root / Path(str(options["textures"])).expanduser(), images)
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     size = int(options["size"])
+    textured = options["textures"] != NO_TEXTURES
+    if textured and options["test"] != "val":
+        raise ValueError(
+            f"dataset {NAME!r}: textures are known of ImageNet's own test images, give test=val with them"
+        )
     train, test = TRAIN_IMAGES_OF_A_CLASS[1] * len(LABEL_OF), VAL_IMAGES_OF_A_CLASS * len(LABEL_OF)
     # Whoever asks for the images is told what is missing; a list of all datasets is not stopped by it.
     with suppress(DatasetMissing):
@@ -151,6 +202,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         licence="for non-commercial research (ImageNet's terms of access); ImageNet-A: MIT, of its code",
         source=SOURCE if options["test"] == "val" else f"{SOURCE} and {A_SOURCE}",
         folder=str(options["path"]),
+        groupings=CLUSTERINGS if textured else 0,
         class_names=tuple(GROUPS),
     )
     if options["condition"] == NO_CONDITION:
@@ -163,7 +215,9 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     size = int(options["size"])
     images = StreamedImages(DecodedImages(FileImages(found.files), (3, size, size), resize=True))
     labelled = LabelledImages(images, found.labels)
-    return with_condition(labelled, root, options) if split == "train" else labelled
+    if split == "train":
+        return with_condition(labelled, root, options)
+    return replace(labelled, groupings=_textures(root, options, found.files))
 
 
 IMAGENET9 = DatasetFamily(
@@ -177,6 +231,11 @@ IMAGENET9 = DatasetFamily(
             "the test images: ImageNet's own, or ImageNet-A", str, "val", choices=("val", A_FOLDER)
         ),
         "path": DatasetOption("ImageNet's folder: absolute, or under the data root", str, "imagenet"),
+        "textures": DatasetOption(
+            "ReBias's file of the test images' clusters of textures, for the unbiased accuracy",
+            str,
+            NO_TEXTURES,
+        ),
         "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, 256, low=1),
         **CONDITION_OPTIONS,
     },

@@ -54,7 +54,7 @@ def test_what_a_method_needs_is_said_in_words(run: Run) -> None:
     assert needs["fair-cclk"] == "a conditioning variable"
     assert needs["fairkl"] == "a bias label or a conditioning variable and class labels"
     assert needs["cl-infonce"] == (
-        "a conditioning variable where clusters_from is condition or attributes, "
+        "a conditioning variable where clusters_from is condition, distinct or attributes, "
         "class labels where clusters_from is labels"
     )
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from encoded_files import encoded, pixels
+
+from data.sources import bffhq, corrupted_cifar10
 
 
 def write_biased(
@@ -38,3 +41,11 @@ def write_cifar10c(root: Path) -> None:
     write_biased(folder / "5pct/conflict", 10, 1, 3, side=32)
     write_biased(folder / "test", 10, 1, 0, side=32)
     write_biased(folder / "test", 10, 1, 1, side=32)
+
+
+def report_counts(patch: pytest.MonkeyPatch) -> None:
+    """Let the loaders expect as many images as are written here."""
+    patch.setattr(bffhq, "REPORTED_TRAIN", (200, 2))
+    patch.setattr(bffhq, "REPORTED_TEST", {"conflict": 2, "all": 6, "valid": 2})
+    patch.setattr(corrupted_cifar10, "REPORTED_TRAIN", {"5": (200, 10), "0.5": (200, 10)})
+    patch.setattr(corrupted_cifar10, "TEST_SIZE", 20)

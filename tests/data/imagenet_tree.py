@@ -4,11 +4,13 @@ from pathlib import Path
 
 from encoded_files import encoded, pixels
 
-from data.sources.imagenet9 import LABEL_OF
+from data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
 
 
 def write_imagenet9(root: Path, side: int = 8) -> None:
-    """Write 2 training images and 1 of validation of each class, a class of no group, and 2 of ImageNet-A.
+    """Write 2 training images and 1 of validation of each class, a class of no group, and ImageNet-A's.
+
+    Of its classes one of no group and those of the nine, with an image each.
 
     An image's first pixel tells its label, its number and 255.
     """
@@ -16,9 +18,18 @@ def write_imagenet9(root: Path, side: int = 8) -> None:
         for place, image in (("train", "_0.JPEG"), ("train", "_1.JPEG"), ("val", "_2.JPEG")):
             _write(root / f"imagenet/{place}/{wnid}/{wnid}{image}", label, number, side)
     _write(root / "imagenet/train/n01440764/n01440764_0.JPEG", 0, 0, side)
-    for wnid in ("n01641577", "n02206856"):
-        _write(root / f"imagenet-a/{wnid}/0.jpg", LABEL_OF[wnid], 0, side)
+    for wnid in (*IN_IMAGENET_A, "n01498041"):
+        _write(root / f"imagenet-a/{wnid}/0.jpg", LABEL_OF.get(wnid, 0), 0, side)
     (root / "imagenet-a/README.txt").write_text("no image")
+
+
+def write_textures(root: Path) -> None:
+    """Write ReBias's table of clusters: of an image of class number n, clusters n mod 2, n mod 3 and 8."""
+    kind = {wnid: group for group, own in GROUPS.items() for wnid in own}
+    lines = ["path,category,cluster1,cluster2,cluster3"]
+    for number, wnid in enumerate(sorted(LABEL_OF)):
+        lines.append(f"{wnid}/{wnid}_2.JPEG,{kind[wnid]},{number % 2},{number % 3},8")
+    (root / "9class_imagenet_val.csv").write_text("\n".join(lines) + "\n")
 
 
 def _write(file: Path, label: int, number: int, side: int) -> None:

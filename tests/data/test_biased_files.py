@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from biased_trees import write_bffhq, write_cifar10c
+from biased_trees import report_counts, write_bffhq, write_cifar10c
 
 from data import (
     DatasetDamaged,
@@ -32,6 +32,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_bffhq(root)
     write_cifar10c(root)
     return root
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The archives have as many images as the tests write."""
+    report_counts(monkeypatch)
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def test_class_and_bias_are_those_of_the_names(written: Path, name: str, train: 
 
 def test_the_network_sees_faces_enlarged_and_the_test_is_what_is_asked_for(written: Path) -> None:
     spec = dataset_spec("bffhq", written)
-    assert (spec.image_size, spec.view_size, spec.class_names) == (8, 224, ("young", "old"))
+    assert (spec.image_size, spec.view_size, spec.class_names) == (8, 224, ("age 0", "age 1"))
     for which, count, conflicting in (("conflict", 2, 2), ("all", 6, 2), ("valid", 2, 0)):
         test = load_test(f"bffhq:test={which}", written)
         assert test.bias is not None
@@ -85,10 +91,10 @@ def test_each_is_described_without_its_files(tmp_path: Path) -> None:
     [
         ("bffhq", "bffhq/0.5pct/conflict", "0.5pct/conflict does not exist"),
         ("bffhq", "bffhq/test", "bffhq/test does not exist"),
-        ("bffhq", "bffhq/0.5pct/align/1", "no bias-aligned image of class 1"),
-        ("bffhq", "bffhq/0.5pct/conflict/0", "no bias-conflicting image of class 0"),
+        ("bffhq", "bffhq/0.5pct/align/1", "no bias-aligned training image of class 1"),
+        ("bffhq", "bffhq/0.5pct/conflict/0", "no bias-conflicting training image of class 0"),
         (CIFAR, "cifar10c/5pct", "5pct/align does not exist"),
-        (CIFAR, "cifar10c/5pct/conflict/7", "no bias-conflicting image of class 7"),
+        (CIFAR, "cifar10c/5pct/conflict/7", "no bias-conflicting training image of class 7"),
     ],
 )
 def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, message: str) -> None:
@@ -99,13 +105,54 @@ def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, messag
     dataset_spec(name, root)
 
 
-def test_half_an_archive_is_told_by_its_share_of_conflicting_images(root: Path) -> None:
-    for file in (root / "bffhq/0.5pct/align").glob("*/*.png"):
-        # Names start with the shift, 0.
-        if int(file.stem.split("_")[0][1:]) >= 20:
-            file.unlink()
-    with pytest.raises(DatasetMissing, match=r"2 of its 22 training images are bias-conflicting, 9\.09 %"):
-        check_available("bffhq", root)
+@pytest.mark.parametrize(
+    ("name", "folder", "kept", "message"),
+    [
+        (
+            "bffhq",
+            "bffhq/0.5pct/align",
+            189,
+            r"it holds 189 bias-aligned training images, reported are 200\.",
+        ),
+        ("bffhq", "bffhq/test", 4, r"it holds 1 bias-conflicting test images, reported are 2\."),
+        ("bffhq:test=all", "bffhq/test", 5, r"it holds 5 test images, reported are 6\."),
+        ("bffhq:test=valid", "bffhq/valid", 1, r"it holds 1 validation images, reported are 2\."),
+        (CIFAR, "cifar10c/5pct/align", 189, r"it holds 189 bias-aligned training images, reported are 200\."),
+        (CIFAR, "cifar10c/test", 18, r"it holds 18 test images, reported are 20\."),
+    ],
+)
+def test_a_folder_whose_copy_was_broken_off_is_told_what_to_get(
+    root: Path, name: str, folder: str, kept: int, message: str
+) -> None:
+    # Alphabetical order takes the classes in turn, as copies do; of bFFHQ's test the aligned ones come first.
+    for file in sorted((root / folder).rglob("*.png"), key=lambda file: (file.name[0], file))[kept:]:
+        file.unlink()
+    with pytest.raises(DatasetMissing, match=message + ".*Get it from .*Learning-Debiased.*--data-root"):
+        check_available(name, root)
+
+
+def test_a_few_images_less_than_reported_are_no_part_of_an_archive(root: Path) -> None:
+    for file in sorted((root / "bffhq/0.5pct/align").rglob("*.png"))[190:]:
+        file.unlink()
+    check_available("bffhq", root)
+    assert dataset_spec("bffhq", root).train_size == 192
+
+
+def test_a_class_that_is_cut_short_is_named(root: Path) -> None:
+    for file in sorted((root / "cifar10c/5pct/align/7").iterdir())[:3]:
+        file.unlink()
+    with pytest.raises(DatasetMissing, match=r"it holds 17 bias-aligned training images of class 7, of 20\."):
+        check_available(CIFAR, root)
+
+
+def test_arrays_that_are_cut_short_are_found_without_reading_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_npy(tmp_path, monkeypatch)
+    file = tmp_path / NPY_FOLDER / "valid/images.npy"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DatasetDamaged, match=r"valid/images\.npy is no array of numbers, or only a part"):
+        check_available(NPY, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,10 @@ def _write_devkit(place: Path, classes: list[str]) -> None:
 
 
 def test_a_level_of_wordnet_is_the_condition(root: Path) -> None:
-    (root / "tree.txt").write_text(TREE)
     name = "imagenet1k:size=8,hierarchy=tree.txt,level=2"
+    with pytest.raises(DatasetMissing, match=r"hierarchy=tree\.txt: .*tree\.txt is not there.*wordnet\.is_a"):
+        check_available(name, root)
+    (root / "tree.txt").write_text(TREE)
     train = load_training(name, root).train
     assert train.condition is not None
     assert train.condition.tolist() == [[1, 0]] * 5 + [[0, 1]]

@@ -1,12 +1,13 @@
 """9-class ImageNet: the groups as published, their images from the folders of ImageNet and ImageNet-A."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from imagenet_tree import write_imagenet9
+from imagenet_tree import write_imagenet9, write_textures
 
 from data import (
     DatasetDamaged,
@@ -19,7 +20,7 @@ from data import (
     load_training,
 )
 from data.sources import imagenet9
-from data.sources.imagenet9 import GROUPS, LABEL_OF
+from data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
 
 NAME = "imagenet9:size=8"
 
@@ -62,14 +63,70 @@ def test_images_are_read_by_group_and_no_other_class_is(root: Path) -> None:
 def test_the_test_can_be_imagenet_a(root: Path) -> None:
     name = f"{NAME},test=imagenet-a"
     test = load_test(name, root)
-    assert test.labels.tolist() == [LABEL_OF["n01641577"], LABEL_OF["n02206856"]]
-    assert dataset_spec(name, root).test_size == 2
+    assert test.labels.tolist() == [LABEL_OF[wnid] for wnid in sorted(IN_IMAGENET_A)]
+    assert dataset_spec(name, root).test_size == 21
     shutil.rmtree(root / "imagenet-a")
     with pytest.raises(
         DatasetMissing, match=r"imagenet-a does not exist\. Get it from .*natural-adv-examples"
     ):
         check_available(name, root)
     check_available(NAME, root)
+
+
+def test_imagenet_a_has_21_of_the_classes_and_no_crab(root: Path) -> None:
+    of_each = Counter(LABEL_OF[wnid] for wnid in IN_IMAGENET_A)
+    assert [of_each[label] for label in range(9)] == [5, 1, 1, 1, 5, 2, 1, 0, 5]
+    name = f"{NAME},test=imagenet-a"
+    shutil.rmtree(root / "imagenet-a/n02123394")
+    with pytest.raises(DatasetMissing, match=r"imagenet-a lacks the classes n02123394\. Get it from"):
+        check_available(name, root)
+
+
+def test_all_of_imagenet_a_must_be_all_of_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{NAME},test=imagenet-a"
+    monkeypatch.setattr(imagenet9, "A_CLASSES", 22)
+    monkeypatch.setattr(imagenet9, "A_IMAGES", 22)
+    check_available(name, root)
+    (root / "imagenet-a/n01498041/0.jpg").unlink()
+    with pytest.raises(
+        DatasetMissing, match=r"imagenet-a holds 21 images of 22 classes, ImageNet-A has 22\. Get it from"
+    ):
+        check_available(name, root)
+
+
+def test_textures_are_those_of_the_images_whatever_the_order_of_the_table(root: Path) -> None:
+    write_textures(root)
+    file = root / "9class_imagenet_val.csv"
+    header, *rows = file.read_text().splitlines()
+    file.write_text("\n".join([header, *reversed(rows), "n99999999/of_no_class.JPEG,dog,0,0,0"]) + "\n")
+    name = f"{NAME},textures=9class_imagenet_val.csv"
+    check_available(name, root)
+    assert (dataset_spec(name, root).groupings, dataset_spec(NAME, root).groupings) == (3, 0)
+    test = load_test(name, root)
+    assert test.groupings is not None
+    # Test images are in the order of their classes' names, as the numbers of the table's writer.
+    assert test.groupings.tolist() == [[n % 2, n % 3, 8] for n in range(42)]
+    assert load_training(name, root).train.groupings is None
+    assert load_test(NAME, root).groupings is None
+
+
+def test_a_table_of_textures_that_is_not_as_published_is_refused(root: Path) -> None:
+    name = f"{NAME},textures=9class_imagenet_val.csv"
+    with pytest.raises(DatasetMissing, match=r"9class_imagenet_val\.csv is not there.*clovaai/rebias"):
+        check_available(name, root)
+    write_textures(root)
+    with pytest.raises(ValueError, match="give test=val with them"):
+        dataset_spec(f"{name},test=imagenet-a", root)
+    file = root / "9class_imagenet_val.csv"
+    whole = file.read_text()
+    for text, message in (
+        (whole.rstrip().rpartition("\n")[0] + "\n", "lacks 1 of the 42 test images, the first is n02655020/"),
+        (whole.replace(",8\n", ",9\n", 1), "a cluster is a number from 0 to 8, not '9'"),
+        (whole.replace("cluster3", "klaster3"), "Did you mean 'klaster3'"),
+    ):
+        file.write_text(text)
+        with pytest.raises(DatasetDamaged, match=message):
+            check_available(name, root)
 
 
 def test_bias_features_are_the_rows_of_a_file_in_the_order_of_the_paths(root: Path) -> None:

@@ -56,6 +56,15 @@ def _imagenet100(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imagenet, "TRAIN_SIZES", {"cl-infonce": 8})
     monkeypatch.setattr(imagenet, "TEST_OF_A_CLASS", 2)
     write_imagenet(root, dict.fromkeys(classes, 4), dict.fromkeys(classes, 2))
+    np.save(root / "clip.npy", RANDOM.normal(size=(8, 6)))
+
+
+def _imagenet1k(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = ("n00000011", "n00000012")
+    for name, value in {"ALL_CLASSES": 2, "ALL_TRAIN": 8, "ALL_TEST": 4}.items():
+        monkeypatch.setattr(imagenet, name, value)
+    write_imagenet(root, dict.fromkeys(classes, 4), dict.fromkeys(classes, 2))
+    (root / "tree.txt").write_text("n0 n1\nn0 n2\nn2 n1\nn1 n00000011\nn2 n00000012\n")
 
 
 def _celeba(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,11 +80,23 @@ OTHERS: list[tuple[str, str, Write, dict[str, Any]]] = [
     ("cl-infonce", "cub:size=16", _cub, SMALL),
     ("cl-infonce", "wider-attribute:size=16", _wider, SMALL),
     ("cl-infonce", "imagenet100:size=16", _imagenet100, {**SMALL, "clusters": 3}),
+    ("weaklysup-cclk", "ut-zappos50k:size=16", _zappos, {**SMALL, "views.size": 16}),
+    ("weaklysup-cclk", "cub:size=16", _cub, SMALL),
+    ("weaklysup-cclk", "imagenet100:size=16,condition=clip.npy", _imagenet100, SMALL),
+    ("weaklysup-infonce", "imagenet100:size=16,condition=clip.npy", _imagenet100, {**SMALL, "clusters": 2}),
+    ("hardneg-cclk", "imagenet100:size=16", _imagenet100, SMALL),
+    ("eps-supinfonce", "imagenet100:size=16", _imagenet100, SMALL),
+    ("supcon", "imagenet100:size=16", _imagenet100, SMALL),
+    ("cacr-moco", "imagenet100:size=16", _imagenet100, {**SMALL, "queue": 8}),
+    ("cacr-moco", "imagenet1k:size=16", _imagenet1k, {**SMALL, "queue": 8}),
+    ("cl-infonce", "imagenet1k:size=16,hierarchy=tree.txt,level=2,parents=first", _imagenet1k, SMALL),
     ("herocon", "celeba:size=32", _celeba, {"batch_size": 8}),
 ]
 
 
-@pytest.mark.parametrize(("method", "dataset", "write", "values"), OTHERS, ids=[row[1] for row in OTHERS])
+@pytest.mark.parametrize(
+    ("method", "dataset", "write", "values"), OTHERS, ids=[f"{row[0]}@{row[1]}" for row in OTHERS]
+)
 def test_a_preset_trains_on_its_dataset(
     method: str,
     dataset: str,

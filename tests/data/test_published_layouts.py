@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from biased_trees import write_bffhq, write_cifar10c
-from imagenet_tree import write_imagenet9
+from biased_trees import report_counts, write_bffhq, write_cifar10c
+from imagenet_tree import write_imagenet9, write_textures
 from xrmb_files import write_xrmb
 
+from data import dataset_spec
 from data.sources import imagenet9, xrmb
 from losses import FairKL
 from tuning.errors import InputError
 from tuning.methods import METHODS
 from tuning.resolve import resolve
+from tuning.training.final import FinalScores
+from tuning.training.metrics import ALWAYS, final_metrics, search_metrics
 from tuning.training.objective import Batch
 from tuning.training.prepared import PreparedData, prepare_data
 from tuning.training.pretrain import build_objective, pretrain
@@ -30,6 +33,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_bffhq(root)
     write_cifar10c(root)
     write_imagenet9(root)
+    write_textures(root)
     write_xrmb(root)
     features = np.random.default_rng(0).uniform(size=(84, 512)).astype(np.float32)
     np.save(root / "bagnet18.npy", features)
@@ -38,6 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    report_counts(monkeypatch)
     monkeypatch.setattr(imagenet9, "TRAIN_IMAGES_OF_A_CLASS", (2, 4))
     monkeypatch.setattr(imagenet9, "VAL_IMAGES_OF_A_CLASS", 1)
     monkeypatch.setattr(xrmb, "OF_EACH", 10)
@@ -94,6 +99,19 @@ def test_without_a_bias_label_fairkl_weighs_pairs_by_the_cosines_of_the_conditio
         bias_similarity=(units @ units.T).clamp_min(0).clamp_max(1),
     )
     torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_final_run_scores_the_clusters_of_textures(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.scores.UNBIASED_FEWEST", 2)
+    dataset = "imagenet9:size=32,textures=9class_imagenet_val.csv"
+    values = {**QUICK, "views.size": 32, "encoder.name": "small-conv", "batch_size": 30}
+    e = resolve("cross-entropy", dataset, values, data_root=root)
+    data = prepare_data(e, root, torch.device("cpu"))
+    scores = FinalScores(e, root, data, lambda _: None)(list(pretrain(e, data=data))[-1])
+    assert (*ALWAYS, *scores) == final_metrics(METHODS["cross-entropy"], dataset_spec(dataset, root))
+    for name in ("unbiased_accuracy", "classifier_unbiased_accuracy", "untrained_unbiased_accuracy"):
+        assert 0 <= scores[f"test.{name}"] <= 1
+    assert not any("unbiased" in name for name in search_metrics(METHODS["cross-entropy"], data.spec))
 
 
 def test_the_released_form_asks_for_a_bias_label(root: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score, roc_auc_score, top_k_accuracy_score
 from torch import Tensor
 
-from models import group_balanced_accuracy, macro_auc, multi_label_f1
+from models import group_balanced_accuracy, macro_auc, multi_label_f1, top_accuracy, unbiased_accuracy
 from models.scores import Average
 
 SHAPES = {"rows": st.integers(1, 30), "labels": st.integers(1, 5), "seed": st.integers(0, 2**20)}
@@ -122,3 +122,41 @@ def test_groups_of_other_lengths_are_refused() -> None:
         group_balanced_accuracy(labels, labels, labels[:2])
     with pytest.raises(ValueError, match="N >= 1"):
         group_balanced_accuracy(labels[:0], labels[:0], labels[:0])
+
+
+@given(rows=st.integers(2, 30), k=st.integers(1, 5), seed=st.integers(0, 2**20))
+@settings(max_examples=20)
+def test_top_accuracy_is_scikit_learns(rows: int, k: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    outputs = torch.rand(rows, 6, generator=generator)
+    labels = torch.randint(6, (rows,), generator=generator)
+    expected = top_k_accuracy_score(labels, outputs, k=k, labels=range(6))
+    assert top_accuracy(outputs, labels, k) == pytest.approx(expected)
+
+
+def test_top_accuracy_of_more_guesses_than_classes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"k must be 1\.\.3, given 4"):
+        top_accuracy(torch.rand(2, 3), torch.tensor([0, 1]), 4)
+    with pytest.raises(ValueError, match=r"outputs must be \(N, C\) and labels \(N,\)"):
+        top_accuracy(torch.rand(2, 3), torch.tensor([0, 1, 2]), 1)
+
+
+def test_unbiased_accuracy_is_the_mean_over_clusterings_of_groups_of_ten_and_more() -> None:
+    # Class 0: 10 images in cluster 0, 7 of them right; 9 in cluster 1, none right. Class 1: 20, half right.
+    labels = torch.tensor([0] * 19 + [1] * 20)
+    predictions = torch.tensor([0] * 7 + [1] * 3 + [1] * 9 + [1] * 10 + [0] * 10)
+    by_texture = torch.tensor([0] * 10 + [1] * 9 + [0] * 20)
+    all_alike = torch.zeros(39, dtype=torch.int64)
+    one = unbiased_accuracy(predictions, labels, by_texture[:, None])
+    assert one == pytest.approx((0.7 + 0.5) / 2)
+    other = unbiased_accuracy(predictions, labels, all_alike[:, None])
+    assert other == pytest.approx((7 / 19 + 0.5) / 2)
+    both = unbiased_accuracy(predictions, labels, torch.stack([by_texture, all_alike], dim=1))
+    assert both == pytest.approx((one + other) / 2)
+
+
+def test_unbiased_accuracy_without_a_large_group_is_unknown() -> None:
+    labels = torch.zeros(9, dtype=torch.int64)
+    assert math.isnan(unbiased_accuracy(labels, labels, labels[:, None]))
+    with pytest.raises(ValueError, match=r"groupings must be \(N, G\), G >= 1"):
+        unbiased_accuracy(labels, labels, labels)

@@ -1,9 +1,11 @@
 """What of a table runs here, under which name, and what does not, and why."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from data import DatasetMissing, DatasetSpec, dataset_spec, parse_dataset
 from search_spaces.tables import available_tables, load_table
 from tuning.errors import InputError
 from tuning.methods import METHODS
@@ -16,8 +18,21 @@ RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 
 @pytest.fixture(autouse=True)
 def all_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every dataset counts as there: a plan opens none."""
+    """Every dataset counts as there, with the files that its options name: a plan opens none."""
     monkeypatch.setattr("tuning.reproduction.plan.check_files", lambda name, root: None)
+    monkeypatch.setattr("tuning.training.prepared.dataset_spec", _facts_as_if_there)
+
+
+def _facts_as_if_there(name: str, data_root: Path | None = None) -> DatasetSpec:
+    try:
+        return dataset_spec(name, data_root)
+    except DatasetMissing:
+        family, options = parse_dataset(name)
+        files = {"condition": "none", "hierarchy": "none"}
+        known = dataset_spec(
+            family.full_name({name: files.get(name, value) for name, value in options.items()})
+        )
+        return replace(known, name=name, condition_dim=512, condition_name="the rows of a file")
 
 
 @pytest.mark.parametrize("name", RUNNING)
@@ -104,9 +119,32 @@ def test_a_cell_that_does_not_run_says_why(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_table_that_never_runs_says_why_in_every_cell() -> None:
-    plan = plan_table(TABLES["cclk-t2a"])
+    plan = plan_table(TABLES["cl-infonce-t3"])
     assert plan.state == NEVER
-    assert all("UT-Zappos50K" in cell.why for cell in plan.cells)
+    assert all("WCL is not among the methods" in cell.why for cell in plan.cells)
+
+
+def test_a_table_of_archives_runs_with_their_files_and_says_without_them_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = plan_table(TABLES["cclk-t2a"])
+    assert plan.state == RUNS
+    cells = {(cell.row, cell.column): cell.experiment for cell in plan.running}
+    clip, attributes = cells["weaklysup-cclk", "imagenet100"], cells["weaklysup-infonce", "cub"]
+    assert clip is not None
+    assert attributes is not None
+    assert (clip.dataset, clip.batch_size) == ("imagenet100:condition=imagenet100-clip.npy", 128)
+    assert clip.hyperparameters["kernel"] == "cosine"
+    assert attributes.hyperparameters == {"clusters": 200, "temperature": 0.5}
+    texture = {(cell.row, cell.column): cell for cell in plan_table(TABLES["fairkl-t5"]).running}
+    biased, unbiased = (texture["eps-supinfonce+fairkl", column] for column in ("biased", "unb"))
+    assert (biased.study, biased.trial) == (unbiased.study, unbiased.trial)
+    assert (biased.metric, unbiased.metric) == ("classifier_accuracy", "classifier_unbiased_accuracy")
+    monkeypatch.undo()
+    nowhere = plan_table(TABLES["cclk-t2a"], data_root=Path("/nowhere"))
+    assert nowhere.state == DATA
+    reasons = {cell.column: cell.why for cell in nowhere.cells}
+    assert reasons["cub"].startswith("cub: dataset 'cub' not found: /nowhere/CUB_200_2011")
 
 
 def test_the_cost_is_that_of_all_runs_or_unknown() -> None:

@@ -77,6 +77,14 @@ def test_instances_for_clusters_are_simclr(data: PreparedData) -> None:
     torch.testing.assert_close(objective.step(batch)[0], expected, atol=1e-5, rtol=1e-5)
 
 
+def test_every_distinct_condition_is_a_cluster(data: PreparedData) -> None:
+    """Of a hierarchy: one column for each ancestor, however many there are."""
+    ancestors = torch.arange(len(data.train)) % 5
+    one_hot = functional.one_hot(ancestors, 6).float()
+    objective, _, _ = _started(_experiment(clusters_from="distinct"), _with_condition(data, one_hot))
+    assert _groups(_assigned(objective)) == _groups(ancestors)
+
+
 def test_the_loss_looks_clusters_up_by_the_rows_of_the_global_batch(data: PreparedData) -> None:
     """Two ranks that hold the same rows: the second copy of every image is a positive of the first."""
     objective, batch, _ = _started(_experiment(clusters=K, temperature=0.2), data)

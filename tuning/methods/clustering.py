@@ -27,15 +27,17 @@ from tuning.methods.conditioning import kmeans_of_condition
 from tuning.methods.method import Hyperparameter
 from tuning.training.prepared import PreparedData
 
-KMEANS, CONDITION, ATTRIBUTES, LABELS, INSTANCES = "kmeans", "condition", "attributes", "labels", "instances"
+KMEANS, CONDITION, DISTINCT, ATTRIBUTES = "kmeans", "condition", "distinct", "attributes"
+LABELS, INSTANCES = "labels", "instances"
 
 HYPERPARAMETERS = {
     "clusters_from": Hyperparameter(
-        "k-means of the method's own representation, anew in every epoch; k-means of the condition; the "
-        "highest-entropy attributes of the condition; the labels; or every image by itself",
+        "k-means of the method's own representation, anew in every epoch; k-means of the condition; one for "
+        "each distinct condition, as the ancestors of a hierarchy are; the highest-entropy attributes of the "
+        "condition; the labels; or every image by itself",
         str,
-        (KMEANS, CONDITION, ATTRIBUTES, LABELS, INSTANCES),
-        needs={CONDITION: "condition", ATTRIBUTES: "condition", LABELS: "labels"},
+        (KMEANS, CONDITION, DISTINCT, ATTRIBUTES, LABELS, INSTANCES),
+        needs={CONDITION: "condition", DISTINCT: "condition", ATTRIBUTES: "condition", LABELS: "labels"},
     ),
     "clusters": Hyperparameter("K of k-means", int, at_least=2),
     "top_k": Hyperparameter("attributes, those of the highest entropy", int, at_least=1),
@@ -65,6 +67,9 @@ def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | N
     try:
         if source == LABELS:
             return _clusters_of_labels(train.labels)
+        if source == DISTINCT:
+            assert train.condition is not None, "checked when the experiment was resolved"
+            return train.condition.cpu().unique(dim=0, return_inverse=True)[1]
         if source == ATTRIBUTES:
             assert train.condition is not None, "checked when the experiment was resolved"
             return top_k_clusters(train.condition, int(settings["top_k"]))

@@ -5,7 +5,8 @@ what a scheduler compares; and on all of them the one that the experiment names 
 a paper's minibatch recipe, nearest neighbours), which is what is reported. A method
 with a classifier of its own is scored by that as well. Where the data has a background colour, it is
 regressed from the features too: the larger the error, the less of the colour the features keep. Where it has
-a bias label, accuracy is also averaged over the groups of (class, bias): the majority hides nothing there.
+a bias label, accuracy is also averaged over the groups of (class, bias): the majority hides nothing there;
+where its test images are clustered, over those of (class, cluster).
 """
 
 from collections.abc import Callable
@@ -29,13 +30,16 @@ from models import (
     fit_logistic,
     fit_minibatch,
     fit_ridge,
+    group_balanced_accuracy,
     mean_squared_error,
     one_hot,
     probe_recipe,
+    top_accuracy,
+    unbiased_accuracy,
 )
-from models.scores import group_balanced_accuracy
 from tuning.config import Experiment, ProbeSettings
 from tuning.methods import METHODS
+from tuning.training.metrics import TOP_FIVE_FROM
 from tuning.training.objective import Objective
 from tuning.training.prepared import Prepared, PreparedData
 from tuning.training.ranks import ONE, Ranks
@@ -117,7 +121,8 @@ def probe_scores(
     """Return the scores of probes fitted on `train` and read on `held_out`.
 
     `classifier` is `RIDGE` or a name that `probes.classifier` may have. The scores: `accuracy` (0..1), with
-    a bias label `balanced_accuracy`, with a background colour `colour_mse` (squared 8-bit levels).
+    a bias label `balanced_accuracy`, of many classes `top5_accuracy`, with clusters of the held-out images
+    `unbiased_accuracy`, with a background colour `colour_mse` (squared 8-bit levels).
     """
     features = extract_features(objective, train.images, spec.view_size)
     unseen = extract_features(objective, held_out.images, spec.view_size)
@@ -132,7 +137,7 @@ def probe_scores(
 
 
 def classifier_scores(objective: Objective, held_out: LabelledImages, spec: DatasetSpec) -> dict[str, float]:
-    """Return `accuracy` and, with a bias label, `balanced_accuracy` of the method's own classifier."""
+    """Return the scores of `probe_scores` but the colour's, of the method's own classifier."""
     return _label_scores(_by_chunks(objective.predict, held_out.images, spec.view_size), held_out)
 
 
@@ -145,6 +150,10 @@ def _label_scores(outputs: Tensor, held_out: LabelledImages) -> dict[str, float]
     scores = {"accuracy": float((predicted == held_out.labels).double().mean())}
     if held_out.bias is not None:
         scores["balanced_accuracy"] = group_balanced_accuracy(predicted, held_out.labels, held_out.bias)
+    if outputs.shape[1] >= TOP_FIVE_FROM:
+        scores["top5_accuracy"] = top_accuracy(outputs, held_out.labels, 5)
+    if held_out.groupings is not None:
+        scores["unbiased_accuracy"] = unbiased_accuracy(predicted, held_out.labels, held_out.groupings)
     return scores
 
 

@@ -4,6 +4,9 @@ from data import DatasetSpec, TransductiveSpec
 from tuning.facts import Facts
 from tuning.methods import Method
 
+TOP_FIVE_FROM = 21
+"""Classes from which accuracy is reported of five guesses too: of fewer, they would say little."""
+
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
 
@@ -56,7 +59,7 @@ def _probed(prefix: str, spec: Facts) -> tuple[str, ...]:
     if isinstance(spec, TransductiveSpec):
         return ()
     colour = ("colour_mse",) if spec.has_colour else ()
-    return tuple(prefix + name for name in (*_measures(spec), *colour))
+    return tuple(prefix + name for name in (*_measures(prefix, spec), *colour))
 
 
 def _classified(prefix: str, method: Method, spec: Facts) -> tuple[str, ...]:
@@ -65,8 +68,11 @@ def _classified(prefix: str, method: Method, spec: Facts) -> tuple[str, ...]:
         return tuple(prefix + name for name in names)
     if not method.classifies:
         return ()
-    return tuple(f"{prefix}classifier_{name}" for name in _measures(spec))
+    return tuple(f"{prefix}classifier_{name}" for name in _measures(prefix, spec))
 
 
-def _measures(spec: DatasetSpec) -> tuple[str, ...]:
-    return ("accuracy",) if spec.bias_classes is None else ("accuracy", "balanced_accuracy")
+def _measures(prefix: str, spec: DatasetSpec) -> tuple[str, ...]:
+    balanced = ("balanced_accuracy",) if spec.bias_classes is not None else ()
+    top_five = ("top5_accuracy",) if spec.classes >= TOP_FIVE_FROM else ()
+    unbiased = ("unbiased_accuracy",) if spec.groupings and prefix.startswith("test.") else ()
+    return ("accuracy", *balanced, *top_five, *unbiased)
