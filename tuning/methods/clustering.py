@@ -69,7 +69,8 @@ def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | N
             return _clusters_of_labels(train.labels)
         if source == DISTINCT:
             assert train.condition is not None, "checked when the experiment was resolved"
-            return train.condition.cpu().unique(dim=0, return_inverse=True)[1]
+            distinct: Tensor = torch.unique(train.condition.cpu(), dim=0, return_inverse=True)[1]
+            return distinct
         if source == ATTRIBUTES:
             assert train.condition is not None, "checked when the experiment was resolved"
             return top_k_clusters(train.condition, int(settings["top_k"]))
