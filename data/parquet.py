@@ -8,8 +8,6 @@ every process then reads an image's bytes from its place there, through the oper
 import hashlib
 import logging
 import os
-import shutil
-import tempfile
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -21,10 +19,10 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
-from data.root import DatasetDamaged, cache_folder
+from data.kept import kept_folder
+from data.root import DatasetDamaged
 
 log = logging.getLogger(__name__)
 
@@ -173,30 +171,17 @@ class UnpackedImages:
 def unpack(identity: str, groups: Callable[[], Iterator[list[bytes]]], count: int) -> Path:
     """Return the folder of the cache that holds these images unpacked, writing it if it is not there.
 
-    The folder appears whole or not at all, and one process writes it while others wait.
-
     Args:
         identity: names the content.
         groups: called for an iterator over lists of encoded images, in order.
         count: images in all, for the log.
     """
-    parent = cache_folder() / "unpacked"
-    folder = parent / identity
-    if folder.is_dir():
-        return folder
-    parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(parent / f"{identity}.lock"):
-        if folder.is_dir():
-            return folder
-        log.info("unpacking %d encoded images into %s, once", count, folder)
-        draft = Path(tempfile.mkdtemp(prefix=f"_{identity}-", dir=parent))
-        try:
-            _write(draft, groups())
-            draft.rename(folder)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-    return folder
+
+    def write(folder: Path) -> None:
+        log.info("unpacking %d encoded images into the cache, once", count)
+        _write(folder, groups())
+
+    return kept_folder("unpacked", identity, write)
 
 
 def _write(folder: Path, groups: Iterator[list[bytes]]) -> None:

@@ -96,7 +96,7 @@ def test_spaces_tells_of_each_parameter_all_that_its_file_says(method: str, run:
         ("fair-cclk", "sigma2", ["only where kernel is rbf, laplacian, linear or polynomial"]),
         ("cl-infonce", "representation", ["features or embedding, default features"]),
         ("cl-infonce", "pairing", ["left out where clusters_from is kmeans, unless set"]),
-        ("cl-infonce", "clusters_from", ["kmeans (or condition, attributes, labels or instances)"]),
+        ("cl-infonce", "clusters_from", ["kmeans (or condition, distinct, attributes, labels or instances)"]),
     ],
 )
 def test_ranges_and_conditions_are_words(method: str, name: str, parts: list[str], run: Run) -> None:

@@ -47,5 +47,5 @@ def report_counts(patch: pytest.MonkeyPatch) -> None:
     """Let the loaders expect as many images as are written here."""
     patch.setattr(bffhq, "REPORTED_TRAIN", (200, 2))
     patch.setattr(bffhq, "REPORTED_TEST", {"conflict": 2, "all": 6, "valid": 2})
-    patch.setattr(corrupted_cifar10, "REPORTED_TRAIN", {"5": (200, 10), "0.5": (200, 10)})
+    patch.setattr(corrupted_cifar10, "REPORTED_TRAIN", dict.fromkeys(corrupted_cifar10.PERCENTS, (200, 10)))
     patch.setattr(corrupted_cifar10, "TEST_SIZE", 20)

@@ -114,7 +114,7 @@ def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, messag
             189,
             r"it holds 189 bias-aligned training images, reported are 200\.",
         ),
-        ("bffhq", "bffhq/test", 4, r"it holds 1 bias-conflicting test images, reported are 2\."),
+        ("bffhq", "bffhq/test", 5, r"it holds 1 bias-conflicting test images, reported are 2\."),
         ("bffhq:test=all", "bffhq/test", 5, r"it holds 5 test images, reported are 6\."),
         ("bffhq:test=valid", "bffhq/valid", 1, r"it holds 1 validation images, reported are 2\."),
         (CIFAR, "cifar10c/5pct/align", 189, r"it holds 189 bias-aligned training images, reported are 200\."),

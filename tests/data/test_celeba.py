@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from encoded_files import pixels
-from listed_archives import write_celeba
+from listed_archives import write_celeba, write_image
 
 from data import (
     DatasetDamaged,
@@ -17,14 +17,15 @@ from data import (
     transductive_spec,
 )
 from data.sources import celeba
-from data.sources.celeba import noisy_lower_half
+from data.sources.celeba import _views_of, noisy_lower_half
 
 LABELS = np.where(np.random.default_rng(0).random((7, 40)) < 0.25, 1, -1)
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Seven images, the first six of which are used, two of them labelled."""
+    """Seven images, the first six of which are used, two of them labelled; and a cache of their own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(celeba, "IMAGES", 6)
     monkeypatch.setattr(celeba, "LABELLED", 2)
     write_celeba(tmp_path, LABELS)
@@ -63,6 +64,34 @@ def test_view_1_is_cropped_and_view_2_is_noisy(root: Path) -> None:
         view = data.labelled.views[1][position].float().mean(dim=1)
         assert (view - noisy.float().mean(dim=1)).abs().max() < 3
     assert not torch.equal(noisy_lower_half(picture, 0), noisy_lower_half(picture, 1))
+
+
+def test_views_are_made_once_and_kept_until_a_file_changes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load_transductive("celeba:size=8", root)
+    made: list[Path] = []
+
+    def counted(file: Path, row: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        made.append(file)
+        return _views_of(file, row, size)
+
+    monkeypatch.setattr(celeba, "_views_of", counted)
+    again, other_fold = (load_transductive("celeba:size=8", root, fold) for fold in (0, 1))
+    assert made == []
+    for one, two in zip(first.unlabelled.views, again.unlabelled.views, strict=True):
+        assert torch.equal(one, two)
+    with monkeypatch.context() as patch:
+        patch.setattr(celeba, "RESIDENT_LIMIT", 0)
+        not_kept = load_transductive("celeba:size=8", root, 1)
+    assert len(made) == 6
+    for one, two in zip(other_fold.unlabelled.views, not_kept.unlabelled.views, strict=True):
+        assert torch.equal(one, two)
+    write_image(root / "celeba/img_align_celeba/000001.jpg", 99, 218, 178)
+    changed = load_transductive("celeba:size=8", root)
+    both = torch.cat([changed.labelled.views[0], changed.unlabelled.views[0]])
+    before = torch.cat([first.labelled.views[0], first.unlabelled.views[0]])
+    assert int((both != before).flatten(1).any(dim=1).sum()) == 1
 
 
 def test_noise_does_not_wrap_around() -> None:

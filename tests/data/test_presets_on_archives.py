@@ -68,6 +68,7 @@ def _imagenet1k(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _celeba(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
     monkeypatch.setattr(celeba, "IMAGES", 16)
     monkeypatch.setattr(celeba, "LABELLED", 8)
     write_celeba(root, np.where(RANDOM.random((16, 40)) < 0.4, 1, -1))
@@ -87,8 +88,8 @@ OTHERS: list[tuple[str, str, Write, dict[str, Any]]] = [
     ("hardneg-cclk", "imagenet100:size=16", _imagenet100, SMALL),
     ("eps-supinfonce", "imagenet100:size=16", _imagenet100, SMALL),
     ("supcon", "imagenet100:size=16", _imagenet100, SMALL),
-    ("cacr-moco", "imagenet100:size=16", _imagenet100, {**SMALL, "queue": 8}),
-    ("cacr-moco", "imagenet1k:size=16", _imagenet1k, {**SMALL, "queue": 8}),
+    ("cacr-moco", "imagenet100:size=24", _imagenet100, {**SMALL, "queue": 8}),
+    ("cacr-moco", "imagenet1k:size=24", _imagenet1k, {**SMALL, "queue": 8}),
     ("cl-infonce", "imagenet1k:size=16,hierarchy=tree.txt,level=2,parents=first", _imagenet1k, SMALL),
     ("herocon", "celeba:size=32", _celeba, {"batch_size": 8}),
 ]
