@@ -39,8 +39,10 @@ def test_tables_lists_all_with_what_they_need(run: Run) -> None:
     assert len(rows) == 70
     assert rows["cclk-t3"]["state"] == "data missing"
     assert rows["cclk-t3"]["data"] == "colormnist (not here)"
-    assert rows["cclk-t2a"]["state"] == "never here"
-    assert "CUB" in rows["cclk-t2a"]["why"]
+    assert rows["cclk-t2a"]["state"] == "data missing"
+    assert "cub (not here)" in rows["cclk-t2a"]["data"]
+    assert rows["cl-infonce-t3"]["state"] == "never here"
+    assert "WCL" in rows["cl-infonce-t3"]["why"]
 
 
 def test_tables_tells_how_far_each_is(run: Run) -> None:
@@ -115,7 +117,7 @@ def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
     result = run("table", "cclk-t3")
     assert result.exit_code == 1
     assert "nothing of table cclk-t3 was measured: colormnist: " in " ".join(result.output.split())
-    assert run("table", "cclk-t2a").exit_code == 1
+    assert run("table", "cl-infonce-t3").exit_code == 1
 
 
 @pytest.mark.parametrize(
