@@ -1,5 +1,6 @@
 """How a sweep is planned: what the user gives, checked and completed before anything starts."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,8 @@ from tuning.search import checked_storage
 from tuning.search.sampler import GRID, check_sampler
 from tuning.store import ResultsStore, check_study_name
 from tuning.training.ranks import check_batch_size
+
+log = logging.getLogger(__name__)
 
 DEFAULT_TRIALS = 24
 SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
@@ -67,7 +70,8 @@ def plan_sweep(
         epochs: of a trial that is not stopped early; by default the experiment's.
         values: settings that hold in every trial; one that the space would search is searched no more.
         space: in place of the method's own.
-        use_preset: start from the papers' settings for this method and dataset.
+        use_preset: start from the papers' settings for this method and dataset. A searched parameter has the
+            paper's value as its default, or where its range does not hold that, is searched no more.
         sampler: `tpe`, `gp`, `cmaes`, `random` or `grid`.
         grid_points: into how many levels a grid cuts each range of the space.
         scheduler: `asha` stops weak trials early, `none` does not.
@@ -99,11 +103,14 @@ def plan_sweep(
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
-    given = {**(preset_settings(method, dataset) if use_preset else {}), **(values or {})}
-    given |= {} if epochs is None else {"epochs": epochs}
+    given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
+    start: Mapping[str, Value] = {}
+    if use_preset:
+        start, held = split_preset(method, dataset, space, given)
+        given = {**held, **given}
     facts = facts_of(dataset, root)
     metrics = chosen_goals(metric, METHODS[method], facts)
-    remaining = cut_into_levels(space_of(method, dataset, space, given), sampler, grid_points)
+    remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
     check_sampler(sampler, remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
     resources = resources_for(
@@ -140,6 +147,34 @@ def plan_sweep(
         created=created,
     )
     return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
+
+
+def split_preset(
+    method: str, dataset: str, space: Space | None, values: Mapping[str, Value]
+) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Return where a preset lets the search start, and the rest of it, which holds in every trial.
+
+    What `values` names is in neither.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space).searched}
+    start: dict[str, Value] = {}
+    held: dict[str, Value] = {}
+    for name, value in preset_settings(method, dataset).items():
+        parameter = searched.get(name)
+        if name in values:
+            continue
+        if parameter is not None and parameter.contains(value):
+            start[name] = value
+            continue
+        held[name] = value
+        if parameter is not None:
+            log.warning(
+                "%s is not searched: the preset has %s, the space %s", name, value, parameter.describe()
+            )
+    return start, held
 
 
 def default_name(method: str, dataset: str, created: datetime) -> str:

@@ -145,9 +145,15 @@ def check_names(method: str, dataset: str) -> None:
 
 
 def space_of(
-    method: str, dataset: str, given: Space | None, values: Mapping[str, Any] | None = None
+    method: str,
+    dataset: str,
+    given: Space | None,
+    values: Mapping[str, Any] | None = None,
+    start: Mapping[str, Any] | None = None,
 ) -> Space:
     """Return the space that is searched: the given one or the method's own, with `values` pinned.
+
+    What is searched starts from `start`, where that says something of it.
 
     Raises:
         InputError: see `tuning.spaces`.
@@ -156,7 +162,7 @@ def space_of(
         space = complete_space(method, given, values)
     else:
         space = with_defaults(METHODS[method].search_space(), dataset_settings(dataset))
-    return pin_values(space, values or {}).settled()
+    return pin_values(with_defaults(space, start or {}), values or {}).settled()
 
 
 def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from search_spaces import Space, method_space, preset
+from search_spaces import Space, available_presets, method_space, preset
 from tuning.config import Experiment
 from tuning.errors import InputError
 from tuning.facts import known_datasets
 from tuning.methods import METHODS
+from tuning.planning import split_preset
 from tuning.resolve import DATASET_SETTINGS, check_experiment, lacking, resolve, space_of
 from tuning.spaces import complete_space, pin_values, with_defaults
 
@@ -289,3 +290,41 @@ def test_a_mean_is_for_images_not_for_views_that_come_with_the_data() -> None:
 def test_views_that_do_not_suit_the_images_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         resolve("infonce", "digits", values)
+
+
+OF_ONE_MEMBER = ("cl-infonce", "imagenet1k")
+"""Its preset is of the dataset with a hierarchy, whose file gives the condition."""
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset"), [pair for pair in available_presets() if pair in FITTING and pair != OF_ONE_MEMBER]
+)
+def test_a_search_starts_from_its_preset(method: str, dataset: str) -> None:
+    start, held = split_preset(method, dataset, None, {})
+    space = space_of(method, dataset, None, held, start)
+    first = resolve(method, dataset, {**held, **space.defaults()}, space=space)
+    assert first == resolve(method, dataset, use_preset=True)
+    before = {parameter.name for parameter in space_of(method, dataset, None).searched}
+    assert set(start) == {parameter.name for parameter in space.searched} & preset_names(method, dataset)
+    assert all(name in before for name in start)
+
+
+def preset_names(method: str, dataset: str) -> set[str]:
+    found = preset(method, dataset)
+    assert found is not None
+    return set(found["settings"])
+
+
+def test_what_a_preset_sets_is_searched_unless_the_range_does_not_hold_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    start, held = split_preset("fair-cclk", "colormnist", None, {"lam": 1.0})
+    assert start["kernel"] == "cosine"
+    assert {"temperature", "views.min_crop"} <= set(start)
+    assert held["optimizer.lr"] == 1.5
+    assert held["optimizer.name"] == "lars"
+    assert "optimizer.lr is not searched: the preset has 1.5" in caplog.text
+    assert "lam" not in {**start, **held}
+    space = space_of("fair-cclk", "colormnist", None, held, start)
+    assert {"kernel", "temperature"} <= {parameter.name for parameter in space.searched}
+    assert space["kernel"].default == "cosine"
