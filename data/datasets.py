@@ -20,10 +20,13 @@ from data.sources import FAMILIES
 from data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
 from data.splits import stratified_split
 from data.streaming import Placement
+from data.subset import with_subset
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
-DATASETS: Mapping[str, DatasetFamily] = MappingProxyType({family.name: family for family in FAMILIES})
+DATASETS: Mapping[str, DatasetFamily] = MappingProxyType(
+    {family.name: with_subset(family) for family in FAMILIES}
+)
 """Every family of datasets by its name; `dataset_spec` gives the facts of one member."""
 
 

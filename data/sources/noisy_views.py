@@ -75,6 +75,27 @@ def _noisy(pixels: Tensor, noise: Noise, views: int, *name: str) -> tuple[Tensor
     return tuple(noise.add(pixels, *name, view) for view in range(1, views + 1))
 
 
+_UNLABELLED_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
+    {
+        "unlabelled": DatasetOption(
+            "images to be classified, the first of a fixed order; 0: all 60,000",
+            int,
+            0,
+            low=0,
+            high=sum(TRAIN_COUNTS),
+        )
+    }
+)
+
+
+def _unlabelled_rows(options: Options) -> Tensor:
+    """Return which of MNIST's training images are to be classified; their labels have no say in it."""
+    size, kept = sum(TRAIN_COUNTS), int(options["unlabelled"])
+    if not kept:
+        return torch.arange(size)
+    return torch.randperm(size, generator=torch_generator("unlabelled", "noisy-mnist"))[:kept].sort().values
+
+
 def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> TransductiveFamily:
     """Return N-MNIST in so many views, whose first is that of the dataset `noisy-mnist`."""
 
@@ -86,7 +107,7 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
             multi_label=False,
             views=((1, 28, 28),) * views,
             labelled=(10 * MNIST_LABELLED,) * _MNIST_FOLDS,
-            unlabelled=(sum(TRAIN_COUNTS),) * _MNIST_FOLDS,
+            unlabelled=(int(options["unlabelled"]) or sum(TRAIN_COUNTS),) * _MNIST_FOLDS,
             licence=LICENCE,
             source=SOURCE,
             folder=MNIST_FOLDER,
@@ -97,7 +118,8 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
         pool = read_mnist(root, "test")
         rows = labelled_rows(pool.labels, MNIST_LABELLED, fold, "noisy-mnist")
         labelled = MultiView(_noisy(pool.pixels, noise, views, "mnist", "test"), pool.labels).subset(rows)
-        return labelled, MultiView(_noisy(read_mnist_pixels(root, "train"), noise, views, "mnist", "train"))
+        unlabelled = MultiView(_noisy(read_mnist_pixels(root, "train"), noise, views, "mnist", "train"))
+        return labelled, unlabelled.subset(_unlabelled_rows(options))
 
     family = TransductiveFamily(
         name,
@@ -105,8 +127,8 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
         describe,
         lambda root, options: check_mnist(name, root),
         read,
-        lambda root, fold, options: read_mnist_labels(root, "train"),
-        noise_options(law),
+        lambda root, fold, options: read_mnist_labels(root, "train")[_unlabelled_rows(options)],
+        {**noise_options(law), **_UNLABELLED_OPTION},
     )
     return family
 

@@ -67,6 +67,22 @@ def test_real_views_are_the_images_of_noisy_mnist_under_two_noises() -> None:
     assert torch.equal(alone, Noise("uniform").add(clean, "mnist", "train", 1))
 
 
+def test_fewer_unlabelled_images_are_a_part_of_all_with_their_own_labels() -> None:
+    root = real_root("noisy-mnist-1v")
+    name, whole = "noisy-mnist-1v:unlabelled=500", _loaded("noisy-mnist-1v").unlabelled
+    cut = load_transductive(name, root).unlabelled
+    assert len(cut) == transductive_spec(name).unlabelled[0] == 500
+    place = {image: row for row, image in enumerate(_prints(whole))}
+    rows = torch.tensor([place[image] for image in _prints(cut)])
+    assert len(rows.unique()) == 500
+    labels = load_transductive_test("noisy-mnist-1v", root)[rows]
+    assert torch.equal(load_transductive_test(name, root), labels)
+    assert len(labels.unique()) == 10
+    smaller = set(_prints(load_transductive("noisy-mnist-1v:unlabelled=100", root).unlabelled))
+    assert len(smaller) == 100
+    assert smaller <= set(_prints(cut))
+
+
 def test_test_labels_belong_to_the_unlabelled_objects() -> None:
     digits = read_all_digits()
     level = "two-view-digits:level=0"
