@@ -123,6 +123,7 @@ class ColumnRun(Strict):
         control: the score of the untrained encoder beside it; None: that of `metric`.
         set: settings of this column alone.
         stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
+        x: of a figure whose columns are places on its axis: which place.
     """
 
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -131,6 +132,7 @@ class ColumnRun(Strict):
     control: str | None = None
     set: Settings = Field(default_factory=dict)
     stands_in: str | None = None
+    x: float | None = None
 
 
 class Override(Strict):
@@ -199,7 +201,8 @@ class Run(Strict):
     """How a table is run here.
 
     Attributes:
-        columns: how a column is measured; a printed column that is absent is not run.
+        columns: how a column is measured; a printed column that is absent is not run. A figure prints none:
+            its columns are ours to name.
         rows: how a row is run.
         seeds: runs of each cell at paper scale.
         published_runs: the runs behind the printed deviations; None where the paper does not say.
@@ -267,7 +270,8 @@ class Table(Strict):
         used |= {column for claim in self.claims for column in claim.columns or ()}
         _refuse_strangers("column", used, columns)
         ours = {key for key, column in self.run.columns.items() if column.stands_in is not None}
-        _refuse_strangers("column", set(self.run.columns) - ours, columns)
+        if columns:
+            _refuse_strangers("column", set(self.run.columns) - ours, columns)
         if rows:
             _refuse_strangers("row", set(self.run.rows), rows)
         for row in self.run.rows.values():

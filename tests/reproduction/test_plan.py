@@ -7,10 +7,13 @@ import pytest
 
 from data import DatasetMissing, DatasetSpec, dataset_spec, parse_dataset
 from search_spaces.tables import available_tables, load_table
+from tuning.config import flat_settings
 from tuning.errors import InputError
 from tuning.methods import METHODS
+from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.plan import DATA, NEVER, RUNS, needed_data, plan_table
 from tuning.resolve import resolve
+from tuning.store.study import MAX_NAME_LENGTH
 
 TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
@@ -102,6 +105,64 @@ def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
     assert laplacian.given["epochs"] == 5
 
 
+def test_names_of_studies_leave_room_for_their_final_runs() -> None:
+    names = {study for name in RUNNING for study in plan_table(TABLES[name]).studies}
+    names |= {
+        study
+        for name in RUNNING
+        if TABLES[name].run.quick is not None
+        for study in plan_table(TABLES[name], scale="quick").studies
+    }
+    assert max(len(name + FINAL_SUFFIX) for name in names) <= MAX_NAME_LENGTH
+    # A name that fits is as it was; of those that do not, no two become one.
+    assert "table-cacr-t3-cacr-cifar10-imbalance-linear" in names
+    small = plan_table(TABLES["cacr-t3"], scale="quick")
+    datasets = {cell.experiment.dataset for cell in small.running if cell.experiment is not None}
+    assert len(datasets) == 4
+    cacr = [cell for cell in small.running if cell.row == "cacr-k4"]
+    assert len({cell.study for cell in cacr}) == 4
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in RUNNING if "cifar" in str(TABLES[name].run.columns) and TABLES[name].run.quick]
+)
+def test_quick_forms_take_a_part_of_cifar_and_are_compared_with_nothing(name: str) -> None:
+    table = TABLES[name]
+    assert table.run.quick is not None
+    plan = plan_table(table, scale="quick")
+    names = [cell.experiment.dataset for cell in plan.running if cell.experiment is not None]
+    assert all("images=1000,test_images=2000" in dataset for dataset in names)
+    assert set(names) <= set(table.run.quick.datasets.values())
+    assert "1,000 training and 2,000 test images" in table.run.quick.what
+
+
+def test_the_rows_that_two_quick_tables_share_are_one_experiment() -> None:
+    def identity(name: str, row: str) -> set[str]:
+        cells = plan_table(TABLES[name], scale="quick").running
+        return {
+            c.experiment.identity() for c in cells if (c.row, c.column) == (row, "cifar10") and c.experiment
+        }
+
+    assert identity("cacr-t8", "cacr") == identity("cacr-t11", "k4-tneg2_0")
+    assert identity("cacr-t2", "cacr-k4") == identity("cacr-t10", "tpos1_0")
+
+
+def test_a_longer_or_larger_table_differs_from_its_sister_by_that_alone() -> None:
+    def settings(name: str, row: str) -> dict[str, object]:
+        cells = {(cell.row, cell.column): cell for cell in plan_table(TABLES[name]).running}
+        experiment = cells[row, "cifar10"].experiment
+        assert experiment is not None
+        return flat_settings(experiment.content())
+
+    for row in ("cl", "au-cl", "hn-cl", "cacr-k1", "cmc-k4", "cacr-k4"):
+        usual, longer, larger = (settings(name, row) for name in ("cacr-t2", "cacr-t9", "cacr-t7"))
+        doubled = {**usual, "epochs": 200 if row in ("cmc-k4", "cacr-k4") else 400}
+        assert longer == doubled
+        assert larger == {**usual, "epochs": 400, "encoder.name": "resnet50-cifar"}
+        batches = settings("cacr-fig7", f"{row}-256")
+        assert batches == {**usual, "batch_size": 256, "optimizer.lr": 0.12}
+
+
 def test_a_cell_that_does_not_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = {(cell.row, cell.column): cell for cell in plan_table(TABLES["fairkl-t3"]).cells}
     assert cells["lnl", "rho99"].state == NEVER
@@ -163,7 +224,7 @@ def test_the_cost_is_that_of_all_runs_or_unknown() -> None:
         ("cclk-t3", {"columns": ["ac"]}, "Did you mean 'acc'"),
         ("cclk-t3", {"seeds": 0}, "seeds must be at least 1"),
         ("cacr-t8", {"tune": True}, "no searched form"),
-        ("cclk-t6", {"scale": "quick"}, "no quick form"),
+        ("cacr-t9", {"scale": "quick"}, "no quick form"),
     ],
 )
 def test_what_is_wrong_is_refused(name: str, options: dict[str, object], message: str) -> None:

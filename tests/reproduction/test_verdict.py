@@ -118,3 +118,46 @@ def test_the_best_place_of_a_map_is_found(beta: float, expected: str) -> None:
     ]
     found = TableResults(table, "paper", False, 5, tuple(values))
     assert judge(table.claims[1], found).status == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "heights", "expected"),
+    [
+        # One view is worse for the two losses that compare views, and HeroCon-s is best in both.
+        (
+            "herocon-fig2a",
+            {"dnn": (0.5, 0.5), "herocon-u": (0.7, 0.6), "herocon-s": (0.9, 0.9), "herocon": (0.8, 0.6)},
+            ["holds", "holds", "holds", "holds"],
+        ),
+        (
+            "herocon-fig2a",
+            {"dnn": (0.5, 0.5), "herocon-u": (0.6, 0.7), "herocon-s": (0.7, 0.7), "herocon": (0.8, 0.8)},
+            ["does not hold", "holds", "does not hold", "does not hold"],
+        ),
+        (
+            "herocon-fig2b",
+            {
+                "dnn": (0.9, 0.8, 0.7, 0.6, 0.5),
+                "herocon-s": (0.9,) * 5,
+                "herocon": (0.9, 0.9, 0.9, 0.9, 0.89),
+            },
+            ["holds"],
+        ),
+        (
+            "herocon-fig2b",
+            {"dnn": (0.9,) * 5, "herocon-s": (0.9,) * 5, "herocon": (0.9, 0.8, 0.7, 0.6, 0.5)},
+            ["does not hold"],
+        ),
+    ],
+)
+def test_the_places_of_a_curve_may_be_columns(
+    table: str, heights: dict[str, tuple[float, ...]], expected: list[str]
+) -> None:
+    spec = load_table(table)
+    values = tuple(
+        RunValue(row, column, seed, height + seed / 1e6)
+        for row, own in heights.items()
+        for column, height in zip(spec.run.columns, own, strict=True)
+        for seed in (1, 2, 3)
+    )
+    assert [v.status for v in judge_all(TableResults(spec, "paper", False, 3, values))] == expected

@@ -31,7 +31,8 @@ evaluated on 2,000 resamples of the seeds (see [claims](claims.md)); with fewer 
 undecided.
 
 To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. It goes on where it
-was interrupted. `contrasweep tables` lists all of them.
+was interrupted, and takes a run, or a search, that another table has made in the same results folder: it is
+then named below. `contrasweep tables` lists all of them.
 """
 VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
 

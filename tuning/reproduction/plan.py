@@ -1,5 +1,6 @@
 """A table before it is run: which cells run, with which experiment, in which study; which do not, and why."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from tuning.best import BestConfig
 from tuning.config import Experiment
 from tuning.errors import InputError, unknown_name
 from tuning.facts import check_files
+from tuning.plan import FINAL_SUFFIX
 from tuning.resolve import resolve
 from tuning.store import check_study_name
+from tuning.store.study import MAX_NAME_LENGTH
 
 Scale = Literal["paper", "quick"]
 SCALES: tuple[Scale, ...] = ("paper", "quick")
@@ -190,7 +193,7 @@ def column_name(table: Table, column: str) -> str:
 
 def _point_name(table: Table, row: RowRun) -> str:
     axis, series = table.run.axis, row.series or ""
-    if axis is None:
+    if axis is None or row.x is None:
         return series
     place = f"{axis.x.partition(' (')[0]} = {row.x:g}"
     return place if axis.y is None else f"{place}, {axis.y.partition(' (')[0]} = {row.y:g}"
@@ -282,8 +285,17 @@ class _Planner:
     def _study(self, row: str, method: str, dataset: str) -> str:
         forms = [*(["quick"] if self.scale == "quick" else []), *(["tuned"] if self.tuned else [])]
         what = row if self.tuned else method
-        name = "-".join([*forms, what, dataset])
-        return check_study_name(own_prefix(self.table) + re.sub(r"[^A-Za-z0-9.-]+", "-", name))
+        plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
+        return check_study_name(_shortened(own_prefix(self.table) + plain))
+
+
+def _shortened(name: str) -> str:
+    """Return a study's name; one that is too long for a study's final runs ends in a hash of the whole."""
+    most = MAX_NAME_LENGTH - len(FINAL_SUFFIX)
+    if len(name) <= most:
+        return name
+    digest = hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    return f"{name[: most - len(digest) - 1]}-{digest}"
 
 
 def _preset(name: str) -> Mapping[str, Any]:

@@ -126,23 +126,33 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
     return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
 
 
+_Place = tuple[float | str, float | None, Key]
+"""Of a point: where it lies, on a second axis too if there is one, and its cell."""
+
+
 def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[str, Curve]:
-    """Return a figure's curves: of its points' series, or of clusterings one for each column."""
+    """Return a figure's curves: of its points' series, or of clusterings one for each column.
+
+    A point lies where its row says, else where its column does, else at the word that the column is called.
+    """
     table = results.table
     if table.rows:
         return {}
-    places: dict[str, list[tuple[float, float | None, Key]]] = {}
+    places: dict[str, list[_Place]] = {}
     for row, column in means:
         how = table.run.rows.get(row)
-        if how is not None and how.series is not None and how.x is not None:
-            places.setdefault(how.series, []).append((how.x, how.y, (row, column)))
+        if how is not None and how.series is not None:
+            of_column = table.run.columns[column].x if column in table.run.columns else None
+            x = next((x for x in (how.x, of_column) if x is not None), column)
+            places.setdefault(how.series, []).append((x, how.y, (row, column)))
         elif how is None:
             places.setdefault(column, []).append((float(row.removeprefix("k")), None, (row, column)))
     return {name: _curve(own, means) for name, own in places.items()}
 
 
-def _curve(places: list[tuple[float, float | None, Key]], means: Mapping[Key, NDArray[Any]]) -> Curve:
-    places.sort(key=lambda place: (place[0], -np.inf if place[1] is None else place[1]))
+def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]]) -> Curve:
+    # Numbers in rising order; words stay in the table's.
+    places.sort(key=lambda p: (0.0 if isinstance(p[0], str) else p[0], -np.inf if p[1] is None else p[1]))
     heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
     ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
     return Curve(tuple(x for x, _, _ in places), heights, ys, tuple(key for _, _, key in places))
