@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from search_spaces.tables import PAPERS, available_tables, load_table
+from search_spaces.tables import PAPERS, Table, available_tables, load_table
 from tuning.errors import InputError
 from tuning.reproduction.claims import tables_read
 from tuning.reproduction.figure import draw_table
@@ -101,9 +101,14 @@ def _not_run(done: set[str]) -> str:
     for name in available_tables():
         table = load_table(name)
         if name not in done:
-            why = table.run.never or f"not run yet: contrasweep table {name}"
+            why = table.run.never or f"not run yet, on {_data_of(table)}: contrasweep table {name}"
             rows.append([name, f"{PAPERS[table.paper].short}, {table.number}", table.caption, why])
     return "## Not run\n\n" + pipes(("id", "table", "what it shows", "why not"), rows) + "\n"
+
+
+def _data_of(table: Table) -> str:
+    named = dict.fromkeys(column.datasets[0] for column in table.run.columns.values())
+    return ", ".join(named)
 
 
 def main() -> None:
