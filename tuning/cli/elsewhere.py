@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 
 from tuning.cli.errors import reporting_errors
@@ -16,18 +15,18 @@ OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
 
 
-def send(context: click.Context, address: str | None) -> str | None:
+def send(context: typer.Context, address: str | None) -> str | None:
     """Run the command in the cluster of a `ray://` address and exit with its code; return other addresses."""
     if address is not None and address.startswith(SCHEME) and not context.resilient_parsing:
         reporting_errors(_send)(context, address)
     return address
 
 
-def _send(context: click.Context, address: str) -> None:
+def _send(context: typer.Context, address: str) -> None:
     from tuning.ray.client import run_there
 
     arguments = sys.argv[1:]
-    given = _given(context.command, arguments[1:])
+    given = _given(context, arguments[1:])
     check_places(given)
     arguments, files = with_files(without_address(arguments), named_files(given))
     raise typer.Exit(run_there(address, arguments, files, _show))
@@ -84,8 +83,8 @@ def with_files(arguments: Sequence[str], files: Sequence[Path]) -> tuple[list[st
     return changed, list(files)
 
 
-def _given(command: click.Command, arguments: Sequence[str]) -> dict[str, Any]:
-    parsed = command.make_context(command.name, list(arguments), resilient_parsing=True)
+def _given(context: typer.Context, arguments: Sequence[str]) -> dict[str, Any]:
+    parsed = context.command.make_context(context.info_name, list(arguments), resilient_parsing=True)
     return dict(parsed.params)
 
 
