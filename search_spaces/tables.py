@@ -124,6 +124,7 @@ class ColumnRun(Strict):
         set: settings of this column alone.
         stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
         x: of a figure whose columns are places on its axis: which place.
+        paper_only: whether it is left out of the quick and of the searched form.
     """
 
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -133,6 +134,7 @@ class ColumnRun(Strict):
     set: Settings = Field(default_factory=dict)
     stands_in: str | None = None
     x: float | None = None
+    paper_only: bool = False
 
 
 class Override(Strict):

@@ -321,9 +321,9 @@ def test_what_a_preset_sets_is_searched_unless_the_range_does_not_hold_it(
     start, held = split_preset("fair-cclk", "colormnist", None, {"lam": 1.0})
     assert start["kernel"] == "cosine"
     assert {"temperature", "views.min_crop"} <= set(start)
-    assert held["optimizer.lr"] == 1.5
+    assert held["optimizer.lr"] == 1.0e-3
     assert held["optimizer.name"] == "lars"
-    assert "optimizer.lr is not searched: the preset has 1.5" in caplog.text
+    assert "optimizer.lr is not searched: the preset has 0.001" in caplog.text
     assert "lam" not in {**start, **held}
     space = space_of("fair-cclk", "colormnist", None, held, start)
     assert {"kernel", "temperature"} <= {parameter.name for parameter in space.searched}

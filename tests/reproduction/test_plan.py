@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,11 +85,21 @@ def test_the_settings_are_those_of_the_paper() -> None:
 def test_columns_of_one_run_share_it_and_rows_of_one_method_a_study() -> None:
     plan = plan_table(TABLES["cclk-t5a"])
     assert {study: len(cells) for study, cells in plan.studies.items()} == {
-        "table-cclk-t5a-fair-cclk-colormnist": 4
+        "table-cclk-t5a-fair-cclk-colormnist": 8
     }
-    assert plan.runs == 20
-    assert len(plan.running) == 8
+    assert plan.runs == 40, "four kernels at two rates, five seeds"
+    assert len(plan.running) == 16
     assert plan_table(TABLES["cclk-t5a"], seeds=2, columns=["acc"]).runs == 8
+
+
+def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
+    def rates(**form: Any) -> set[object]:
+        cells = plan_table(TABLES["cclk-t3"], **form).cells
+        return {(cell.column, cell.given.get("optimizer.lr")) for cell in cells}
+
+    assert rates() == {("acc", 1e-3), ("mse", 1e-3), ("acc_moving", 1.5), ("mse_moving", 1.5)}
+    assert rates(scale="quick") == {("acc", 1e-3), ("mse", 1e-3)}
+    assert rates(tune=True) == {("acc", None), ("mse", None)}
 
 
 def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
@@ -212,7 +223,7 @@ def test_the_cost_is_that_of_all_runs_or_unknown() -> None:
     table = TABLES["cclk-t3"]
     known = table.run.model_copy(update={"seconds_per_epoch": {"colormnist": 2.0}})
     plan = plan_table(table.model_copy(update={"run": known}))
-    assert plan.seconds == 2.0 * 5 * 15
+    assert plan.seconds == 2.0 * 5 * 30
     unknown = table.run.model_copy(update={"seconds_per_epoch": {}})
     assert plan_table(table.model_copy(update={"run": unknown})).seconds is None
 

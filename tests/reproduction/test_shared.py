@@ -69,7 +69,11 @@ def test_rows_that_two_tables_print_are_the_same_experiment(
 
     def identity(table: str, row: str) -> set[str]:
         cells = plan_table(load_table(table), scale=scale).running
-        return {cell.experiment.identity() for cell in cells if cell.row == row and cell.experiment}
+        return {
+            cell.experiment.identity()
+            for cell in cells
+            if (cell.row, cell.metric) == (row, "colour_mse") and cell.column == "mse" and cell.experiment
+        }
 
     assert identity(table, row) == identity(other, other_row)
     assert len(identity(table, row)) == 1

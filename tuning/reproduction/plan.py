@@ -211,7 +211,9 @@ class _Planner:
 
     def cells(self) -> list[CellPlan]:
         run = self.table.run
-        columns = [*(c.key for c in self.table.columns if c.key not in run.columns), *run.columns]
+        small = self.tuned or self.scale == "quick"
+        measured = [key for key, column in run.columns.items() if not (small and column.paper_only)]
+        columns = [*(c.key for c in self.table.columns if c.key not in run.columns), *measured]
         planned = [self._cell(row, column) for row in row_names(self.table) for column in columns]
         printed = {(row.key, cell.column) for row in self.table.rows for cell in row.cells}
         return [c for c in planned if (c.row, c.column) in printed or c.column in run.columns]
