@@ -45,8 +45,10 @@ def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
     by_group = group.argsort(stable=True)
     rank = torch.empty_like(group)
     rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]
-    # The n-th of a class of m comes at n/m of the way, so that all classes run out together.
-    first = (rank.double() / sizes[group]).argsort(stable=True)[:count]
+    # The n-th of a class of m comes at n/m of the way, so that all classes run out together; each one's first
+    # comes before all.
+    place = torch.where(rank > 0, (rank + 0.5) / sizes[group], 0.0)
+    first = place.argsort(stable=True)[:count]
     return order[first].sort().values
 
 

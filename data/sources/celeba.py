@@ -18,6 +18,7 @@ Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1 and 4.3 and its re
 import hashlib
 import logging
 import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -148,6 +149,9 @@ def _write_views(folder: Path, files: Sequence[Path], size: int) -> None:
     log.info("decoding %d images into the cache, once", len(files))
     shape = (2, len(files), 3, size, size)
     kept = np.lib.format.open_memmap(folder / VIEWS, mode="w+", dtype=np.uint8, shape=shape)
+    # A disk that is full says so now; a write through the map would end the process without a word.
+    with (folder / VIEWS).open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, (folder / VIEWS).stat().st_size)
     _make_views(files, range(len(files)), size, torch.from_numpy(kept))
     kept.flush()
 

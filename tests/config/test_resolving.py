@@ -328,3 +328,12 @@ def test_what_a_preset_sets_is_searched_unless_the_range_does_not_hold_it(
     space = space_of("fair-cclk", "colormnist", None, held, start)
     assert {"kernel", "temperature"} <= {parameter.name for parameter in space.searched}
     assert space["kernel"].default == "cosine"
+
+
+def test_what_a_set_value_switches_off_is_left_out_of_the_preset() -> None:
+    start, held = split_preset("cl-infonce", "cub", None, {"clusters_from": "labels"})
+    assert "top_k" not in {**start, **held}
+    start, held = split_preset("herocon", "noisy-mnist-2v", None, {"between_labels": "none"})
+    assert "beta" not in {**start, **held}
+    values = {"between_labels": "none", **held}
+    space_of("herocon", "noisy-mnist-2v", None, values, start)

@@ -14,8 +14,17 @@ from tuning.ray.tables import TableProgress, run_table
 from tuning.reproduction.collect import StoredRuns, collect, runs_done
 from tuning.reproduction.plan import CellPlan, TablePlan, plan_table
 from tuning.reproduction.results import read_results, save_results
+from tuning.reproduction.shared import search_held
 from tuning.reproduction.text import facts
-from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study, study_names
+from tuning.store import (
+    Heartbeat,
+    ResultsStore,
+    TrialInfo,
+    TrialWriter,
+    open_location,
+    save_study,
+    study_names,
+)
 from tuning.trial import TrialReport, TrialRequest
 
 
@@ -143,6 +152,33 @@ def test_other_seeds_or_failed_runs_are_no_runs_of_ours(
     assert len(trained) == FAIR.runs == 9
 
 
+def test_a_study_that_another_driver_runs_is_left_to_it(
+    tmp_path: Path, trained: list[tuple[str, int, int]]
+) -> None:
+    study = "table-cclk-t3-quick-infonce-colour-digits"
+    with Heartbeat(open_location(tmp_path, writable=True), f"{study}-final"):
+        failed = run_table(FAIR, results=tmp_path, concurrency=1)
+    assert list(failed) == [study]
+    assert "is being run by process" in failed[study]
+    assert len(trained) == 6
+
+
+def test_a_run_that_fails_again_leaves_those_that_are_done(
+    tmp_path: Path, trained: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_one = final.run_one
+
+    def fails_on_three(request: TrialRequest) -> TrialReport:
+        if request.experiment.seed == 3:
+            return TrialReport(0, {}, 0.0, finished=True)  # and nothing in the store
+        return run_one(request)
+
+    monkeypatch.setattr(final, "run_one", fails_on_three)
+    for _ in range(2):
+        assert run_table(FAIR, results=tmp_path, concurrency=1) == {}
+    assert len(trained) == 6
+
+
 TUNED = quick("cclk-t3", tune=True, trials=2, seeds=1)
 """Its third row is searched as the cosine row of the kernels' table is."""
 SEARCH = "table-cclk-t5a-quick-tuned-cosine-colour-digits"
@@ -186,6 +222,19 @@ def test_the_same_search_of_another_table_is_taken(
     assert found.gaps == {}
     assert {(v.study, v.trial) for v in found.of("fair-cclk", "acc").values()} == {(SEARCH, 1)}
     assert any(f"From study {SEARCH}-final" in line for line in facts(found))
+
+
+def test_a_search_by_another_series_of_contrasweep_is_not_taken(
+    tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
+) -> None:
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    (cell,) = [cell for cell in TUNED.running if (cell.row, cell.column) == ("fair-cclk", "acc")]
+    store = ResultsStore(tmp_path)
+    assert search_held(TUNED, cell, store) == SEARCH
+    record = store.study(SEARCH)
+    old = record.model_copy(update={"versions": {**record.versions, "contrasweep": "0.0.9"}})
+    save_study(open_location(tmp_path, writable=True), old, replace=True)
+    assert search_held(TUNED, cell, store) is None
 
 
 @pytest.mark.parametrize(("trials", "epochs"), [(3, 3), (2, 4)])

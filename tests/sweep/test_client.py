@@ -1,6 +1,7 @@
 """Commands that go into a cluster whole, by Ray's client."""
 
 import json
+import shlex
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,9 @@ from ray.cluster_utils import Cluster
 from typer.main import get_command
 
 from tuning.cli import app
-from tuning.cli.elsewhere import check_places, named_files, with_files, without_address
+from tuning.cli.elsewhere import TYPED, check_places, named_files, with_files, without_address
 from tuning.errors import InputError
-from tuning.ray.client import run_there
+from tuning.ray.client import _follow, name_there, run_there
 from tuning.store import ResultsStore
 
 
@@ -21,21 +22,33 @@ def test_the_address_stays_behind(given: list[str]) -> None:
     assert without_address(["sweep", "infonce", *given, "--name", "x"]) == ["sweep", "infonce", "--name", "x"]
 
 
-def test_files_that_the_command_names_go_along_and_other_words_stay(tmp_path: Path) -> None:
+def test_files_that_the_command_names_go_along_and_other_words_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     space = tmp_path / "space.yaml"
     space.write_text("")
-    arguments = ["sweep", "infonce", "--space", str(space), f"--space={space}", "--name", "space.yaml"]
-    files = named_files({"space": space, "data_root": tmp_path, "sources": ["study", str(space)]})
-    assert files == [space, space]
-    there, sent = with_files(arguments, files[:1])
-    assert there[2:] == [
+    monkeypatch.chdir(tmp_path)
+    given = {
+        "space": Path("./space.yaml"),
+        "name": "space.yaml",
+        "json": True,
+        "sources": ["study", str(space)],
+    }
+    files = named_files(given)
+    assert files == [Path("space.yaml"), space]
+    names = {file: f"there/{place}" for place, file in enumerate(files)}
+    typed = [
         "--space",
-        "given/0/space.yaml",
-        "--space=given/0/space.yaml",
+        "./space.yaml",
+        "--space=space.yaml",
         "--name",
         "space.yaml",
+        "--json",
+        str(space),
+        "study",
     ]
-    assert sent == [space]
+    there = ["--space", "there/0", "--space=there/0", "--name", "space.yaml", "--json", "there/1", "study"]
+    assert with_files(typed, names, given) == there
 
 
 @pytest.mark.parametrize(
@@ -43,6 +56,7 @@ def test_files_that_the_command_names_go_along_and_other_words_stay(tmp_path: Pa
     [
         ("results", "results", "--results results: .*full path that its nodes see, or s3://"),
         ("data_root", Path("data"), "--data-root data: .*full path"),
+        ("storage", "sqlite:///search.db", "--storage sqlite:///search.db: .*full path"),
         ("figure", Path("/tmp/x.png"), "--figure .*--no-run"),
     ],
 )
@@ -54,6 +68,7 @@ def test_places_that_are_another_in_the_cluster_are_refused(
 
 
 def test_places_that_the_cluster_sees_are_taken(tmp_path: Path) -> None:
+    check_places({"storage": "sqlite:////shared/search.db"})
     check_places({"results": "s3://bucket/x", "data_root": tmp_path, "space": None, "name": "x"})
 
 
@@ -63,8 +78,11 @@ def test_a_client_address_sends_the_command_and_runs_nothing_here(
 ) -> None:
     sent: list[list[str]] = []
 
-    def instead(address: str, arguments: list[str], files: list[Path], show: object) -> int:
+    def instead(
+        address: str, arguments: list[str], files: list[Path], environment: dict[str, str], show: object
+    ) -> int:
         sent.append([address, *arguments])
+        assert environment[TYPED] == shlex.join(["contrasweep", *typed])
         return 3
 
     monkeypatch.setattr("tuning.ray.client.run_there", instead)
@@ -78,8 +96,10 @@ def test_a_client_address_sends_the_command_and_runs_nothing_here(
 
 
 def test_nobody_at_a_client_address_says_what_to_start() -> None:
-    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:9 .*ray start --head"):
-        run_there("ray://127.0.0.1:9", ["sweep"], [], lambda stream, text: None)
+    with pytest.raises(
+        InputError, match=r"no Ray cluster answers at ray://127\.0\.0\.1:9 .*ray start --head"
+    ):
+        run_there("ray://127.0.0.1:9", ["sweep"], [], {}, lambda stream, text: None)
 
 
 @pytest.fixture
@@ -114,10 +134,46 @@ def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
 
     interrupted: list[bool] = []
     sweep = ["sweep", "infonce", "--name", "there", "--results", str(results), "--epochs", "2", "--json"]
-    asked, files = with_files([*sweep, "--space", str(space), "--trials", "2"], [space])
-    assert run_there(client_address, asked, files, listen) == 130, said
+    asked = [*sweep, "--space", name_there(0, space), "--trials", "2"]
+    assert run_there(client_address, asked, [space], {TYPED: "as typed"}, listen) == 130, said
     assert b"--resume goes on" in said["stderr"]
     said["stdout"] = b""
-    assert run_there(client_address, [*sweep, "--resume"], [], listen) == 0, said
+    assert run_there(client_address, [*sweep, "--resume"], [], {}, listen) == 0, said
     assert json.loads(said["stdout"])["best"]
-    assert len(ResultsStore(results).trials("there")) == 2
+    store = ResultsStore(results)
+    assert len(store.trials("there")) == 2
+    assert store.study("there").command == "as typed"
+
+
+def test_ctrl_c_while_waiting_loses_nothing_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that was given up on would take what comes next, and the next one wait for ever."""
+    asked: list[int] = []
+    said: list[tuple[str, bytes] | int] = [("stdout", b"a"), ("stderr", b"Interrupted."), 130]
+
+    class Read:
+        def remote(self) -> int:
+            asked.append(len(asked))
+            return asked[-1]
+
+    class Interrupt:
+        def remote(self) -> str:
+            return "interrupt"
+
+    class Running:
+        read, interrupt = Read(), Interrupt()
+
+    waits = iter([None, KeyboardInterrupt(), None, None, None])
+
+    def get(reference: int | str) -> object:
+        if reference == "interrupt":
+            return None
+        wait = next(waits)
+        if wait is not None:
+            raise wait
+        return said[int(reference)]
+
+    monkeypatch.setattr("tuning.ray.client.ray.get", get)
+    heard: list[bytes] = []
+    assert _follow(Running(), lambda stream, text: heard.append(text)) == 130
+    assert heard == [b"a", b"Interrupted."]
+    assert asked == [0, 1, 2]

@@ -1,5 +1,7 @@
 """`--address ray://...`: the command that was typed runs in that cluster, and nothing of it here."""
 
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,9 @@ from tuning.errors import InputError
 SCHEME = "ray://"
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
+YAML = (".yaml", ".yml")
+TYPED = "CONTRASWEEP_COMMAND"
+"""Environment variable: the command as the user typed it, which the results keep."""
 
 
 def send(context: typer.Context, address: str | None) -> str | None:
@@ -23,13 +28,19 @@ def send(context: typer.Context, address: str | None) -> str | None:
 
 
 def _send(context: typer.Context, address: str) -> None:
-    from tuning.ray.client import run_there
+    from tuning.ray.client import name_there, run_there
 
-    arguments = sys.argv[1:]
-    given = _given(context, arguments[1:])
+    typed = sys.argv[1:]
+    given = _given(context, typed[1:])
     check_places(given)
-    arguments, files = with_files(without_address(arguments), named_files(given))
-    raise typer.Exit(run_there(address, arguments, files, _show))
+    files = named_files(given)
+    names = {file: name_there(place, file) for place, file in enumerate(files)}
+    arguments = with_files(without_address(typed), names, given)
+    environment = {
+        TYPED: shlex.join(["contrasweep", *typed]),
+        "COLUMNS": str(shutil.get_terminal_size().columns),
+    }
+    raise typer.Exit(run_there(address, arguments, files, environment, _show))
 
 
 def check_places(given: Mapping[str, Any]) -> None:
@@ -38,26 +49,25 @@ def check_places(given: Mapping[str, Any]) -> None:
     Raises:
         InputError: a folder is relative to the one that this process is in, or a file is to be written.
     """
-    for option, value in given.items():
-        if value is None or not (isinstance(value, Path) or option == "results"):
-            continue
-        if option in WRITTEN:
+    files = named_files(given)
+    for name, value in given.items():
+        if name in WRITTEN and value is not None:
             raise InputError(
-                f"--{option} {value}: with {OPTION} {SCHEME}... the command runs in the cluster, and would "
-                f"write it there; give --{option} to the same command here, with --no-run and no {OPTION}"
+                f"--{name} {value}: with {OPTION} {SCHEME}... the command runs in the cluster, and would "
+                f"write it there; give --{name} to the same command here, with --no-run and no {OPTION}"
             )
-        if "://" not in str(value) and not Path(value).is_absolute() and value not in named_files(given):
+        if value is not None and value not in files and _is_relative_place(name, value):
             raise InputError(
-                f"--{option.replace('_', '-')} {value}: with {OPTION} {SCHEME}... the command runs in the "
-                "cluster, in another folder; give a full path that its nodes see, or s3://"
+                f"{_flag(name)} {value}: with {OPTION} {SCHEME}... the command runs in the cluster, in "
+                "another folder; give a full path that its nodes see, or s3://"
             )
 
 
 def named_files(given: Mapping[str, Any]) -> list[Path]:
-    """Return the local files that a command reads, in the form that they were named in."""
+    """Return the local files that a command reads."""
     named = [value for value in given.values() if isinstance(value, Path)]
-    named += [Path(source) for source in given.get("sources") or () if source.endswith((".yaml", ".yml"))]
-    return [path for path in named if path.is_file()]
+    named += [Path(source) for source in given.get("sources") or () if source.endswith(YAML)]
+    return [path for path in dict.fromkeys(named) if path.is_file()]
 
 
 def without_address(arguments: Sequence[str]) -> list[str]:
@@ -71,16 +81,32 @@ def without_address(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def with_files(arguments: Sequence[str], files: Sequence[Path]) -> tuple[list[str], list[Path]]:
-    """Return the arguments with each of `files` under the name that it has there, and the files."""
-    from tuning.ray.client import name_there
-
-    there = {str(file): name_there(place, file) for place, file in enumerate(files)}
-    changed = []
+def with_files(arguments: Sequence[str], names: Mapping[Path, str], given: Mapping[str, Any]) -> list[str]:
+    """Return the arguments with each file under its name there; the same word elsewhere stays as it is."""
+    reads = {_flag(name) for name, value in given.items() if isinstance(value, Path)}
+    takes_value = {_flag(name) for name, value in given.items() if not isinstance(value, bool)}
+    changed, before = [], ""
     for argument in arguments:
-        option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
-        changed.append(f"{option}{equals}{there.get(value, value)}")
-    return changed, list(files)
+        option, equals, value = (
+            argument.partition("=") if argument.startswith("--") else (before, "", argument)
+        )
+        read = option in reads or (option not in takes_value and value.endswith(YAML))
+        name = names.get(Path(value)) if read else None
+        changed.append(argument if name is None else f"{option}={name}" if equals else name)
+        before = argument
+    return changed
+
+
+def _is_relative_place(name: str, value: Any) -> bool:
+    if name == "storage":
+        return str(value).startswith("sqlite:///") and not str(value).startswith("sqlite:////")
+    if not (isinstance(value, Path) or name == "results"):
+        return False
+    return "://" not in str(value) and not Path(value).is_absolute()
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _given(context: typer.Context, arguments: Sequence[str]) -> dict[str, Any]:

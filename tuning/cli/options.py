@@ -1,5 +1,6 @@
 """Options that several commands share, and how their text becomes values."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.elsewhere import send
+from tuning.cli.elsewhere import TYPED, send
 from tuning.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def machine_at(address: str | None) -> "Machine | None":
 
 def command_line() -> str:
     """Return the command that is running, as a user would type it."""
-    return shlex.join(["contrasweep", *sys.argv[1:]])
+    return os.environ.get(TYPED) or shlex.join(["contrasweep", *sys.argv[1:]])
 
 
 def results_option(results: str) -> str:

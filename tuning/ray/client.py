@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import Queue
 from typing import IO, Any, Literal
@@ -23,7 +23,6 @@ from ray.exceptions import RayError
 from tuning.errors import InputError, SweepFailed
 from tuning.ray.cluster import START, copy_packages, refuse_silence
 
-SCHEME = "ray://"
 # Ray's workers hold Ctrl-C back, what starts a node in the background ignores it, and both are inherited.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -37,14 +36,14 @@ Show = Callable[[Stream, bytes], None]
 class RunningCommand:
     """An actor in the cluster: one command of ours, which it starts, listens to and can interrupt."""
 
-    def __init__(self, arguments: Sequence[str], columns: int) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         address = ray.get_runtime_context().gcs_address
         self.said: Queue[tuple[Stream, bytes]] = Queue()
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments, "--address", address],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "COLUMNS": str(columns)},
+            env={**os.environ, **environment},
         )
         assert self.process.stdout is not None, "a pipe"
         assert self.process.stderr is not None, "a pipe"
@@ -75,21 +74,24 @@ class RunningCommand:
         self.said.put(("stdout", b""))
 
 
-def run_there(address: str, arguments: Sequence[str], files: Sequence[Path], show: Show) -> int:
+def run_there(
+    address: str, arguments: Sequence[str], files: Sequence[Path], environment: Mapping[str, str], show: Show
+) -> int:
     """Run `contrasweep ARGUMENTS --address AUTO` in the cluster, and return its exit code.
 
     Args:
-        address: `ray://HOST:PORT`, where PORT is that of the cluster's client server, by default 10001.
+        address: `ray://HOST:PORT`; Ray's client server listens on port 10001 unless told otherwise.
         arguments: without an `--address`; `files` have the names in them that `name_there` gives.
         files: local files that go along.
+        environment: variables that the command has there, besides those of the cluster.
         show: is given what the command prints, as it comes. A KeyboardInterrupt meanwhile interrupts the
             command there, and is not raised here.
 
     Raises:
         InputError: no cluster can be used at the address.
-        SweepFailed: the command's node was lost.
+        SweepFailed: the connection or the command's node was lost.
     """
-    refuse_silence(address.removeprefix(SCHEME))
+    refuse_silence(address)
     with tempfile.TemporaryDirectory(prefix="contrasweep-code-") as folder:
         copy_packages(Path(folder))
         for place, file in enumerate(files):
@@ -100,12 +102,13 @@ def run_there(address: str, arguments: Sequence[str], files: Sequence[Path], sho
             _connect(address, folder)
             actor: Any = ray.remote(num_cpus=0)(RunningCommand)
             # It is interrupted while it is read.
-            running = actor.options(max_concurrency=2).remote(
-                list(arguments), shutil.get_terminal_size().columns
-            )
+            running = actor.options(max_concurrency=2).remote(list(arguments), dict(environment))
             return _follow(running, show)
-        except RayError as error:
-            raise SweepFailed(f"the command's node in the cluster at {address} was lost: {error}") from error
+        except (RayError, ConnectionError) as error:
+            raise SweepFailed(
+                f"the connection to {address}, or the command's node there, was lost: {error}. "
+                "What was finished is in the store; a sweep goes on with --resume."
+            ) from error
         finally:
             ray.shutdown()
 
@@ -125,11 +128,14 @@ def _connect(address: str, folder: str) -> None:
 
 
 def _follow(running: Any, show: Show) -> int:
+    # One read at a time: one that is given up on would take what the next one waits for.
+    pending = running.read.remote()
     while True:
         try:
-            said = ray.get(running.read.remote())
+            said = ray.get(pending)
             if isinstance(said, int):
                 return said
+            pending = running.read.remote()
             show(*said)
         except KeyboardInterrupt:
             ray.get(running.interrupt.remote())

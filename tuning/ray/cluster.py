@@ -17,6 +17,7 @@ from tuning.machine import Machine
 from tuning.packages import PACKAGES
 
 AUTO = "auto"
+CLIENT_SCHEME = "ray://"
 ANSWER_SECONDS = 5.0
 """How long an address may take to answer; Ray itself would try for minutes."""
 
@@ -94,7 +95,7 @@ def _connect(address: str, folder: str) -> None:
 
 
 def _check_form(address: str) -> None:
-    if address.startswith("ray://"):
+    if address.startswith(CLIENT_SCHEME):
         raise InputError(
             f"{address}: Ray's client cannot carry a sweep, whose driver must be in the cluster; "
             "`contrasweep sweep ... --address ray://...` runs the whole command there (docs/cluster.md)"
@@ -104,7 +105,7 @@ def _check_form(address: str) -> None:
 
 
 def refuse_silence(address: str) -> None:
-    """Refuse HOST:PORT if nobody answers there.
+    """Refuse HOST:PORT or ray://HOST:PORT if nobody answers there.
 
     Raises:
         InputError: nobody does, or it has another form.
@@ -117,7 +118,7 @@ def refuse_silence(address: str) -> None:
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix(CLIENT_SCHEME).rpartition(":")
     if not (host and port.isdecimal() and int(port) < 2**16):
         raise InputError(f"--address takes auto, HOST:PORT or ray://HOST:PORT, given {address!r}")
     return host.strip("[]"), int(port)

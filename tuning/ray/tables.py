@@ -19,7 +19,7 @@ from tuning.reproduction.shared import (
     plan_search,
     search_held,
 )
-from tuning.store import ResultsStore, open_location
+from tuning.store import ResultsStore, StudyBusy, open_location
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +49,14 @@ def run_table(
 ) -> dict[str, str]:
     """Run what the store does not hold yet of a planned table; return why studies gave nothing, by study.
 
+    One that another driver is at work on is left to it, and among those that gave nothing.
+
     A run, or a search, of the same that another table has made there is taken, not made again. A study that
     fails takes none of the others with it. Interrupted, the same call goes on where it was.
 
     Raises:
         InputError: the store holds runs of other settings under a study's name.
-        StoreError: the results folder cannot be used, or another driver is at work on a study.
+        StoreError: the results folder cannot be used.
     """
     told = show or (lambda progress: None)
     failed: dict[str, str] = {}
@@ -70,7 +72,7 @@ def run_table(
                 told(TableProgress(study, end - missing + done, plan.runs))
 
             _run_missing(plan, configs, on, tell)
-        except SweepFailed as error:
+        except (SweepFailed, StudyBusy) as error:
             log.warning("%s", error)
             failed[study] = str(error)
         before += of
@@ -104,7 +106,9 @@ def _run_missing(
             short,
             seeds=plan.seeds,
             first_seed=seeds.start,
-            elsewhere=held,
+            elsewhere={
+                key for key, runs in held.items() if all(run.study != configs[0].study for run in runs)
+            },
             results=on.results,
             data_root=on.data_root,
             concurrency=on.concurrency,

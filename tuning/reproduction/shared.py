@@ -13,6 +13,7 @@ from typing import Any
 from tuning.config import Experiment
 from tuning.plan import FINAL_SUFFIX, SweepPlan
 from tuning.planning import plan_sweep
+from tuning.provenance import package_versions, same_series
 from tuning.reproduction.plan import STUDY_PREFIX, CellPlan, TablePlan
 from tuning.store import ResultsStore, StudyRecord, study_names
 
@@ -88,11 +89,16 @@ def search_held(
     others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
     records = [store.study(name) for name in others]
     wanted = (cell.experiment.method, cell.experiment.dataset)
-    alike = [record for record in records if (record.method, record.dataset) == wanted]
+    alike = [one for one in records if (one.method, one.dataset) == wanted and _of_our_series(one)]
     if not alike:
         return None
     ours = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
     return next((record.name for record in alike if _searched_by(record) == ours), None)
+
+
+def _of_our_series(record: StudyRecord) -> bool:
+    """Whether the search can be gone on with, which takes a contrasweep like the one that made it."""
+    return same_series(record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"])
 
 
 def _searched_by(record: StudyRecord) -> dict[str, Any]:

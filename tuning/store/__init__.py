@@ -2,7 +2,7 @@
 
 from tuning.store.attempts import TrialOvertaken, next_attempt
 from tuning.store.compact import Compaction, compact
-from tuning.store.filesystem import Location, StoreError, open_location
+from tuning.store.filesystem import Location, StoreError, StudyBusy, open_location
 from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
 from tuning.store.parts import DamagedFile
 from tuning.store.reader import ResultsStore, StudySummary, StudyTables
@@ -22,6 +22,7 @@ __all__ = [
     "Retry",
     "StoreError",
     "StoreUnavailable",
+    "StudyBusy",
     "StudyRecord",
     "StudySchema",
     "StudySummary",

@@ -34,6 +34,10 @@ class StoreError(InputError):
     """The results store cannot do what was asked; the message says what was given and what is wrong."""
 
 
+class StudyBusy(StoreError):
+    """Another driver is at work on the study."""
+
+
 @dataclass(frozen=True)
 class Location:
     """A results folder: a filesystem and the folder's path on it. Picklable, so it travels to workers.

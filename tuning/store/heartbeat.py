@@ -17,7 +17,7 @@ from typing import Final, Literal, Self
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tuning.store.filesystem import Location, StoreError
+from tuning.store.filesystem import Location, StudyBusy
 from tuning.store.retry import ONCE
 
 BEAT_SECONDS: Final = 5.0
@@ -141,7 +141,7 @@ class Heartbeat:
     def __enter__(self) -> Self:
         current = read_heartbeat(self._location, self._study)
         if current is not None and driver_alive(current, self._now()):
-            raise StoreError(
+            raise StudyBusy(
                 f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
