@@ -115,7 +115,7 @@ def test_a_preset_sets_plain_values_and_says_what_to_expect(method: str, dataset
 def test_the_paper_s_setting_of_fair_cclk() -> None:
     found = preset("fair-cclk", "colormnist")
     assert found is not None
-    expected = {"kernel": "cosine", "epochs": 5, "optimizer.lr": 1.5, "optimizer.weight_decay": 1e-4}
+    expected = {"kernel": "cosine", "epochs": 5, "optimizer.lr": 1e-3, "optimizer.weight_decay": 1e-4}
     assert expected.items() <= found["settings"].items()
 
 

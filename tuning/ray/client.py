@@ -22,6 +22,9 @@ from ray.exceptions import RayError
 
 from tuning.errors import InputError, SweepFailed
 from tuning.ray.cluster import START, copy_packages, refuse_silence
+from tuning.ray.session import STARTS
+
+log = logging.getLogger(__name__)
 
 # Ray's workers hold Ctrl-C back, what starts a node in the background ignores it, and both are inherited.
 PROGRAM = (
@@ -119,12 +122,22 @@ def name_there(place: int, file: Path) -> str:
 
 
 def _connect(address: str, folder: str) -> None:
-    try:
-        ray.init(
-            address, logging_level=logging.CRITICAL, log_to_driver=False, runtime_env={"working_dir": folder}
-        )
-    except Exception as error:  # Ray raises no narrower one
-        raise InputError(f"no Ray cluster can be used at {address}: {error}. {START}") from error
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(
+                address,
+                logging_level=logging.CRITICAL,
+                log_to_driver=False,
+                runtime_env={"working_dir": folder},
+            )
+            return
+        except Exception as error:  # Ray raises no narrower one
+            ray.shutdown()
+            # The server that the cluster starts for each client may not come up where there is much to do.
+            if attempt < STARTS and isinstance(error, ConnectionAbortedError):
+                log.warning("Ray's client was not let in, tried again")
+                continue
+            raise InputError(f"no Ray cluster can be used at {address}: {error}. {START}") from error
 
 
 def _follow(running: Any, show: Show) -> int:
