@@ -3,6 +3,8 @@
 import json
 import shlex
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,9 +115,21 @@ def client_address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     head = {"num_cpus": 2, "include_dashboard": False, "ray_client_server_port": port}
     running = Cluster(initialize_head=True, head_node_args=head)
     try:
+        _wait_for(port)
         yield f"ray://127.0.0.1:{port}"
     finally:
         running.shutdown()
+
+
+def _wait_for(port: int, seconds: float = 60.0) -> None:
+    """The client server comes up after the node."""
+    end, pause = time.monotonic() + seconds, threading.Event()
+    while time.monotonic() < end:
+        with socket.socket() as asking:
+            if asking.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        pause.wait(0.1)
+    raise TimeoutError(f"nothing listens on port {port}")
 
 
 def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
