@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+CLIENT_SCHEME = "ray://"
+"""How the address of a cluster begins that is reached from outside, by Ray's client."""
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored import store_runs
+from stored import store_runs, store_search
 
 import tuning.ray.final as final
 import tuning.ray.tables as running
@@ -190,14 +190,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
     def search(plan: SweepPlan) -> None:
         made["new"].append(plan.name)
-        location, record = open_location(plan.results, writable=True), plan.record()
-        save_study(location, record)
-        for trial, accuracy in enumerate((0.6, 0.7)):
-            values = {**plan.space.defaults(), "temperature": 0.1 + trial / 10}
-            info = TrialInfo(trial, 0, "search", plan.experiment_of(values).identity(), values, 3)
-            writer = TrialWriter(location, record, info, attempt=1)
-            writer.start()
-            writer.finish("completed", {"val.accuracy": accuracy})
+        store_search(plan)
 
     monkeypatch.setattr(running, "run_sweep", search)
     monkeypatch.setattr(running, "resume_sweep", lambda name, *_, **__: made["again"].append(name))

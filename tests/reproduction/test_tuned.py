@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored import store_search
 
 import tuning.ray.tables as running
 from search_spaces.tables import load_table
@@ -15,7 +16,7 @@ from tuning.ray.tables import run_table
 from tuning.reproduction.collect import StoredRuns, collect
 from tuning.reproduction.plan import plan_table
 from tuning.reproduction.text import selection
-from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from tuning.store import ResultsStore
 
 PLAN = plan_table(load_table("cclk-t5a"), scale="quick", tune=True, trials=2, seeds=1)
 
@@ -27,14 +28,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
 
     def search(plan: SweepPlan) -> None:
         made["new"].append(plan)
-        location, record = open_location(plan.results, writable=True), plan.record()
-        save_study(location, record)
-        for trial, accuracy in enumerate((0.6, 0.7)):
-            values = {**plan.space.defaults(), "temperature": 0.1 + trial / 10}
-            info = TrialInfo(trial, 0, "search", plan.experiment_of(values).identity(), values, 3)
-            writer = TrialWriter(location, record, info, attempt=1)
-            writer.start()
-            writer.finish("completed", {"val.accuracy": accuracy})
+        store_search(plan)
 
     def finish(configs: list[BestConfig], **more: Any) -> FinalRuns:
         made["final"] += configs

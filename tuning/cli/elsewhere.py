@@ -11,8 +11,8 @@ import typer
 
 from tuning.cli.errors import reporting_errors
 from tuning.errors import InputError
+from tuning.machine import CLIENT_SCHEME
 
-SCHEME = "ray://"
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
 YAML = (".yaml", ".yml")
@@ -22,7 +22,7 @@ TYPED = "CONTRASWEEP_COMMAND"
 
 def send(context: typer.Context, address: str | None) -> str | None:
     """Run the command in the cluster of a `ray://` address and exit with its code; return other addresses."""
-    if address is not None and address.startswith(SCHEME) and not context.resilient_parsing:
+    if address is not None and address.startswith(CLIENT_SCHEME) and not context.resilient_parsing:
         reporting_errors(_send)(context, address)
     return address
 
@@ -53,13 +53,13 @@ def check_places(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name in WRITTEN and value is not None:
             raise InputError(
-                f"--{name} {value}: with {OPTION} {SCHEME}... the command runs in the cluster, and would "
-                f"write it there; give --{name} to the same command here, with --no-run and no {OPTION}"
+                f"--{name} {value}: with {OPTION} {CLIENT_SCHEME}... the command runs in the cluster, and "
+                f"would write it there; give --{name} to the same command here, with --no-run and no {OPTION}"
             )
         if value is not None and value not in files and _is_relative_place(name, value):
             raise InputError(
-                f"{_flag(name)} {value}: with {OPTION} {SCHEME}... the command runs in the cluster, in "
-                "another folder; give a full path that its nodes see, or s3://"
+                f"{_flag(name)} {value}: with {OPTION} {CLIENT_SCHEME}... the command runs in the cluster, "
+                "in another folder; give a full path that its nodes see, or s3://"
             )
 
 

@@ -13,11 +13,10 @@ from typing import Any
 import ray
 
 from tuning.errors import InputError
-from tuning.machine import Machine
+from tuning.machine import CLIENT_SCHEME, Machine
 from tuning.packages import PACKAGES
 
 AUTO = "auto"
-CLIENT_SCHEME = "ray://"
 ANSWER_SECONDS = 5.0
 """How long an address may take to answer; Ray itself would try for minutes."""
 

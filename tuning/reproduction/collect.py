@@ -82,6 +82,7 @@ class _Reader:
     runs: StoredRuns
     data_root: Path | None
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    searches: dict[str, SelectedTrial | None] = field(default_factory=dict)
 
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
         """Return the values of a cell, how it was run, and what went wrong."""
@@ -122,6 +123,12 @@ class _Reader:
         return ""
 
     def _searched(self, cell: CellPlan) -> SelectedTrial | None:
+        """Return what the search of a cell's row selected, which its other columns share."""
+        if cell.study not in self.searches:
+            self.searches[cell.study] = self._selected(cell)
+        return self.searches[cell.study]
+
+    def _selected(self, cell: CellPlan) -> SelectedTrial | None:
         study = search_held(self.plan, cell, self.runs.store, self.data_root)
         if study is None:
             return None
