@@ -45,6 +45,16 @@ def test_tables_lists_all_with_what_they_need(run: Run) -> None:
     assert "WCL" in rows["cl-infonce-t3"]["why"]
 
 
+def test_tables_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("tables").output.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip().startswith("fairkl-t4"))
+    entry = " ".join(line.strip() for line in lines[start : start + 5])
+    assert "Corrupted CIFAR-10 at four bias-conflicting ratios" in entry
+    assert "data missing · not here: corrupted-cifar10 (4 forms), bffhq" in entry
+    assert "0 of 0" not in entry
+
+
 def test_tables_tells_how_far_each_is(run: Run) -> None:
     store_runs(QUICK, Path("results"), score, seeds=range(1, 3))
     rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").output)}

@@ -1,10 +1,12 @@
 """`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from tuning.cli.options import (
     RESULTS,
@@ -17,7 +19,7 @@ from tuning.cli.options import (
     machine_at,
 )
 from tuning.cli.progress import duration, progress_line
-from tuning.cli.rendering import print_json, print_rows, say, warn
+from tuning.cli.rendering import print_entries, print_json, print_rows, say, source_line, warn
 from tuning.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from tuning.reproduction.results import TableResults
     from tuning.reproduction.verdict import Verdict
 
+ABSENT = " (not here)"  # after the names of the datasets whose files are missing
 Scale = Annotated[
     str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
 ]
@@ -54,12 +57,9 @@ def tables(
     if json:
         print_json(rows)
         return
-    shown = [{key: row[key] for key in row if key != "why"} for row in rows if row["state"] != "never here"]
-    print_rows(
-        f"Tables that run, {scale} scale",
-        shown,
-        footer="Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID",
-    )
+    shown = {row["table"]: _lines(row) for row in rows if row["state"] != "never here"}
+    print_entries(f"Tables that run, {scale} scale", shown)
+    say("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
     never = [f"{row['table']} ({row['why']})" for row in rows if row["state"] == "never here"]
     say(f"Never here: {'; '.join(never)}.")
 
@@ -268,6 +268,27 @@ def _listed(table: "Table", scale: str, runs: "StoredRuns", data_root: Path | No
         "cost": "" if plan.state == NEVER else _cost(plan),
         "why": next((cell.why for cell in plan.cells if cell.why), table.run.never or ""),
     }
+
+
+def _lines(row: Mapping[str, Any]) -> list[str | Text]:
+    facts = [row["state"]]
+    if not row["done"].startswith("0 of 0"):
+        facts += [row["done"], row["cost"] and f"cost {row['cost']}"]
+    names = row["data"].split(", ") if row["data"] else []
+    here = [name for name in names if not name.endswith(ABSENT)]
+    absent = [name.removesuffix(ABSENT) for name in names if name.endswith(ABSENT)]
+    facts += [_short(here), absent and f"not here: {_short(absent)}"]
+    return [row["caption"], source_line(" · ".join(fact for fact in facts if fact))]
+
+
+def _short(names: list[str]) -> str:
+    """Return datasets in one line; the forms of one that has more than two are told as their number."""
+    forms = Counter(name.partition(":")[0] for name in names)
+    told = {
+        base if forms[base] > 2 else name: f"{base} ({forms[base]} forms)" if forms[base] > 2 else name
+        for name, base in ((name, name.partition(":")[0]) for name in names)
+    }
+    return ", ".join(told.values())
 
 
 def _cost(plan: "TablePlan") -> str:
