@@ -8,6 +8,7 @@ from scipy import stats
 from search_spaces.tables import load_table
 from tuning.analysis.summary import Summary
 from tuning.reproduction.compare import UNTRAINED, compare, difference
+from tuning.reproduction.plan import column_name
 from tuning.reproduction.results import CellInfo, RunValue, TableResults
 
 
@@ -63,3 +64,18 @@ def test_runs_on_other_data_are_not_compared_with_print() -> None:
 def _std(values: list[float]) -> float:
     mean = sum(values) / len(values)
     return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def test_a_column_that_is_not_printed_shows_the_digits_that_its_spread_bears() -> None:
+    def digits(spread: float) -> int:
+        values = tuple(RunValue("rbf", "mse_moving", seed, 100.0 + spread * seed) for seed in (1, 2, 3))
+        cells = compare(TableResults(load_table("cclk-t5a"), "paper", False, 3, values))
+        return next(cell.digits for cell in cells if cell.column == "mse_moving")
+
+    assert [digits(spread) for spread in (300.0, 8.0, 0.4, 0.03, 0.0)] == [0, 1, 2, 3, 3]
+
+
+def test_a_column_has_the_label_of_the_print_or_of_the_runs_or_its_key() -> None:
+    assert column_name(load_table("cclk-t3"), "acc") == "Top-1 Accuracy"
+    assert column_name(load_table("cclk-t3"), "acc_moving") == "Accuracy at rate 1.5"
+    assert column_name(load_table("herocon-fig3a"), "f1") == "f1"

@@ -142,9 +142,9 @@ def test_quick_forms_take_a_part_of_cifar_and_are_compared_with_nothing(name: st
     assert table.run.quick is not None
     plan = plan_table(table, scale="quick")
     names = [cell.experiment.dataset for cell in plan.running if cell.experiment is not None]
-    assert all("images=1000,test_images=2000" in dataset for dataset in names)
+    assert all("images=5000,test_images=2000" in dataset for dataset in names)
     assert set(names) <= set(table.run.quick.datasets.values())
-    assert "1,000 training and 2,000 test images" in table.run.quick.what
+    assert "5,000 training and 2,000 test images" in table.run.quick.what
 
 
 def test_the_rows_that_two_quick_tables_share_are_one_experiment() -> None:

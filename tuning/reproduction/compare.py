@@ -1,6 +1,7 @@
 """Ours beside what is printed: means, sample deviations, differences with intervals; no format yet."""
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,13 +149,20 @@ def _control(results: TableResults, column: str) -> Compared | None:
 
 
 def _digits(results: TableResults, column: str) -> int:
-    """Return how many digits the column prints behind the point; 3 where it prints nothing."""
+    """Return the digits behind the point: those that are printed, else as many as our spread bears."""
     tokens = [
         cell.printed
         for row in results.table.rows
         for cell in row.cells
         if cell.column == column and cell.printed and cell.mean is not None
     ]
-    lengths = [len(token.partition("±")[0].partition(".")[2]) for token in tokens]
+    if tokens:
+        return max(len(token.partition("±")[0].partition(".")[2]) for token in tokens)
     runs = results.table.run.columns.get(column)
-    return max(lengths, default=1 if runs is not None and runs.scale == 100 else 3)
+    if runs is not None and runs.scale == 100:
+        return 1
+    summaries = (
+        summarise(v.value for v in results.of(row, column).values()) for row in row_names(results.table)
+    )
+    spreads = [summary.std for summary in summaries if summary is not None and summary.std]
+    return 3 if not spreads else min(3, max(0, 1 - math.floor(math.log10(statistics.median(spreads)))))

@@ -187,8 +187,9 @@ def row_names(table: Table) -> dict[str, str]:
 
 def column_name(table: Table, column: str) -> str:
     """Return what a column is called where people read it."""
-    found = {c.key: c for c in table.columns}.get(column)
-    return column if found is None else found.label or column
+    printed = {c.key: c.label for c in table.columns}.get(column)
+    run = table.run.columns.get(column)
+    return printed or (run.label if run is not None else None) or column
 
 
 def _point_name(table: Table, row: RowRun) -> str:

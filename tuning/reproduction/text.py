@@ -8,7 +8,7 @@ from tuning.analysis.summary import Summary
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.compare import Compared, Difference
 from tuning.reproduction.information import information_of
-from tuning.reproduction.plan import own_prefix
+from tuning.reproduction.plan import column_name, own_prefix
 from tuning.reproduction.results import TableResults, without
 from tuning.reproduction.verdict import Verdict
 
@@ -54,7 +54,7 @@ def facts(results: TableResults) -> list[str]:
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
     lines += [
-        f"Column {key} stands in: {column.stands_in}."
+        f"Column {column_name(table, key)} stands in: {column.stands_in}."
         for key, column in table.run.columns.items()
         if column.stands_in is not None
     ]
