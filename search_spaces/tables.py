@@ -125,7 +125,7 @@ class ColumnRun(Strict):
         stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
         x: of a figure whose columns are places on its axis: which place.
         paper_only: whether it is left out of the quick and of the searched form.
-        label: what it is called where the printed column has no label, or there is none.
+        label: what it is called; by default as the printed column is.
     """
 
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from search_spaces.tables import load_table
+from search_spaces.tables import available_tables, load_table
 from tuning.analysis.summary import Summary
 from tuning.reproduction.compare import UNTRAINED, compare, difference
 from tuning.reproduction.plan import column_name
@@ -75,7 +75,14 @@ def test_a_column_that_is_not_printed_shows_the_digits_that_its_spread_bears() -
     assert [digits(spread) for spread in (300.0, 8.0, 0.4, 0.03, 0.0)] == [0, 1, 2, 3, 3]
 
 
-def test_a_column_has_the_label_of_the_print_or_of_the_runs_or_its_key() -> None:
+def test_a_column_has_the_label_of_the_runs_or_of_the_print() -> None:
     assert column_name(load_table("cclk-t3"), "acc") == "Top-1 Accuracy"
     assert column_name(load_table("cclk-t3"), "acc_moving") == "Accuracy at rate 1.5"
-    assert column_name(load_table("herocon-fig3a"), "f1") == "f1"
+
+
+@pytest.mark.parametrize("name", available_tables())
+def test_no_two_columns_of_a_table_have_one_name(name: str) -> None:
+    table = load_table(name)
+    keys = dict.fromkeys([*(column.key for column in table.columns), *table.run.columns])
+    names = [column_name(table, key) for key in keys]
+    assert len(set(names)) == len(names)

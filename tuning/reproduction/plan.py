@@ -187,9 +187,14 @@ def row_names(table: Table) -> dict[str, str]:
 
 def column_name(table: Table, column: str) -> str:
     """Return what a column is called where people read it."""
-    printed = {c.key: c.label for c in table.columns}.get(column)
     run = table.run.columns.get(column)
-    return printed or (run.label if run is not None else None) or column
+    if run is not None and run.label is not None:
+        return run.label
+    printed = next((c for c in table.columns if c.key == column), None)
+    if printed is None or printed.label is None:
+        return column
+    alike = [c for c in table.columns if c.label == printed.label]
+    return printed.label if len(alike) == 1 else f"{printed.dataset}, {printed.label}"
 
 
 def _point_name(table: Table, row: RowRun) -> str:
