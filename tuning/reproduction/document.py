@@ -8,6 +8,7 @@ from `docs/reproduction/notes/NAME.md` where there is such a file, and draws int
 """
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from tuning.reproduction.claims import tables_read
 from tuning.reproduction.figure import draw_table
 from tuning.reproduction.render import markdown, pipes
 from tuning.reproduction.results import TableResults, read_results
-from tuning.reproduction.text import duration_text
+from tuning.reproduction.text import duration_text, title
 from tuning.reproduction.verdict import Status, Verdict, judge_all
 
 HEAD = """# The papers' tables, run again
@@ -65,15 +66,15 @@ def write_document(docs: Path) -> Path:
 
 
 def _section(results: TableResults, verdicts: Sequence[Verdict], folder: Path) -> str:
-    text = markdown(results, verdicts)
+    learned = []
     if results.table.run.axis is not None and results.values:
         figure = folder / "figures" / f"{results.name}.png"
         draw_table(results, figure)
-        text += f"\n![{results.table.id}](reproduction/figures/{figure.name})\n"
+        learned.append(f"![{title(results)}](reproduction/figures/{figure.name})")
     notes = folder / "notes" / f"{results.name}.md"
     if notes.is_file():
-        text += f"\nWhat we learned:\n\n{notes.read_text(encoding='utf-8').strip()}\n"
-    return text
+        learned.append(f"What we learned:\n\n{notes.read_text(encoding='utf-8').strip()}")
+    return markdown(results, verdicts, learned=learned, fold=True)
 
 
 def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
@@ -81,12 +82,17 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
     for results, verdicts in judged:
         counts = Counter(verdict.status for verdict in verdicts)
         runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
-        name = f"{PAPERS[results.table.paper].short}, {results.table.number}"
+        name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
         numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
         time = duration_text(results.seconds) if runs else "-"
         rows.append([name, results.label, str(runs or "no run"), *numbers, time])
     headings = ("table", "form", "runs", *VERDICTS, "wall-clock of all runs")
     return "Claims by verdict:\n\n" + pipes(headings, rows) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """Return the fragment under which GitHub's pages hold a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _others(results: TableResults, found: Sequence[TableResults]) -> Mapping[str, TableResults]:

@@ -42,21 +42,34 @@ CSV_COLUMNS = (
 CLAIMS = ("claim", "as printed", "our runs", "")
 
 
-def markdown(results: TableResults, verdicts: Sequence[Verdict]) -> str:
-    """Return a section in Markdown: what the numbers rest on, the numbers, the gaps, the claims."""
+def markdown(
+    results: TableResults, verdicts: Sequence[Verdict], *, learned: Sequence[str] = (), fold: bool = False
+) -> str:
+    """Return a section in Markdown: what the numbers rest on, the numbers, the claims, then all settings.
+
+    Args:
+        results, verdicts: the table.
+        learned: paragraphs that come after the claims.
+        fold: whether the settings are folded, for a page that is read in a browser.
+    """
     parts = [f"### {title(results)}", results.table.caption + ".", _bullets(facts(results))]
     for column, cells in _by_column(compare(results)).items():
         parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))
+    if verdicts:
+        parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
+    parts += learned
     for heading, lines in (
-        ("Settings:", settings_lines(results)),
         ("Not run, or not complete:", gaps(results)),
         ("Where the runs differ from the paper:", results.table.run.deviations),
         ("Where the print contradicts itself:", results.table.findings),
     ):
         if lines:
             parts += [heading, _bullets(lines)]
-    if verdicts:
-        parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
+    settings = _bullets(settings_lines(results))
+    if settings and fold:
+        parts += ["<details><summary>Settings</summary>", settings, "</details>"]
+    elif settings:
+        parts += ["Settings:", settings]
     return "\n\n".join(parts) + "\n"
 
 
