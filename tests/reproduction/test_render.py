@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from stored import store_runs
 
@@ -167,6 +168,31 @@ def test_the_figure_holds_ours_the_printed_and_the_control(
     assert (ours[0], ours[2]) == (xs, "ours, FairInfoNCE")
     assert ours[1] == pytest.approx([80.2, 81.2, 82.2, 83.2, 84.2])
     assert printed == (xs, [82.12, 84.55, 85.9, 85.22, 84.23], "printed, FairInfoNCE")
+
+
+def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    kept: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: kept.append(figure))
+    table = load_table("herocon-fig2b")
+    levels = [0.0, 0.25, 0.5, 0.75, 1.0]
+    values = tuple(
+        RunValue(row, column, seed, 0.9 - how.x / 10 + seed / 100, untrained=0.1 + how.x / 10)
+        for row in table.run.rows
+        for column, how in table.run.columns.items()
+        if how.x is not None
+        for seed in (1, 2, 3)
+    )
+    draw_table(TableResults(table, "paper", False, 3, values), tmp_path / "figure.png")
+    (axes,) = kept[0].axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("share of the pixels with noise", "F1")
+    assert list(axes.get_xticks()) == levels
+    assert [c.get_label() for c in axes.containers] == [f"ours, {row}" for row in table.run.rows]
+    control = next(line for line in axes.lines if line.get_label() == "untrained encoder")
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
+    assert drawn[0] == pytest.approx([0.92 - level / 10 for level in levels])
+    assert drawn[axes.lines.index(control)] == pytest.approx([0.1 + level / 10 for level in levels])
 
 
 def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:

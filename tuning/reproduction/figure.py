@@ -1,25 +1,27 @@
 """A table's figure: our scores over a swept parameter, with the printed points on it."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from search_spaces.tables import RowRun
+from search_spaces.tables import Run
 from tuning.analysis.cluster_curve import draw_cluster_curve
-from tuning.analysis.colours import COLOURS, GREY
+from tuning.analysis.colours import COLOURS
 from tuning.analysis.figures import check_figure
 from tuning.errors import InputError
 from tuning.reproduction.compare import UNTRAINED, Compared, compare
 from tuning.reproduction.information import information_of
-from tuning.reproduction.plan import column_name
 from tuning.reproduction.results import TableResults
 from tuning.reproduction.text import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MOST_TICKS = 8
+"""Above so many swept values the ticks are matplotlib's own."""
 
 
 def draw_table(results: TableResults, path: Path) -> None:
@@ -36,46 +38,76 @@ def draw_table(results: TableResults, path: Path) -> None:
     if table.run.information is not None:
         draw_cluster_curve(information_of(results), title(results), path)
         return
-    cells: dict[str, list[Compared]] = {}
-    for cell in compare(results):
-        cells.setdefault(cell.column, []).append(cell)
-    shown = {column: own for column, own in cells.items() if any(cell.ours for cell in own)}
-    if not shown:
+    panels = _panels(results)
+    if not panels:
         raise InputError(f"nothing of table {table.id} was measured yet: there is nothing to draw")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(shown), 3.6), layout="constrained", dpi=110)
-    for axes, (column, own) in zip(
-        figure.subplots(1, len(shown), squeeze=False)[0], shown.items(), strict=True
+    figure = Figure(figsize=(4.6 * len(panels), 3.6), layout="constrained", dpi=110)
+    for axes, (name, cells) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
         draw = _draw_lines if table.run.axis.y is None else _draw_map
-        draw(axes, results, column, own)
+        draw(axes, results, name, cells)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(_wrapped(title(results)), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
 
-def _draw_lines(axes: "Axes", results: TableResults, column: str, cells: Sequence[Compared]) -> None:
-    axis, rows = results.table.run.axis, results.table.run.rows
+def _panels(results: TableResults) -> dict[str, list[Compared]]:
+    """Return what was measured, by what the height is: a panel a column, or one where columns are places."""
+    columns = results.table.run.columns
+    cells: dict[str, list[Compared]] = {}
+    for cell in compare(results):
+        run = columns.get(cell.column)
+        if run is not None:
+            name = cell.column_name if run.stands_in is None else _on_its_data(results, cell)
+            cells.setdefault(name if run.x is None else run.metric.upper(), []).append(cell)
+    return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
+
+
+def _on_its_data(results: TableResults, cell: Compared) -> str:
+    """Return a column's name with the data it was measured on, which are not the paper's."""
+    data = next((info.dataset for (_, column), info in results.cells.items() if column == cell.column), None)
+    return cell.column_name if data is None else f"{cell.column_name} ({data})"
+
+
+def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared]) -> None:
+    axis, run = results.table.run.axis, results.table.run
     assert axis is not None, "the caller has looked"
-    series = dict.fromkeys(rows[c.row].series for c in cells if c.row in rows and rows[c.row].series)
-    for colour, name in zip(COLOURS, series, strict=False):
-        own = _points(rows, cells, str(name))
-        _errorbars(
-            axes, [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours], colour, "o-", f"ours, {name}"
-        )
+    series = dict.fromkeys(run.rows[c.row].series for c in cells if c.row in run.rows)
+    for colour, one in zip(COLOURS, [str(one) for one in series if one is not None], strict=False):
+        own = _points(run, cells, one)
+        ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
+        _errorbars(axes, ours, colour, "o-", f"ours, {one}")
         printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
-        _errorbars(axes, printed, colour, "D:", f"printed, {name}")
-    control = next((c.ours for c in cells if c.row == UNTRAINED), None)
-    if control is not None:
-        axes.axhline(control.mean, color="black", linewidth=1, linestyle="--", label="untrained encoder")
+        _errorbars(axes, printed, colour, "D:", f"printed, {one}")
+    _draw_control(axes, run, [cell for cell in cells if cell.row == UNTRAINED])
     if axis.log:
         axes.set_xscale("log")
-    runs = results.table.run.columns[column]
-    where = f" ({next(iter(_datasets(results, column)))})" if runs.stands_in is not None else ""
-    axes.set(xlabel=axis.x, ylabel=column_name(results.table, column) + where)
+    _tick_at(axes, sorted({x for one in series for x, _ in _points(run, cells, one)}))
+    axes.set(xlabel=axis.x, ylabel=name)
     axes.legend(frameon=False, fontsize=7)
+
+
+def _draw_control(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
+    """Draw the untrained encoder: one line, or through the places where each place has its own."""
+    heights = [(run.columns[cell.column].x, cell.ours.mean) for cell in cells if cell.ours is not None]
+    if not heights:
+        return
+    style: dict[str, Any] = {"color": "black", "linestyle": "--", "label": "untrained encoder"}
+    if len(heights) == 1:
+        axes.axhline(heights[0][1], linewidth=1, **style)
+    else:
+        axes.plot(*zip(*heights, strict=True), linewidth=1, **style)
+
+
+def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
+    """Tick the values that were run, where there is room for them."""
+    if len(xs) <= MOST_TICKS:
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+        axes.minorticks_off()
 
 
 def _errorbars(
@@ -98,39 +130,41 @@ def _errorbars(
     )
 
 
-def _draw_map(axes: "Axes", results: TableResults, column: str, cells: Sequence[Compared]) -> None:
+def _draw_map(axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared]) -> None:
+    from matplotlib.patches import Rectangle
+
     axis, rows = results.table.run.axis, results.table.run.rows
     assert axis is not None, "the caller has looked"
     means = {(rows[c.row].x, rows[c.row].y): c.ours.mean for c in cells if c.ours and c.row in rows}
     xs, ys = (sorted({place[side] or 0.0 for place in means}) for side in (0, 1))
     heights = np.array([[means.get((x, y), np.nan) for x in xs] for y in ys])
+    low, high = np.nanmin(heights), np.nanmax(heights)
     image = axes.imshow(heights, origin="lower", aspect="auto", cmap="viridis")
     for (row, place), height in np.ndenumerate(heights):
         if np.isfinite(height):
-            axes.text(place, row, f"{height:.3f}", ha="center", va="center", color="white", fontsize=7)
+            # The upper part of viridis is too bright for white letters.
+            ink = "white" if (height - low) < 0.6 * (high - low) else "black"
+            axes.text(place, row, f"{height:.3f}", ha="center", va="center", color=ink, fontsize=7)
     best_y, best_x = np.unravel_index(np.nanargmax(heights), heights.shape)
-    axes.plot(best_x, best_y, "*", color=COLOURS[1], markersize=12, label="best of ours")
+    axes.add_patch(
+        Rectangle((best_x - 0.5, best_y - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=2.5)
+    )
     axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
     axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
-    axes.set(xlabel=axis.x, ylabel=axis.y, title=column_name(results.table, column))
+    axes.set(xlabel=axis.x, ylabel=axis.y, title=f"{name}, ours; the best is framed")
     assert axes.figure is not None, "axes of a figure"
     axes.figure.colorbar(image, ax=axes)
-    axes.legend(frameon=False, fontsize=7, loc="upper right", labelcolor=GREY)
 
 
-def _points(
-    rows: Mapping[str, RowRun], cells: Sequence[Compared], series: str
-) -> list[tuple[float, Compared]]:
+def _points(run: Run, cells: Sequence[Compared], series: str | None) -> list[tuple[float, Compared]]:
     found = []
     for cell in cells:
-        how = rows.get(cell.row)
-        if how is not None and how.series == series and how.x is not None:
-            found.append((how.x, cell))
+        how = run.rows.get(cell.row)
+        if how is not None and how.series == series:
+            x = how.x if how.x is not None else run.columns[cell.column].x
+            if x is not None:
+                found.append((x, cell))
     return sorted(found, key=lambda point: point[0])
-
-
-def _datasets(results: TableResults, column: str) -> set[str]:
-    return {info.dataset for (_, key), info in results.cells.items() if key == column}
 
 
 def _wrapped(text: str, width: int = 90) -> str:
