@@ -1,6 +1,7 @@
 """A table before it is run: which cells run, with which experiment, in which study; which do not, and why."""
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from data import DatasetMissing
+from data import data_root as folder_of_data
 from search_spaces import preset
 from search_spaces.tables import ColumnRun, RowRun, Table
 from tuning.best import BestConfig
@@ -285,7 +287,9 @@ class _Planner:
             try:
                 check_files(name, self.data_root)
             except DatasetMissing as error:
-                reason = reason or f"{name}: {str(error).partition('. ')[0]}"
+                # Without the folder's place: tables are printed, saved and published.
+                root = f"{folder_of_data(self.data_root)}{os.sep}"
+                reason = reason or f"{name}: {str(error).partition('. ')[0].replace(root, '')}"
             else:
                 return name, ""
         return "", reason
