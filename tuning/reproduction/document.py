@@ -26,14 +26,14 @@ HEAD = """# The papers' tables, run again
 
 Rendered by `make reproduction` from the scores in `reproduction/results/`; no number here was typed in. Each
 section shows one table or figure in one form: with the paper's settings, with each row searched under the
-same budget, or QUICK, which is smaller than what the paper did and says how. Beside every trained encoder
-stands the untrained one. A verdict says whether a claim of the paper holds on our runs: its check is
-evaluated on 2,000 resamples of the seeds (see [claims](claims.md)); with fewer than three seeds it is
+same budget, or QUICK, which is smaller than what the paper did and says how. The untrained encoder is listed
+beside every trained one. A verdict says whether a claim of the paper holds on our runs: its check is
+evaluated on 2,000 resamples of the seeds (see [claims](claims.md)). With fewer than three seeds the claim is
 undecided.
 
-To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. It goes on where it
-was interrupted, and takes a run, or a search, that another table has made in the same results folder: it is
-then named below. `contrasweep tables` lists all of them.
+To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. The command
+continues where it was interrupted. It reuses a run, or a search, that another table has made in the same
+results folder, and the section below then names it. `contrasweep tables` lists all tables.
 """
 VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
 
