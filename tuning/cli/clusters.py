@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def clusters(
     dataset: Annotated[
-        str, typer.Argument(help="ut-zappos50k, or a .csv file: a row an image, columns of attributes.")
+        str, typer.Argument(help="ut-zappos50k, or a .csv file: one row per image, one column per attribute.")
     ],
     top_k: Annotated[
         str | None,
@@ -28,7 +28,7 @@ def clusters(
         str, typer.Option(metavar="NAME,...", help="Columns of the file that hold categories.")
     ] = "",
     ignore: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Columns of the file that are no attributes.")
+        str, typer.Option(metavar="NAME,...", help="Columns of the file that are not attributes.")
     ] = "",
     data_root: DataRoot = None,
     json: AsJson = False,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
 
 Name = Annotated[str, typer.Argument(help="Dataset, with its options: NAME or NAME:OPTION=VALUE,...")]
-EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one of each split.")]
+EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one per split.")]
 
 _MOST_CLASSES = 20
 

@@ -30,7 +30,7 @@ Workers = Annotated[
     int | None, typer.Option(help="Processes that train one run together, each on its part of a batch.")
 ]
 GpusPerWorker = Annotated[
-    float | None, typer.Option(help="GPUs of each, 0 to 1: with 0.5, two runs or workers share one.")
+    float | None, typer.Option(help="GPUs per worker, 0 to 1: with 0.5, two runs or workers share one.")
 ]
 Address = Annotated[
     str | None,
@@ -47,19 +47,19 @@ Device = Annotated[
         help="Where to train; default: auto, which is a GPU where there is one (mps: for one run, train).",
     ),
 ]
-Concurrency = Annotated[int | None, typer.Option(help="Trials at once; default: one a core.")]
+Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]
 
 MaxFailures = Annotated[
     int | None,
-    typer.Option(help="How often a trial whose worker died goes on, from its checkpoint; default: 1."),
+    typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),
 ]
 TrialTimeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="A trial that takes longer has failed; default: never."),
+    typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
 ]
 Extend = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Go on with the study --name, and try N configurations more."),
+    typer.Option(min=1, metavar="N", help="Resume the study --name and try N more configurations."),
 ]
 
 Where = Annotated[

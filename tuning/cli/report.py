@@ -15,7 +15,7 @@ def report(
     studies: Studies,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The page; default: STUDY.html, of several report.html."),
+        typer.Option("--output", "-o", help="The page; default: STUDY.html; of several: report.html."),
     ] = None,
     watch: Watch = None,
     rows: Annotated[
@@ -25,7 +25,7 @@ def report(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Write what studies found into one HTML page that opens offline, also while a sweep runs.
+    """Write the results of studies into one HTML page that opens offline, also while a sweep runs.
 
     Example: contrasweep report my-study -o my-study.html
     """

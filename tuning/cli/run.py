@@ -38,13 +38,13 @@ UNTRAINED = "untrained"
 
 def run(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SOURCE...", help="Each a best.yaml, or the name of a study.")
+        list[str], typer.Argument(metavar="SOURCE...", help="Files such as best.yaml, or names of studies.")
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
-    top: Annotated[int, typer.Option(help="With a study: how many of its best configurations.")] = 1,
+    top: Annotated[int, typer.Option(help="Of a study: how many of its best configurations to run.")] = 1,
     where: Where = None,
     concurrency: Concurrency = None,
-    cpus_per_run: Annotated[int, typer.Option(help="Cores, and threads, of a run, or of each worker.")] = 1,
+    cpus_per_run: Annotated[int, typer.Option(help="Cores (and threads) per run, or per worker.")] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,

@@ -18,16 +18,22 @@ def sensitivity(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The page; default: STUDY-sensitivity.html, of several sensitivity.html."
+            "--output",
+            "-o",
+            help="The page; default: STUDY-sensitivity.html; of several: sensitivity.html.",
         ),
     ] = None,
     watch: Watch = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also write every table there as a CSV file.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write every table there, as CSV."),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Also draw four figures a study for papers there: PDF and PNG."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Also draw four figures per study there, as PDF and PNG.",
+        ),
     ] = None,
     results: Results = RESULTS,
     json: AsJson = False,

@@ -56,7 +56,7 @@ def sweep(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Configurations to try, the defaults among them; default: 24, of a grid all."),
+        typer.Option(help="Configurations to try, including the defaults; default: 24, or the whole grid."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")] = None,
     space: Annotated[
@@ -79,7 +79,7 @@ def sweep(
         ),
     ] = None,
     asha_metric: Annotated[
-        str | None, typer.Option(help="By which asha compares trials; default: the first metric.")
+        str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
     seeds: Annotated[
@@ -87,7 +87,7 @@ def sweep(
     ] = None,
     warm_start: Annotated[
         str | None,
-        typer.Option(help="Begin from what these studies found (names with commas between them)."),
+        typer.Option(help="Begin with the trials of these studies (comma-separated names)."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -95,7 +95,7 @@ def sweep(
     ] = None,
     concurrency: Concurrency = None,
     cpus_per_trial: Annotated[
-        int, typer.Option(help="Cores, and threads, of a trial, or of each of its workers.")
+        int, typer.Option(help="Cores (and threads) per trial, or per worker of a trial.")
     ] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
@@ -106,9 +106,7 @@ def sweep(
     data_root: DataRoot = None,
     results: Results = RESULTS,
     name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
-    resume: Annotated[
-        bool, typer.Option(help="Go on with the study --name where it was interrupted.")
-    ] = False,
+    resume: Annotated[bool, typer.Option(help="Resume the study --name where it was interrupted.")] = False,
     extend: Extend = None,
     dry_run: Annotated[bool, typer.Option(help="Print the first configurations and stop.")] = False,
     json: AsJson = False,

@@ -41,7 +41,7 @@ def tables(
     data_root: DataRoot = None,
     json: AsJson = False,
 ) -> None:
-    """List the papers' tables and figures: what they need, what they cost, what of them is done.
+    """List the papers' tables and figures: what they need, what they cost, how much is done.
 
     Example: contrasweep tables
     """
@@ -68,7 +68,7 @@ def table(
     table: Annotated[str, typer.Argument(help="Id of the table; `contrasweep tables` lists them.")],
     scale: Scale = "paper",
     tune: Annotated[
-        bool, typer.Option(help="Search each row with equal budget in place of the paper's values.")
+        bool, typer.Option(help="Search each row with an equal budget instead of taking the paper's values.")
     ] = False,
     seeds: Annotated[int | None, typer.Option(help="Runs of each cell; default: the table's.")] = None,
     trials: Annotated[
@@ -95,7 +95,7 @@ def table(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Run what is missing of a paper's table, and print ours beside the printed with a verdict on each claim.
+    """Run what is missing of a paper's table; print our numbers beside the published, and judge its claims.
 
     Example: contrasweep table cclk-t3 --scale quick
     """

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def train(
     experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
     set_: Set = None,
-    cpus: Annotated[int, typer.Option(help="Threads, of each worker.", min=1)] = 1,
+    cpus: Annotated[int, typer.Option(help="Threads per worker.", min=1)] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
     data_root: DataRoot = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep the run's state in this file; go on from it if it exists.")
+        Path | None, typer.Option(help="Keep the run's state in this file; continue from it if it exists.")
     ] = None,
     json: AsJson = False,
 ) -> None:
