@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from ray.cluster_utils import Cluster
+from ray.exceptions import WorkerCrashedError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 
 from tuning.errors import InputError
@@ -70,6 +73,34 @@ def test_nodes_that_cannot_see_the_results_are_named(tmp_path: Path) -> None:
     assert "node a" not in str(refused.value)
     assert seen == [None], "the driver's own folder has the marker"
     assert list((tmp_path / "results").iterdir()) == [], "and keeps none"
+
+
+def test_a_node_that_left_does_not_count_and_one_whose_worker_died_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {name: name * 56 for name in "abc"}
+    nodes = [{"NodeID": i, "NodeManagerAddress": name, "Resources": {"CPU": 1}} for name, i in ids.items()]
+    still_there = iter([nodes, nodes[:2]])
+
+    def get(name: str) -> None:
+        if name != "a":
+            raise WorkerCrashedError
+
+    class Asked:
+        def options(self, scheduling_strategy: NodeAffinitySchedulingStrategy) -> "Asked":
+            self.node = scheduling_strategy.node_id[0]
+            return self
+
+        def remote(self, needs: Needs, marker: str) -> str:
+            return self.node
+
+    fake = SimpleNamespace(remote=lambda **options: lambda function: Asked(), get=get)
+    monkeypatch.setattr("tuning.ray.nodes.ray", fake)
+    monkeypatch.setattr("tuning.ray.nodes.live_nodes", lambda: next(still_there))
+    with pytest.raises(InputError, match=r"node b \(bbbbbb\): a worker died there") as refused:
+        refuse_blind_nodes(Needs(open_location(tmp_path, writable=True), "colour-digits", None))
+    assert "node a" not in str(refused.value)
+    assert "cccccc" not in str(refused.value)
 
 
 def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from data import DatasetMissing
@@ -68,11 +69,26 @@ def complaint_about(needs: Needs, marker: str) -> str | None:
 
 def _ask_all(needs: Needs, marker: str) -> dict[str, str | None]:
     nodes = [node for node in live_nodes() if node["Resources"].get("CPU")]
-    remote: Any = ray.remote(num_cpus=0, max_retries=0)(complaint_about)
+    # Asked again once: a worker that dies as it starts, on a full machine, says nothing about its node.
+    remote: Any = ray.remote(num_cpus=0, max_retries=1)(complaint_about)
     asked = {
-        f"node {node['NodeManagerAddress']} ({node['NodeID'][:6]})": remote.options(
+        node["NodeID"]: remote.options(
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         ).remote(needs, marker)
         for node in nodes
     }
-    return dict(zip(asked, ray.get(list(asked.values())), strict=True))
+    answers = {node: _answer(reference) for node, reference in asked.items()}
+    there = {node["NodeID"] for node in live_nodes()}  # one that left meanwhile takes no trials
+    return {
+        f"node {node['NodeManagerAddress']} ({node['NodeID'][:6]})": answers[node["NodeID"]]
+        for node in nodes
+        if node["NodeID"] in there
+    }
+
+
+def _answer(reference: Any) -> str | None:
+    try:
+        answer: str | None = ray.get(reference)
+    except (NodeDiedError, TaskUnschedulableError, WorkerCrashedError) as error:
+        return f"a worker died there before it could look ({type(error).__name__})"
+    return answer
