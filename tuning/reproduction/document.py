@@ -24,7 +24,8 @@ from tuning.reproduction.verdict import Status, Verdict, judge_all
 
 HEAD = """# The papers' tables, run again
 
-Rendered by `make reproduction` from the scores in `reproduction/results/`; no number here was typed in. Each
+Rendered by `make reproduction` from the scores in `reproduction/results/`: no number in a table was typed in
+(the paragraphs on what we learned are written by hand). Each
 section shows one table or figure in one form: with the paper's settings, with each row searched under the
 same budget, or QUICK, which is smaller than what the paper did and says how. The untrained encoder is listed
 beside every trained one. A verdict says whether a claim of the paper holds on our runs: its check is
