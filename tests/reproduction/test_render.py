@@ -195,6 +195,16 @@ def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch
     assert drawn[axes.lines.index(control)] == pytest.approx([0.1 + level / 10 for level in levels])
 
 
+@pytest.mark.parametrize(
+    ("name", "column", "stands_in"), [("herocon-fig3b", "f1", True), ("cclk-t8", "acc", False)]
+)
+def test_a_table_of_which_nothing_ran_on_the_papers_data_says_so(
+    name: str, column: str, stands_in: bool
+) -> None:
+    results = swept(name, column)
+    assert ("Nothing was run on the paper's data" in markdown(results, judge_all(results))) == stands_in
+
+
 def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="sweeps no parameter"):
         draw_table(as_printed({}), tmp_path / "figure.png")

@@ -58,6 +58,9 @@ def facts(results: TableResults) -> list[str]:
         for key, column in table.run.columns.items()
         if column.stands_in is not None
     ]
+    measured = {value.column for value in results.values} & set(table.run.columns)
+    if measured and all(table.run.columns[column].stands_in is not None for column in measured):
+        lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
     return lines
 
 
