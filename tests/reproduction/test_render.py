@@ -1,6 +1,7 @@
 """The formats, the figures and the document, from stored rows; nothing is trained."""
 
 import csv
+import dataclasses
 import io
 import re
 import shutil
@@ -203,6 +204,15 @@ def test_a_table_of_which_nothing_ran_on_the_papers_data_says_so(
 ) -> None:
     results = swept(name, column)
     assert ("Nothing was run on the paper's data" in markdown(results, judge_all(results))) == stands_in
+
+
+def test_deviations_of_a_searched_table_are_told_of_the_papers_settings() -> None:
+    fixed = swept("cclk-t8", "acc")
+    searched = dataclasses.replace(fixed, tuned=True)
+    assert "\nWhere the runs differ from the paper:\n" in markdown(fixed, [])
+    assert "Where the runs with the paper's settings (searched rows: see Settings) differ" in markdown(
+        searched, []
+    )
 
 
 def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:

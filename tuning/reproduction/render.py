@@ -58,9 +58,11 @@ def markdown(
     if verdicts:
         parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
     parts += learned
+    # Deviations are told of the paper's settings; a searched row has settings of its own.
+    form = "the runs with the paper's settings (searched rows: see Settings)" if results.tuned else "the runs"
     for heading, lines in (
         ("Not run, or not complete:", gaps(results)),
-        ("Where the runs differ from the paper:", results.table.run.deviations),
+        (f"Where {form} differ from the paper:", results.table.run.deviations),
         ("Where the print contradicts itself:", results.table.findings),
     ):
         if lines:
