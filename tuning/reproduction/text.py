@@ -53,12 +53,12 @@ def facts(results: TableResults) -> list[str]:
     lines += _taken(results)
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
+    measured = {value.column for value in results.values} & set(table.run.columns)
     lines += [
         f"Column {column_name(table, key)} stands in: {column.stands_in}."
         for key, column in table.run.columns.items()
-        if column.stands_in is not None
+        if column.stands_in is not None and key in measured
     ]
-    measured = {value.column for value in results.values} & set(table.run.columns)
     if measured and all(table.run.columns[column].stands_in is not None for column in measured):
         lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
     return lines
@@ -144,7 +144,12 @@ def settings_lines(results: TableResults) -> list[str]:
 
 def _assigned(settings: Mapping[str, Any]) -> str:
     shown = {name.removeprefix("hyperparameters."): value for name, value in settings.items()}
-    return ", ".join(f"{name} {value}" for name, value in shown.items() if value is not None)
+    return ", ".join(f"{name} {_short(value)}" for name, value in shown.items() if value is not None)
+
+
+def _short(value: Any) -> str:
+    """Return a value; one with more digits, as a search's values have, in four significant ones."""
+    return f"{value:.4g}" if isinstance(value, float) and len(str(value)) > 8 else str(value)
 
 
 def _taken(results: TableResults) -> list[str]:
