@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tuning.reproduction.results import TableResults
     from tuning.reproduction.verdict import Verdict
 
-ABSENT = " (not here)"  # after the names of the datasets whose files are missing
 Scale = Annotated[
     str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
 ]
@@ -53,11 +52,16 @@ def tables(
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     runs = StoredRuns(ResultsStore(results))
-    rows = [_listed(load_table(name), scale, runs, data_root) for name in available_tables()]
+    listed = [_listed(load_table(name), scale, runs, data_root) for name in available_tables()]
+    rows = [row for row, _ in listed]
     if json:
         print_json(rows)
         return
-    shown = {row["table"]: _lines(row) for row in rows if row["state"] != "never here"}
+    shown: dict[str, list[str | Text]] = {
+        row["table"]: [row["caption"], source_line(" · ".join(filter(None, facts)))]
+        for row, facts in listed
+        if row["state"] != "never here"
+    }
     print_entries(f"Tables that run, {scale} scale", shown)
     say("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
     never = [f"{row['table']} ({row['why']})" for row in rows if row["state"] == "never here"]
@@ -248,37 +252,35 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
     )
 
 
-def _listed(table: "Table", scale: str, runs: "StoredRuns", data_root: Path | None) -> dict[str, Any]:
+def _listed(
+    table: "Table", scale: str, runs: "StoredRuns", data_root: Path | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a table's row, and the facts of it that a terminal shows in a line."""
     from tuning.reproduction.collect import runs_done
-    from tuning.reproduction.plan import NEVER, RUNS, needed_data, plan_table
+    from tuning.reproduction.plan import NEVER, RUNS, data_here_and_absent, needed_data, plan_table
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
         data = table.run.information
-        return {**line, "state": RUNS, "data": data, "done": "no runs", "cost": "0:00", "why": ""}
+        row = {**line, "state": RUNS, "data": data, "done": "no runs", "cost": "0:00", "why": ""}
+        return row, [RUNS, "no runs", "cost 0:00", data]
     if scale == "quick" and table.run.quick is None and table.run.columns:
-        return {**line, "state": "no quick form", "data": "", "done": "", "cost": "", "why": ""}
+        state = "no quick form"
+        return {**line, "state": state, "data": "", "done": "", "cost": "", "why": ""}, [state]
     plan = plan_table(table, scale=scale, data_root=data_root)
-    done = runs_done(plan, runs)
-    return {
+    count, cost = runs_done(plan, runs), "" if plan.state == NEVER else _cost(plan)
+    done = "done" if count >= plan.runs > 0 else f"{count} of {plan.runs} runs"
+    here, absent = data_here_and_absent(plan)
+    row = {
         **line,
         "state": plan.state,
         "data": needed_data(plan),
-        "done": "done" if done >= plan.runs > 0 else f"{done} of {plan.runs} runs",
-        "cost": "" if plan.state == NEVER else _cost(plan),
+        "done": done,
+        "cost": cost,
         "why": next((cell.why for cell in plan.cells if cell.why), table.run.never or ""),
     }
-
-
-def _lines(row: Mapping[str, Any]) -> list[str | Text]:
-    facts = [row["state"]]
-    if not row["done"].startswith("0 of 0"):
-        facts += [row["done"], row["cost"] and f"cost {row['cost']}"]
-    names = row["data"].split(", ") if row["data"] else []
-    here = [name for name in names if not name.endswith(ABSENT)]
-    absent = [name.removesuffix(ABSENT) for name in names if name.endswith(ABSENT)]
-    facts += [_short(here), absent and f"not here: {_short(absent)}"]
-    return [row["caption"], source_line(" · ".join(fact for fact in facts if fact))]
+    progress = [done, f"cost {cost}"] if plan.runs else []
+    return row, [plan.state, *progress, _short(here), f"not here: {_short(absent)}" if absent else ""]
 
 
 def _short(names: list[str]) -> str:

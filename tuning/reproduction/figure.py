@@ -77,8 +77,8 @@ def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[
     axis, run = results.table.run.axis, results.table.run
     assert axis is not None, "the caller has looked"
     series = dict.fromkeys(run.rows[c.row].series for c in cells if c.row in run.rows)
-    for colour, one in zip(COLOURS, [str(one) for one in series if one is not None], strict=False):
-        own = _points(run, cells, one)
+    points = {one: _points(run, cells, one) for one in series if one is not None}
+    for colour, (one, own) in zip(COLOURS, points.items(), strict=False):
         ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
         _errorbars(axes, ours, colour, "o-", f"ours, {one}")
         printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
@@ -86,7 +86,7 @@ def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[
     _draw_control(axes, run, [cell for cell in cells if cell.row == UNTRAINED])
     if axis.log:
         axes.set_xscale("log")
-    _tick_at(axes, sorted({x for one in series for x, _ in _points(run, cells, one)}))
+    _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
     axes.set(xlabel=axis.x, ylabel=name)
     axes.legend(frameon=False, fontsize=7)
 
@@ -96,11 +96,11 @@ def _draw_control(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
     heights = [(run.columns[cell.column].x, cell.ours.mean) for cell in cells if cell.ours is not None]
     if not heights:
         return
-    style: dict[str, Any] = {"color": "black", "linestyle": "--", "label": "untrained encoder"}
+    style: dict[str, Any] = {"color": "black", "lw": 1, "ls": "--", "label": "untrained encoder"}
     if len(heights) == 1:
-        axes.axhline(heights[0][1], linewidth=1, **style)
+        axes.axhline(heights[0][1], **style)
     else:
-        axes.plot(*zip(*heights, strict=True), linewidth=1, **style)
+        axes.plot(*zip(*heights, strict=True), **style)
 
 
 def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
@@ -156,7 +156,7 @@ def _draw_map(axes: "Axes", results: TableResults, name: str, cells: Sequence[Co
     axes.figure.colorbar(image, ax=axes)
 
 
-def _points(run: Run, cells: Sequence[Compared], series: str | None) -> list[tuple[float, Compared]]:
+def _points(run: Run, cells: Sequence[Compared], series: str) -> list[tuple[float, Compared]]:
     found = []
     for cell in cells:
         how = run.rows.get(cell.row)

@@ -318,8 +318,14 @@ def _preset(name: str) -> Mapping[str, Any]:
     return found["settings"]
 
 
-def needed_data(plan: TablePlan) -> str:
-    """Return the datasets of a table: those that its cells take, then those that are not here."""
+def data_here_and_absent(plan: TablePlan) -> tuple[list[str], list[str]]:
+    """Return the datasets of a table: those that its cells take, and those that are not here."""
     taken = dict.fromkeys(cell.experiment.dataset for cell in plan.running if cell.experiment is not None)
     missing = dict.fromkeys(cell.why.partition(": ")[0] for cell in plan.cells if cell.state == DATA)
-    return ", ".join([*taken, *(f"{name} (not here)" for name in missing)])
+    return list(taken), list(missing)
+
+
+def needed_data(plan: TablePlan) -> str:
+    """Return the datasets of a table in words, those that are not here last."""
+    here, absent = data_here_and_absent(plan)
+    return ", ".join([*here, *(f"{name} (not here)" for name in absent)])
