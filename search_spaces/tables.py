@@ -177,10 +177,15 @@ class RowRun(Strict):
 
 
 class QuickRun(Strict):
-    """The small form of a table: other datasets, settings and seeds; `what` says it in a sentence."""
+    """The small form of a table: other datasets, settings and seeds; `what` says it in a sentence.
+
+    `columns` are those that it has, by default all; `rows` are settings of one row alone.
+    """
 
     what: str
     seeds: Count
+    columns: tuple[str, ...] = ()
+    rows: Mapping[str, Settings] = Field(default_factory=dict)
     datasets: Mapping[str, str] = Field(default_factory=dict)
     set: Settings = Field(default_factory=dict)
 
@@ -276,6 +281,9 @@ class Table(Strict):
         ours = {key for key, column in self.run.columns.items() if column.stands_in is not None}
         if columns:
             _refuse_strangers("column", set(self.run.columns) - ours, columns)
+        if self.run.quick is not None:
+            _refuse_strangers("column", set(self.run.quick.columns), set(self.run.columns))
+            _refuse_strangers("row", set(self.run.quick.rows), set(self.run.rows))
         if rows:
             _refuse_strangers("row", set(self.run.rows), rows)
         for row in self.run.rows.values():

@@ -152,6 +152,7 @@ _DIGITS_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
             "images",
             choices=("images", "features"),
         ),
+        "views": DatasetOption("views of different noise; 1: the first alone", int, 2, low=1, high=2),
     }
 )
 
@@ -165,7 +166,7 @@ def _describe_digits(options: Options) -> TransductiveSpec:
         summary=facts.summary,
         classes=facts.classes,
         multi_label=False,
-        views=(shape, shape),
+        views=(shape,) * int(options["views"]),
         labelled=(labelled,) * _DIGITS_FOLDS,
         unlabelled=(facts.train_size + facts.test_size - labelled,) * _DIGITS_FOLDS,
         licence=facts.licence,
@@ -184,7 +185,8 @@ def _split_digits(labels: Tensor, fold: int) -> tuple[Tensor, Tensor]:
 
 def _read_digits(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
     digits = read_all_digits()
-    views = _noisy(digits.pixels, noise_of(options, DIGITS_MEAN, DIGITS_STD), 2, "digits")
+    noise = noise_of(options, DIGITS_MEAN, DIGITS_STD)
+    views = _noisy(digits.pixels, noise, int(options["views"]), "digits")
     if options["form"] == "features":
         views = tuple(view.flatten(1).float() / 255.0 for view in views)
     whole = MultiView(views, digits.labels)

@@ -35,7 +35,7 @@ def _loaded(name: str) -> TransductiveData:
     return load_transductive(name, None if transductive_spec(name).embedded else real_root(name))
 
 
-@pytest.mark.parametrize("name", [*TRANSDUCTIVE, "two-view-digits:form=features"])
+@pytest.mark.parametrize("name", [*TRANSDUCTIVE, "two-view-digits:form=features", "two-view-digits:views=1"])
 def test_every_transductive_set_is_what_its_spec_says(name: str) -> None:
     data, spec = _loaded(name), transductive_spec(name)
     root = None if spec.embedded else real_root(name)
@@ -113,6 +113,8 @@ def test_two_views_differ_in_their_noise_alone() -> None:
     assert torch.equal(first, second)
     first, second = load_transductive("two-view-digits").unlabelled.views
     assert not torch.equal(first, second)
+    (alone,) = load_transductive("two-view-digits:views=1").unlabelled.views
+    assert torch.equal(alone, first)
     features = load_transductive("two-view-digits:form=features").unlabelled.views
     assert torch.equal((features[1] * 255).round().to(torch.uint8).view(-1, 1, 8, 8), second)
 
@@ -187,7 +189,7 @@ def test_a_share_that_cannot_be_held_out_is_refused(validation: float, split_see
 def test_names_are_parsed_as_those_of_images_are() -> None:
     family, options = parse_transductive("two-view-digits:level=0.25")
     assert family is TRANSDUCTIVE["two-view-digits"]
-    assert options == {"noise": "gaussian", "level": 0.25, "form": "images"}
+    assert options == {"noise": "gaussian", "level": 0.25, "form": "images", "views": 2}
     with pytest.raises(ValueError, match=r"unknown transductive dataset 'scenes'\. Did you mean 'scene'"):
         transductive_spec("scenes")
     with pytest.raises(ValueError, match=r"option of dataset noisy-mnist-2v 'levl'.* Did you mean 'level'"):

@@ -12,7 +12,7 @@ from tuning.config import flat_settings
 from tuning.errors import InputError
 from tuning.methods import METHODS
 from tuning.plan import FINAL_SUFFIX
-from tuning.reproduction.plan import DATA, NEVER, RUNS, needed_data, plan_table
+from tuning.reproduction.plan import DATA, NEVER, RUNS, CellPlan, needed_data, plan_table
 from tuning.resolve import resolve
 from tuning.store.study import MAX_NAME_LENGTH
 
@@ -114,6 +114,20 @@ def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
     assert laplacian.given["kernel"] == "laplacian"  # what makes the row: not searched
     assert "sigma2" not in laplacian.given
     assert laplacian.given["epochs"] == 5
+
+
+def test_a_quick_form_may_have_columns_and_settings_of_a_row_of_its_own() -> None:
+    def cells(name: str, **form: Any) -> dict[tuple[str, str], CellPlan]:
+        return {(cell.row, cell.column): cell for cell in plan_table(TABLES[name], **form).cells}
+
+    counts = cells("cl-infonce-t4", scale="quick")
+    assert {column for _, column in counts} == {"k10", "k100", "k1000", "k2500"}
+    assert {"e550_linear", "e550_cluster", "k10"} < {column for _, column in cells("cl-infonce-t4")}
+    quick, paper = cells("cl-infonce-fig5a", scale="quick"), cells("cl-infonce-fig5a")
+    moco, pcl = (quick[row, "cifar10"].given for row in ("moco", "pcl"))
+    assert (pcl["instance_epochs"], moco["momentum_m"]) == (2, 0.99)
+    assert "instance_epochs" not in moco
+    assert paper["pcl", "cifar10"].given["instance_epochs"] == 20
 
 
 def test_names_of_studies_leave_room_for_their_final_runs() -> None:

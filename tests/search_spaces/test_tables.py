@@ -87,6 +87,16 @@ def test_a_table_that_nothing_runs_says_why() -> None:
         ("run: {never", "run: {nevr", ["run.nevr", "nearest: 'never'"]),
         ("column: acc", "column: mse", ["column 'mse' is not among acc"]),
         ("run: {never: because}", "run: {rows: {b: {method: infonce}}}", ["row 'b' is not among a"]),
+        (
+            "run: {never: because}",
+            "run: {quick: {what: w, seeds: 3, rows: {b: {}}}}",
+            ["row 'b' is not among none"],
+        ),
+        (
+            "run: {never: because}",
+            "run: {quick: {what: w, seeds: 3, columns: [b]}}",
+            ["column 'b' is not among none"],
+        ),
         ("run: {never: because}", "run: {rows: {a: {}}}", ["needs a method or a preset"]),
         ("source: run", "source: ours", ["source", "'run', 'cited'"]),
         ("kind: results", "kind: results\nkind: figure", ["given twice"]),

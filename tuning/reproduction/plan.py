@@ -220,8 +220,10 @@ class _Planner:
     def cells(self) -> list[CellPlan]:
         run = self.table.run
         small = self.tuned or self.scale == "quick"
-        measured = [key for key, column in run.columns.items() if not (small and column.paper_only)]
-        columns = [*(c.key for c in self.table.columns if c.key not in run.columns), *measured]
+        columns = [c.key for c in self.table.columns if c.key not in run.columns]
+        columns += [key for key, column in run.columns.items() if not (small and column.paper_only)]
+        if self.scale == "quick" and run.quick is not None and run.quick.columns:
+            columns = [key for key in columns if key in run.quick.columns]
         planned = [self._cell(row, column) for row in row_names(self.table) for column in columns]
         printed = {(row.key, cell.column) for row in self.table.rows for cell in row.cells}
         return [c for c in planned if (c.row, c.column) in printed or c.column in run.columns]
@@ -240,10 +242,10 @@ class _Planner:
         dataset, missing = self._dataset(measured)
         if missing:
             return CellPlan(row, column, DATA, missing)
-        return self._running(row, column, how, measured, dataset)
+        return self._running(row, column, measured, dataset)
 
-    def _running(self, row: str, column: str, how: RowRun, measured: ColumnRun, dataset: str) -> CellPlan:
-        method, settings = self._settings(how, measured, column)
+    def _running(self, row: str, column: str, measured: ColumnRun, dataset: str) -> CellPlan:
+        method, settings = self._settings(row, measured, column)
         experiment = resolve(method, dataset, settings, data_root=self.data_root)
         study = self._study(row, method, dataset)
         known = self.numbers.setdefault(study, {})
@@ -260,9 +262,10 @@ class _Planner:
             given=settings,
         )
 
-    def _settings(self, how: RowRun, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
+    def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
         """Return the method and the settings of a cell; later ones win, what defines the row last."""
-        run, name = self.table.run, how.preset if not isinstance(how.preset, Mapping) else how.preset[column]
+        run, how = self.table.run, self.table.run.rows[row]
+        name = how.preset[column] if isinstance(how.preset, Mapping) else how.preset
         method = how.method or str(name).partition("@")[0]
         if self.tuned:
             assert run.tune is not None, "plan_table has checked it"
@@ -274,7 +277,7 @@ class _Planner:
             settings |= {**how.set, **measured.set, **own}
         if self.scale == "quick":
             assert run.quick is not None, "plan_table has checked it"
-            settings |= run.quick.set
+            settings |= {**run.quick.set, **run.quick.rows.get(row, {})}
         return method, {**settings, **how.defines}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
