@@ -17,7 +17,7 @@ from tuning.errors import InputError
 from tuning.reproduction.collect import StoredRuns, collect
 from tuning.reproduction.document import write_document
 from tuning.reproduction.figure import draw_table
-from tuning.reproduction.plan import CellPlan, plan_table
+from tuning.reproduction.plan import CellPlan, Scale, plan_table
 from tuning.reproduction.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from tuning.reproduction.results import RunValue, TableResults, save_results
 from tuning.reproduction.text import signed
@@ -116,9 +116,26 @@ def test_a_half_finished_table_renders_with_its_gaps(half: TableResults) -> None
     text = markdown(half, verdicts)
     assert "| InfoNCE | 84.1 ± 1.8 |  |  | 0 of 3 runs done, 1 failed: loss nan at epoch 1 |" in text
     assert "| FairCCLK (ours) | 86.4 ± 0.9 | 81.0 (1) |  | 1 of 3 runs done |" in text
-    assert "1 of 3 runs done: fair-infonce in acc, fair-infonce in mse, fair-cclk in acc" in text
+    assert (
+        "- fair-infonce in acc, fair-cclk in acc, fair-infonce in mse, fair-cclk in mse: 1 of 3 runs done"
+        in text
+    )
     assert "loss nan" in latex(half, verdicts) or "InfoNCE" in latex(half, verdicts)
     assert "1 failed" in comma_separated(half, verdicts)
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_a_small_form_shows_the_columns_that_ran_and_names_the_others_once(scale: Scale) -> None:
+    rows = ("cacr", "no-pos", "no-neg", "uaur")
+    values = tuple(RunValue(row, "cifar10", seed, 30.0 + seed) for row in rows for seed in (1, 2, 3))
+    gaps = {(row, column): "no such files" for row in rows for column in ("cifar100", "stl10")}
+    found = TableResults(load_table("cacr-t8"), scale, False, 3, values, gaps=gaps)
+    text = markdown(found, judge_all(found))
+    assert ("| STL-10 | printed |" in text) is (scale == "paper")
+    assert ("85.59" in latex(found, [])) is (scale == "paper")
+    assert "- all of CIFAR-100, all of STL-10: no such files\n" in text
+    nothing = TableResults(load_table("cacr-t8"), scale, False, 3, gaps=gaps)
+    assert "| STL-10 | printed |" in markdown(nothing, [])
 
 
 def test_an_empty_table_renders() -> None:

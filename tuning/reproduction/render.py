@@ -53,7 +53,7 @@ def markdown(
         fold: whether the settings are folded, for a page that is read in a browser.
     """
     parts = [f"### {title(results)}", results.table.caption + ".", _bullets(facts(results))]
-    for column, cells in _by_column(compare(results)).items():
+    for column, cells in _shown(results).items():
         parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))
     if verdicts:
         parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
@@ -87,7 +87,7 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
         "\\toprule",
         " & ".join(HEADINGS[:4]) + " \\\\",
     ]
-    for column, cells in _by_column(compare(results)).items():
+    for column, cells in _shown(results).items():
         lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{_tex(column)}}}}} \\\\"]
         lines += [" & ".join(_tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
     lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
@@ -156,11 +156,13 @@ FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
 """The formats by name."""
 
 
-def _by_column(cells: Sequence[Compared]) -> dict[str, list[Compared]]:
+def _shown(results: TableResults) -> dict[str, list[Compared]]:
+    """Return the cells by column; of a small form, which print is not compared with, the columns that ran."""
     found: dict[str, list[Compared]] = {}
-    for cell in cells:
+    for cell in compare(results):
         found.setdefault(cell.column_name, []).append(cell)
-    return found
+    ran = {name: cells for name, cells in found.items() if any(cell.ours is not None for cell in cells)}
+    return ran if ran and results.scale == "quick" else found
 
 
 def _line(cell: Compared) -> tuple[str, str, str, str, str]:

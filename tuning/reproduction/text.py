@@ -8,7 +8,7 @@ from tuning.analysis.summary import Summary
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.compare import Compared, Difference
 from tuning.reproduction.information import information_of
-from tuning.reproduction.plan import column_name, own_prefix
+from tuning.reproduction.plan import column_name, own_prefix, row_names
 from tuning.reproduction.results import TableResults, without
 from tuning.reproduction.verdict import Verdict
 
@@ -65,11 +65,17 @@ def facts(results: TableResults) -> list[str]:
 
 
 def gaps(results: TableResults) -> list[str]:
-    """Return why cells are missing or short of runs, one line a reason."""
-    reasons: dict[str, list[str]] = {}
+    """Return which cells are missing or short of runs, and why, one line a reason; a column is named once."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     for (row, column), why in results.gaps.items():
-        reasons.setdefault(why, []).append(f"{row} in {column}")
-    return [f"{why}: {_few(cells)}" for why, cells in reasons.items()]
+        reasons.setdefault(why, {}).setdefault(column, []).append(row)
+    rows = len(row_names(results.table))
+    lines = []
+    for why, columns in reasons.items():
+        whole = [f"all of {column_name(results.table, c)}" for c, own in columns.items() if len(own) == rows]
+        parts = [f"{row} in {c}" for c, own in columns.items() if len(own) < rows for row in own]
+        lines.append(f"{_few([*whole, *parts])}: {why}")
+    return lines
 
 
 def number(value: float, digits: int) -> str:
