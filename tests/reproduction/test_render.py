@@ -186,6 +186,9 @@ def test_the_figure_holds_ours_the_printed_and_the_control(
     assert (ours[0], ours[2]) == (xs, "ours, FairInfoNCE")
     assert ours[1] == pytest.approx([80.2, 81.2, 82.2, 83.2, 84.2])
     assert printed == (xs, [82.12, 84.55, 85.9, 85.22, 84.23], "printed, FairInfoNCE")
+    drawn.clear()
+    draw_table(dataclasses.replace(swept("cclk-t8", "acc"), scale="quick"), tmp_path / "figure.png")
+    assert [label for _, _, label in drawn] == ["ours, FairInfoNCE"], "a small form is beside no print"
 
 
 def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

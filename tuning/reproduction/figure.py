@@ -43,7 +43,7 @@ def draw_table(results: TableResults, path: Path) -> None:
         raise InputError(f"nothing of table {table.id} was measured yet: there is nothing to draw")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(panels), 3.6), layout="constrained", dpi=110)
+    figure = Figure(figsize=(4.6 * len(panels), 4.0), layout="constrained", dpi=110)
     for axes, (name, cells) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
@@ -63,8 +63,13 @@ def _panels(results: TableResults) -> dict[str, list[Compared]]:
         run = columns.get(cell.column)
         if run is not None:
             name = cell.column_name if run.stands_in is None else _on_its_data(results, cell)
-            cells.setdefault(name if run.x is None else run.metric.upper(), []).append(cell)
+            cells.setdefault(name if run.x is None else _height(run.metric), []).append(cell)
     return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
+
+
+def _height(metric: str) -> str:
+    """Return what an axis of scores is called: F1 and AUC are abbreviations, others words."""
+    return metric.upper() if len(metric) <= len("auc") else metric.replace("_", " ")
 
 
 def _on_its_data(results: TableResults, cell: Compared) -> str:
@@ -81,14 +86,17 @@ def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[
     for colour, (one, own) in zip(COLOURS, points.items(), strict=False):
         ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
         _errorbars(axes, ours, colour, "o-", f"ours, {one}")
-        printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
+        # A small form's scores are far below the printed ones, and not compared with them.
+        shown = own if results.scale == "paper" else []
+        printed = [(x, c.published, c.published_std) for x, c in shown if c.published is not None]
         _errorbars(axes, printed, colour, "D:", f"printed, {one}")
     _draw_control(axes, run, [cell for cell in cells if cell.row == UNTRAINED])
     if axis.log:
         axes.set_xscale("log")
     _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
     axes.set(xlabel=axis.x, ylabel=name)
-    axes.legend(frameon=False, fontsize=7)
+    # Below the axes: curves leave no corner free.
+    axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
 def _draw_control(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
