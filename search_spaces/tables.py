@@ -220,7 +220,8 @@ class Run(Strict):
         tune: None where there is no searched form.
         axis: the figure of a swept parameter; None where there is none.
         information: the set of clusterings whose information curves are the figure.
-        deviations: in what the runs differ from the paper.
+        deviations: in what the runs differ from the paper, in every form.
+        paper_deviations: the same of the runs at paper scale with the paper's settings alone.
         never: why nothing of it can be run here.
     """
 
@@ -234,6 +235,7 @@ class Run(Strict):
     axis: Axis | None = None
     information: str | None = None
     deviations: tuple[str, ...] = ()
+    paper_deviations: tuple[str, ...] = ()
     never: str | None = None
 
 

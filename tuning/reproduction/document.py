@@ -31,8 +31,8 @@ the paper did and says how. The untrained encoder is listed beside every trained
 
 A verdict says whether a claim of the paper holds on our runs: its check is evaluated on 2,000 resamples of
 the seeds (see [claims](claims.md)). With fewer than three seeds the claim is undecided. A verdict is about
-the runs behind it: where no network leaves its initialisation, or other data stand in for the paper's, it
-does not decide the paper's claim, and the section says so.
+the runs behind it. A QUICK form, networks that do not leave their initialisation, and data that stand in for
+the paper's do not decide the paper's claim; the section says which it is.
 
 To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. The command
 continues where it was interrupted. It reuses a run, or a search, that another table has made in the same

@@ -9,6 +9,7 @@ from typing import Any
 from tuning.reproduction.compare import Compared, compare
 from tuning.reproduction.results import TableResults
 from tuning.reproduction.text import (
+    deviations,
     difference_text,
     facts,
     gaps,
@@ -62,7 +63,7 @@ def markdown(
     form = "the runs with the paper's settings (searched rows: see Settings)" if results.tuned else "the runs"
     for heading, lines in (
         ("Not run, or not complete:", gaps(results)),
-        (f"Where {form} differ from the paper:", results.table.run.deviations),
+        (f"Where {form} differ from the paper:", deviations(results)),
         ("Where the print contradicts itself:", results.table.findings),
     ):
         if lines:
@@ -180,9 +181,10 @@ def _bullets(lines: Sequence[str]) -> str:
 
 
 def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; a last column that says nothing is left out."""
-    width = len(headings) - (0 if any(row[-1] for row in rows) else 1)
-    lines = [list(headings[:width]), ["---"] * width, *(list(row[:width]) for row in rows)]
+    """Return a Markdown table; columns that say nothing are left out, the first never."""
+    said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
+    shown = [[line[place] for place in said] for line in (headings, *rows)]
+    lines = [shown[0], ["---"] * len(said), *shown[1:]]
     return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
 
 

@@ -1,9 +1,9 @@
 """What every format says of a table beside its numbers: form, selection, seeds, deviations, gaps, sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from search_spaces.tables import PAPERS
+from search_spaces.tables import PAPERS, Table
 from tuning.analysis.summary import Summary
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.compare import Compared, Difference
@@ -43,8 +43,7 @@ def facts(results: TableResults) -> list[str]:
         f"Runs: {results.label}{_what(results)}.",
         f"Selection: {selection(results)}.",
         f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
-        f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
-        "the runs are on other data than the paper's.",
+        + _compared(results),
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
     if results.values:
@@ -54,14 +53,17 @@ def facts(results: TableResults) -> list[str]:
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
     measured = {value.column for value in results.values} & set(table.run.columns)
-    lines += [
-        f"Column {column_name(table, key)} stands in: {column.stands_in}."
-        for key, column in table.run.columns.items()
-        if column.stands_in is not None and key in measured
-    ]
+    lines += _stand_ins(table, measured)
     if measured and all(table.run.columns[column].stands_in is not None for column in measured):
         lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
     return lines
+
+
+def deviations(results: TableResults) -> list[str]:
+    """Return in what these runs differ from the paper; of settings of the paper's, where they have them."""
+    run = results.table.run
+    as_printed = results.scale == "paper" and not results.tuned
+    return [*run.deviations, *(run.paper_deviations if as_printed else ())]
 
 
 def gaps(results: TableResults) -> list[str]:
@@ -182,6 +184,29 @@ def _crossing(results: TableResults) -> str:
 def _what(results: TableResults) -> str:
     quick = results.table.run.quick
     return f": {quick.what}" if results.scale == "quick" and quick is not None else ""
+
+
+def _compared(results: TableResults) -> str:
+    if results.scale == "quick":
+        return "Nothing is compared with print: the verdicts are about these small runs, not the paper's."
+    return (
+        f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
+        "the runs are on other data than the paper's."
+    )
+
+
+def _stand_ins(table: Table, measured: Collection[str]) -> list[str]:
+    """Return for what columns stand in that are not the paper's, a sentence a reason."""
+    columns: dict[str, list[str]] = {}
+    for key, column in table.run.columns.items():
+        if column.stands_in is not None and key in measured:
+            columns.setdefault(column.stands_in, []).append(column_name(table, key))
+    return [
+        f"Column {names[0]} stands in: {why}."
+        if len(names) == 1
+        else f"Columns {', '.join(names)} stand in: {why}."
+        for why, names in columns.items()
+    ]
 
 
 def _interval_rule(results: TableResults) -> str:
