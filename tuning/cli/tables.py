@@ -63,9 +63,11 @@ def tables(
         if row["state"] != "never here"
     }
     print_entries(f"Tables that run, {scale} scale", shown)
+    never: dict[str, list[str | Text]] = {
+        row["table"]: [row["why"]] for row in rows if row["state"] == "never here"
+    }
+    print_entries("Never here, and why", never)
     say("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
-    never = [f"{row['table']} ({row['why']})" for row in rows if row["state"] == "never here"]
-    say(f"Never here: {'; '.join(never)}.")
 
 
 def table(
