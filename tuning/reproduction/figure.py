@@ -114,7 +114,7 @@ def _draw_control(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
 def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
     """Tick the values that were run, where there is room for them."""
     if len(xs) <= MOST_TICKS:
-        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+        axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
         axes.minorticks_off()
 
 
