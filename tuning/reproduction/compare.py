@@ -100,8 +100,9 @@ def _cell(results: TableResults, row: str, column: str) -> Compared | None:
     if printed is None and ours is None and not gap:
         return None
     runs = table.run.columns.get(column)
-    elsewhere = (runs is not None and runs.stands_in is not None) or results.on_other_data(row, column)
-    comparable = printed is not None and printed.mean is not None and ours is not None and not elsewhere
+    elsewhere = runs is not None and runs.stands_in is not None
+    measured = printed is not None and printed.mean is not None and ours is not None
+    comparable = measured and not elsewhere and results.compared
     source = next((r.source for r in table.rows if r.key == row), "run")
     return Compared(
         column=column,

@@ -86,8 +86,7 @@ def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[
     for colour, (one, own) in zip(COLOURS, points.items(), strict=False):
         ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
         _errorbars(axes, ours, colour, "o-", f"ours, {one}")
-        # A small form's scores are far below the printed ones, and not compared with them.
-        shown = own if results.scale == "paper" else []
+        shown = own if results.compared else []
         printed = [(x, c.published, c.published_std) for x, c in shown if c.published is not None]
         _errorbars(axes, printed, colour, "D:", f"printed, {one}")
     _draw_control(axes, run, [cell for cell in cells if cell.row == UNTRAINED])

@@ -103,15 +103,10 @@ class TableResults:
         """Return the values of a cell by seed."""
         return {v.seed: v for v in self.values if (v.row, v.column) == (row, column)}
 
-    def on_other_data(self, row: str, column: str) -> bool:
-        """Return whether a quick cell was run on other data than the paper's."""
-        quick, info = self.table.run.quick, self.cells.get((row, column))
-        return (
-            self.scale == "quick"
-            and quick is not None
-            and info is not None
-            and info.dataset in quick.datasets.values()
-        )
+    @property
+    def compared(self) -> bool:
+        """Whether these numbers stand beside printed ones; a quick form's are of smaller runs, and do not."""
+        return self.scale != "quick"
 
     @property
     def common_settings(self) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def _what(results: TableResults) -> str:
 
 
 def _compared(results: TableResults) -> str:
-    if results.scale == "quick":
+    if not results.compared:
         return "Nothing is compared with print: the verdicts are about these small runs, not the paper's."
     return (
         f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
