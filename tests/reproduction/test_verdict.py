@@ -95,6 +95,57 @@ def test_deviations_are_those_of_the_drawn_runs() -> None:
     assert judge(spread, results({("infonce", "acc"): [0, 50, 100, 150, 200]})).status == "does not hold"
 
 
+def test_one_seed_drawn_three_times_has_no_spread_and_is_not_drawn() -> None:
+    # Rows that are alike beside their spread: only where every draw is the same seed is the spread 0.
+    alike = claim("row[infonce].acc - row[fair-cclk].acc <= 2 * row[infonce].acc.std")
+    found = results({("infonce", "acc"): [70.03, 80.03, 90.03], ("fair-cclk", "acc"): [70, 80, 90]})
+    assert (judge(alike, found).status, judge(alike, found).share) == ("holds", 1.0)
+
+
+def test_the_best_row_is_not_decided_while_the_one_that_is_named_was_not_run() -> None:
+    best = claim('argmax(rows[*].acc) == "fair-cclk"')
+    found = results({("infonce", "acc"): [80, 81, 82], ("fair-infonce", "acc"): [83, 84, 85]})
+    assert judge(best, found).status == "not run"
+    assert judge(best, found).note == "not measured: fair-cclk in acc"
+
+
+def curves(
+    table: str, heights: Mapping[tuple[str, str], list[float]], gaps: list[tuple[str, str]]
+) -> TableResults:
+    values = tuple(
+        RunValue(row, column, seed, height)
+        for (row, column), own in heights.items()
+        for seed, height in enumerate(own, start=1)
+    )
+    return TableResults(load_table(table), "paper", False, 3, values, gaps=dict.fromkeys(gaps, "not done"))
+
+
+def test_the_shape_of_a_curve_is_not_judged_before_all_its_places_were_run() -> None:
+    spec = load_table("herocon-fig3b")
+    keys = [(row, next(iter(spec.run.columns))) for row in spec.run.rows]
+    rising = {key: [place + 0.1, place + 0.2, place + 0.3] for place, key in enumerate(keys)}
+    assert judge_all(curves(spec.id, rising, []))[0].status == "holds"
+    part = judge_all(curves(spec.id, {keys[0]: rising[keys[0]]}, keys[1:]))[0]
+    assert part.status == "not run"
+    assert keys[1][0] in part.note
+
+
+def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
+    spec = load_table("cacr-fig7")
+    column = next(iter(spec.run.columns))
+    at64 = {row: (row, column) for row in spec.run.rows if row.endswith("-64")}
+    names = {row: spec.run.rows[row].series for row in at64}
+    cells = {key: [0.1 if row.startswith("cmc") else 0.5] * 3 for row, key in at64.items()}
+    first, *others = [row for row in at64 if not row.startswith("cmc")]
+    higher = claim(f"max_at(64, [{names[first]}]) >= max_at(64, [{names[others[0]]}])")
+    # One run of a curve that the claim does not name, and places that are not done, change nothing.
+    unnamed = next(row for row in at64 if row.startswith("cmc"))
+    cells[at64[unnamed]] = [0.9]
+    gaps = [(row, column) for row in spec.run.rows if row not in at64]
+    verdict = judge(higher, curves(spec.id, cells, gaps))
+    assert (verdict.status, verdict.seeds) == ("holds", 3)
+
+
 def test_facts_of_the_data_need_no_seeds() -> None:
     heights = {"I(Z;T)": [1, 2, 3], "H(Z|T)": [1, 2, 4], "-H(Z|T)": [-1, -2, -4], "clusters": [2, 4, 8]}
     values = tuple(

@@ -19,6 +19,9 @@ STRAIGHT = 0.95
 """A curve is a line (a parabola) in x if the best one explains this share of its variance; our bound."""
 
 
+ENDS = ("smallest", "largest")
+
+
 class NoCurve(LookupError):
     """A check names a curve, or a place on one, that was not measured."""
 
@@ -27,37 +30,63 @@ class NoCurve(LookupError):
 class Curve:
     """Heights `(B, X)` over places `xs` (numbers in rising order, or words); `ys` makes it a map over both.
 
-    `keys` are the (row, column) behind the places.
+    `keys` are the (row, column) behind the places; `missing` those of places that were not measured.
     """
 
     xs: tuple[float | str, ...]
     heights: NDArray[Any]
     ys: tuple[float, ...] | None = None
     keys: tuple[tuple[str, str], ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+
+
+def cells_read(call: CurveCall, curves: Mapping[str, Curve]) -> list[tuple[str, str]]:
+    """Return (row, column) of the measured places that a curve function reads.
+
+    Raises:
+        ValueError: the function takes other arguments.
+    """
+    _check_arguments(call)
+    if call.name in ("at", "max_at"):
+        names, place = _at_place(call, curves)
+        read = [(curves[name], _index(curves[name], place)) for name in names if name in curves]
+        return [curve.keys[index] for curve, index in read if index is not None]
+    named = (name for argument in call.arguments for name in argument if name in curves)
+    return [key for name in named for key in curves[name].keys]
 
 
 def measure_curves(call: CurveCall, curves: Mapping[str, Curve]) -> Any:
     """Return the value of a curve function: `(B,)` numbers or truths; of `argmax_xy` `(B, 2)`.
 
     Raises:
-        NoCurve: a curve or a place is not there.
+        NoCurve: a curve or a place is not there; only `at` and `max_at` of a number take a curve with gaps.
         ValueError: the function takes other arguments.
     """
     name, arguments = call.name, call.arguments
-    expected = {"at": 2, "above": 2, "crossing_x": 2}.get(name, 1)
-    if len(arguments) != expected and not (name == "max_at" and len(arguments) == 2):
-        raise ValueError(f"{name} takes {expected} arguments, given {len(arguments)}")
-    if name == "at":
-        return _at(_curve(curves, arguments[0][0]), arguments[1][0])
-    if name == "max_at":
-        named = arguments[1] if len(arguments) == 2 else tuple(curves)
-        return np.max([_at(_curve(curves, one), arguments[0][0]) for one in named], axis=0)
+    _check_arguments(call)
+    if name in ("at", "max_at"):
+        named, place = _at_place(call, curves)
+        get = _whole if place in ENDS else _curve
+        return np.max([_at(get(curves, one), place) for one in named], axis=0)
     if name == "above":
-        over, under = ([_curve(curves, one) for one in side] for side in arguments)
+        over, under = ([_whole(curves, one) for one in side] for side in arguments)
         return np.logical_and.reduce([_above(a, b) for a in over for b in under])
     if name == "crossing_x":
-        return _crossing(_curve(curves, arguments[0][0]), _curve(curves, arguments[1][0]))
-    return _shape(name, _curve(curves, arguments[0][0]))
+        return _crossing(_whole(curves, arguments[0][0]), _whole(curves, arguments[1][0]))
+    return _shape(name, _whole(curves, arguments[0][0]))
+
+
+def _check_arguments(call: CurveCall) -> None:
+    expected, given = {"at": 2, "above": 2, "crossing_x": 2}.get(call.name, 1), len(call.arguments)
+    if given != expected and not (call.name == "max_at" and given == 2):
+        raise ValueError(f"{call.name} takes {expected} arguments, given {given}")
+
+
+def _at_place(call: CurveCall, curves: Mapping[str, Curve]) -> tuple[tuple[str, ...], str]:
+    """Return the curves that `at(CURVE, x)` or `max_at(x, [CURVES])` reads, and x."""
+    if call.name == "at":
+        return call.arguments[0], call.arguments[1][0]
+    return call.arguments[1] if len(call.arguments) == 2 else tuple(curves), call.arguments[0][0]
 
 
 def _shape(name: str, curve: Curve) -> Any:
@@ -145,20 +174,34 @@ def _rescaled(heights: NDArray[Any]) -> NDArray[Any]:
 
 
 def _curve(curves: Mapping[str, Curve], name: str) -> Curve:
-    if name not in curves:
+    if name not in curves or not curves[name].xs:
         raise NoCurve(f"curve {name}")
     return curves[name]
 
 
+def _whole(curves: Mapping[str, Curve], name: str) -> Curve:
+    """Return a curve of which every place was measured: gaps may change its shape and its ends."""
+    curve = _curve(curves, name)
+    if curve.missing:
+        raise NoCurve(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
+    return curve
+
+
 def _at(curve: Curve, place: float | str) -> NDArray[Any]:
-    if place in ("smallest", "largest"):
-        return curve.heights[:, 0 if place == "smallest" else -1]
+    index = _index(curve, place)
+    if index is None:
+        raise NoCurve(f"place {place} of a curve over {', '.join(map(str, curve.xs))}")
+    return curve.heights[:, index]
+
+
+def _index(curve: Curve, place: float | str) -> int | None:
+    """Return which place of a curve `smallest`, `largest`, a word or a number is; None: none of them."""
+    if place in ENDS:
+        return (0 if place == "smallest" else len(curve.xs) - 1) if curve.xs else None
     for index, x in enumerate(curve.xs):
-        if x == place or (isinstance(x, float | int) and isinstance(place, str) and str(x) == place):
-            return curve.heights[:, index]
-        if isinstance(x, float) and isinstance(place, str) and f"{x:g}" == place:
-            return curve.heights[:, index]
-    raise NoCurve(f"place {place} of a curve over {', '.join(map(str, curve.xs))}")
+        if x == place or (isinstance(x, float | int) and place in (str(x), f"{x:g}")):
+            return index
+    return None
 
 
 def _numbers(curve: Curve) -> NDArray[Any]:

@@ -27,12 +27,15 @@ from tuning.reproduction.claims import (
     Text,
     walk,
 )
-from tuning.reproduction.curves import Curve, measure_curves
+from tuning.reproduction.curves import Curve, cells_read, measure_curves
 
 Values = NDArray[Any]
 Key = tuple[str, str]
 ALIKE = 0.1
 """`a ~ b`: they differ by at most this share of the larger one. The bound is ours."""
+
+
+BEST_ROW = ("argmax", "argmin")
 
 
 class MissingCells(LookupError):
@@ -112,10 +115,7 @@ def needed_cells(
     found: dict[tuple[str, Key], None] = {}
     for node in walk(tree):
         if isinstance(node, CurveCall):
-            names = {name for argument in node.arguments for name in argument}
-            for name, curve in tables[own].curves.items():
-                if name in names or node.name == "max_at":
-                    found |= {(own, key): None for key in curve.keys}
+            found |= {(own, key): None for key in cells_read(node, tables[own].curves)}
         if isinstance(node, Cells):
             table = own if node.table is None else node.table
             if table not in tables:
@@ -178,7 +178,7 @@ class _Reading:
         return there, [values[row, column] for row in there]
 
     def _call(self, node: Call) -> Any:
-        if node.name in ("argmax", "argmin"):
+        if node.name in BEST_ROW:
             keys, values = self.value(node.arguments[0])
             stacked = np.stack(np.broadcast_arrays(*values))
             best = stacked.argmax(axis=0) if node.name == "argmax" else stacked.argmin(axis=0)
@@ -197,12 +197,25 @@ class _Reading:
         return np.logical_and.reduce(np.broadcast_arrays(*steps))
 
     def _comparison(self, node: Comparison) -> NDArray[np.bool_]:
-        sides = [self.value(node.first), *(self.value(right) for _, right in node.rest)]
+        nodes = [node.first, *(right for _, right in node.rest)]
+        sides = [self.value(one) for one in nodes]
+        self._require_named_rows(nodes)
         tolerance = self.tables[self.own].tolerance
         signs = [sign for sign, _ in node.rest]
         found = [_compare(s, *pair, tolerance) for s, pair in zip(signs, _pairs(sides), strict=True)]
         joined: NDArray[np.bool_] = np.logical_and.reduce(np.broadcast_arrays(*found))
         return joined
+
+    def _require_named_rows(self, nodes: Sequence[Node]) -> None:
+        """Refuse `argmax(group) == "key"` where the row `key` was not run: it could not be the best one."""
+        named = [node.value for node in nodes if isinstance(node, Text)]
+        groups = [node.arguments[0] for node in nodes if isinstance(node, Call) and node.name in BEST_ROW]
+        for group in groups:
+            assert isinstance(group, Cells), "argmax and argmin take a group"
+            there = self._group(group)[0]
+            for row in named:
+                if row not in there:
+                    raise MissingCells(f"{row} in {self.column if group.column == STAR else group.column}")
 
 
 def _rows(node: Cells, numbers: Numbers) -> tuple[str, ...]:

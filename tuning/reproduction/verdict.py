@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from data import numpy_generator
 from search_spaces.tables import Claim, Table
-from tuning.reproduction.claims import parse_check
+from tuning.reproduction.claims import Cells, parse_check, walk
 from tuning.reproduction.curves import Curve, NoCurve
 from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells
 from tuning.reproduction.results import Key, TableResults
@@ -51,7 +51,7 @@ def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | 
     try:
         read = needed_cells(tree, _numbers(known, None), name, claim.columns)
         seeds = _common_seeds(known, read)
-        draws = _draws(claim, name, seeds)
+        draws = _draws(claim, name, seeds, spread=any(isinstance(n, Cells) and n.std for n in walk(tree)))
         outcome = evaluate(tree, _numbers(known, draws), name, claim.columns)
     except (MissingCells, NoCurve) as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
@@ -89,12 +89,19 @@ def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, K
     return None if found is None else sorted(found)
 
 
-def _draws(claim: Claim, table: str, seeds: Sequence[int] | None) -> NDArray[np.int64] | None:
-    """Return `(B, n)` seeds, n drawn with replacement B times; the same for every cell of a claim."""
+def _draws(
+    claim: Claim, table: str, seeds: Sequence[int] | None, *, spread: bool
+) -> NDArray[np.int64] | None:
+    """Return `(B, n)` seeds, n drawn with replacement B times; the same for every cell of a claim.
+
+    One seed drawn n times has no spread, so a claim that reads a `spread` is not evaluated on such draws.
+    """
     if not seeds:
         return None
     generator = numpy_generator("claim", table, claim.text)
-    return np.asarray(seeds)[generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))]
+    draws: NDArray[np.int64] = np.asarray(seeds)[generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))]
+    varied = (draws != draws[:, :1]).any(axis=1)
+    return draws[varied] if spread and varied.any() else draws
 
 
 def _numbers(known: Mapping[str, TableResults], draws: NDArray[np.int64] | None) -> dict[str, Numbers]:
@@ -134,6 +141,7 @@ def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[st
     """Return a figure's curves: of its points' series, or of clusterings one for each column.
 
     A point lies where its row says, else where its column does, else at the word that the column is called.
+    A curve knows which of its points were planned and not measured; those that never run here are none of it.
     """
     table = results.table
     if table.rows:
@@ -147,15 +155,27 @@ def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[st
             places.setdefault(how.series, []).append((x, how.y, (row, column)))
         elif how is None:
             places.setdefault(column, []).append((float(row.removeprefix("k")), None, (row, column)))
-    return {name: _curve(own, means) for name, own in places.items()}
+    measured = {(value.row, value.column) for value in results.values}
+    missing: dict[str, list[Key]] = {}
+    for row, column in results.gaps:
+        how = table.run.rows.get(row)
+        if how is not None and how.series is not None and how.never is None and (row, column) not in measured:
+            missing.setdefault(how.series, []).append((row, column))
+    return {
+        name: _curve(places.get(name, []), means, missing.get(name, []))
+        for name in dict.fromkeys([*places, *missing])
+    }
 
 
-def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]]) -> Curve:
+def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Sequence[Key]) -> Curve:
+    if not places:
+        return Curve((), np.empty((1, 0)), missing=tuple(missing))
     # Numbers in rising order; words stay in the table's.
     places.sort(key=lambda p: (0.0 if isinstance(p[0], str) else p[0], -np.inf if p[1] is None else p[1]))
     heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
     ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
-    return Curve(tuple(x for x, _, _ in places), heights, ys, tuple(key for _, _, key in places))
+    keys = tuple(key for _, _, key in places)
+    return Curve(tuple(x for x, _, _ in places), heights, ys, keys, tuple(missing))
 
 
 def _tolerance(table: Table) -> float:
