@@ -95,6 +95,56 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     assert kept.read_bytes() == before
 
 
+def test_one_column_runs_alone_and_the_others_are_shown_and_kept(run: Run, tmp_path: Path) -> None:
+    store_runs(QUICK, tmp_path / "results", score)
+    plan = plan_table(load_table("cclk-t7"), columns=["mse"], scale="quick")
+    assert {cell.column for cells in plan.studies.values() for cell in cells} == {"mse"}
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run", "--save", "kept")
+    assert run(*arguments).exit_code == 0
+    kept = tmp_path / "kept" / "cclk-t3.quick.parquet"
+    before = kept.read_bytes()
+    assert run(*arguments, "--column", "mse").exit_code == 0
+    assert kept.read_bytes() == before
+
+
+def test_what_is_printed_for_machines_is_alone_on_its_stream(run: Run, tmp_path: Path) -> None:
+    store_runs(QUICK, tmp_path / "results", score)
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run", "--save", "kept")
+    result = run(*arguments, "--json")
+    assert json.loads(result.stdout)["table"] == "cclk-t3"
+    assert "Scores: kept" in result.stderr
+    assert run(*arguments, "--json", "-o", "out.json").stdout == ""
+    assert json.loads((tmp_path / "out.json").read_text()) == json.loads(result.stdout)
+
+
+def test_a_figure_of_clusterings_says_whether_their_file_is_here(run: Run) -> None:
+    rows = {row["table"]: row for row in json.loads(run("tables", "--json").stdout)}
+    assert rows["cl-infonce-fig4a"]["state"] == "data missing"
+    assert rows["cl-infonce-fig4a"]["why"]
+
+
+def test_each_row_of_a_searched_table_says_that_it_searches(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tuning.ray.tables as running
+    from tuning.cli.progress import ProgressLine
+
+    shown: list[str] = []
+
+    def two_rows(plan: Any, *, show: Any, **more: Any) -> dict[str, str]:
+        for study, done in (("one", 0), ("two", 5)):
+            show(running.TableProgress(study, done, 10, searching=True))
+        return {}
+
+    monkeypatch.setattr(running, "run_table", two_rows)
+    monkeypatch.setattr(ProgressLine, "show", lambda line, text: shown.append(text))
+    run("table", "cclk-t5a", "--tune", "--scale", "quick")
+    assert [text.partition(" ·")[0] for text in shown] == [
+        "one: searching, 0/10 final runs",
+        "two: searching, 5/10 final runs",
+    ]
+
+
 def test_a_quick_table_goes_on_where_it_was_and_is_judged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +187,10 @@ def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
         (["cclk-t3", "--format", "latx"], "Did you mean 'latex'?"),
         (["cclk-t3", "--scale", "quik"], "Did you mean 'quick'?"),
         (["cclk-t3", "--column", "acu"], "Did you mean 'acc'?"),
+        (["cclk-t3", "--scale", "quick", "--column", "acc_moving"], "is not in this form"),
+        (["cclk-t3", "-o", ".."], "is a folder"),
+        (["cclk-t3", "--save", sys.executable], "is a file"),
+        (["cclk-t3", "-o", f"{sys.executable}/x/t.md"], "cannot be written"),
         (["cclk-t3", "--figure", "x.png"], "sweeps no parameter"),
         (["cclk-t8", "--figure", "x.gif"], "a figure ends in"),
         (["cclk-t3", "--trials", "3"], "--trials goes with --tune"),

@@ -22,9 +22,14 @@ def say(line: str) -> None:
     Console(highlight=False, markup=False).print(line, soft_wrap=True)
 
 
+def remark(line: str) -> None:
+    """Print a line beside what was asked for: on the error stream, so that a table or JSON stays whole."""
+    Console(highlight=False, markup=False, stderr=True).print(line, soft_wrap=True)
+
+
 def warn(line: str) -> None:
-    """Print a line as a warning."""
-    Console(highlight=False).print(f"[bold yellow]Warning:[/] {escape(line)}", soft_wrap=True)
+    """Print a line as a warning, on the error stream."""
+    Console(highlight=False, stderr=True).print(f"[bold yellow]Warning:[/] {escape(line)}", soft_wrap=True)
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | None = None) -> None:

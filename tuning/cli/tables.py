@@ -1,7 +1,9 @@
 """`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +21,15 @@ from tuning.cli.options import (
     machine_at,
 )
 from tuning.cli.progress import duration, progress_line
-from tuning.cli.rendering import print_entries, print_json, print_rows, say, source_line, warn
+from tuning.cli.rendering import (
+    print_entries,
+    print_json,
+    print_rows,
+    remark,
+    say,
+    source_line,
+    warn,
+)
 from tuning.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -106,17 +116,13 @@ def table(
     Example: contrasweep table cclk-t3 --scale quick
     """
     from search_spaces.tables import load_table
-    from tuning.analysis.figures import check_figure
     from tuning.reproduction.plan import plan_table
     from tuning.reproduction.render import FORMATS
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
     spec = load_table(table)
-    if figure is not None:
-        check_figure(figure)
-        if spec.run.axis is None:
-            raise InputError(f"table {table} sweeps no parameter: there is no figure of it")
+    _check_outputs(spec, output, figure, save)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     plan = plan_table(
@@ -134,16 +140,40 @@ def table(
     on = {"concurrency": concurrency, "machine": machine_at(address)}
     failed = _run(plan, results, data_root, on) if run and plan.studies else {}
     found, verdicts = _judged(plan, results, data_root)
+    _write(found, verdicts, format_, output, json)
+    for study, why in failed.items():
+        warn(f"{study}: {why}")
+    _refuse_nothing(plan, found, run)
     if save is not None:
         _save(found, save)
     if figure is not None:
         from tuning.reproduction.figure import draw_table
 
         draw_table(found, figure)
-    _write(found, verdicts, format_, output, json)
-    for study, why in failed.items():
-        warn(f"{study}: {why}")
-    _refuse_nothing(plan, found, run)
+
+
+def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
+    """Refuse what could not be written after the runs, which may take hours."""
+    from tuning.analysis.figures import check_figure
+
+    if figure is not None:
+        check_figure(figure)
+        if spec.run.axis is None:
+            raise InputError(f"table {spec.id} sweeps no parameter: there is no figure of it")
+    for option, file in (("--output", output), ("--figure", figure)):
+        if file is not None and file.is_dir():
+            raise InputError(f"{option} is a file to write, but {file} is a folder")
+    if save is not None and save.exists() and not save.is_dir():
+        raise InputError(f"--save is a folder, but {save} is a file")
+    for option, path in (("--output", output), ("--figure", figure), ("--save", save)):
+        if path is not None:
+            _check_writable(option, path if option == "--save" else path.parent)
+
+
+def _check_writable(option: str, folder: Path) -> None:
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InputError(f"{option}: {folder} cannot be written, {there} is no folder that can")
 
 
 def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
@@ -152,7 +182,7 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
     with progress_line() as line:
 
         def show(progress: TableProgress) -> None:
-            what = "searching, " if progress.searching and progress.done == 0 else ""
+            what = "searching, " if progress.searching else ""
             line.show(
                 f"{progress.study}: {what}{progress.done}/{progress.runs} final runs · "
                 f"{duration(line.elapsed)} spent"
@@ -200,7 +230,7 @@ def _save(found: "TableResults", folder: Path) -> None:
         warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
         return
     path = save_results(found, folder)
-    say(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
+    remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
 
 
 def _write(
@@ -208,16 +238,16 @@ def _write(
 ) -> None:
     from tuning.reproduction.render import FORMATS, content
 
-    if as_json:
+    if as_json and output is None:
         print_json(content(found, verdicts))
         return
-    text = FORMATS[format_](found, verdicts)
+    text = dumps(content(found, verdicts), indent=2) if as_json else FORMATS[format_](found, verdicts)
     if output is None:
         say(text)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
-    say(f"Wrote {output}")
+    remark(f"Wrote {output}")
 
 
 def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
@@ -241,7 +271,7 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
             "study": cell.study or None,
             "why": cell.why or None,
         }
-        for cell in plan.cells
+        for cell in plan.chosen
     ]
     if as_json:
         print_json({"table": plan.table.id, "runs": plan.runs, "seconds": plan.seconds, "cells": rows})
@@ -259,18 +289,16 @@ def _listed(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a table's row, and the facts of it that a terminal shows in a line."""
     from tuning.reproduction.collect import runs_done
-    from tuning.reproduction.plan import NEVER, RUNS, data_here_and_absent, needed_data, plan_table
+    from tuning.reproduction.plan import data_here_and_absent, needed_data, plan_table
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
-        data = table.run.information
-        row = {**line, "state": RUNS, "data": data, "done": "no runs", "cost": "0:00", "why": ""}
-        return row, [RUNS, "no runs", "cost 0:00", data]
+        return _of_information(line, table.run.information, data_root)
     if scale == "quick" and table.run.quick is None and table.run.columns:
         state = "no quick form"
         return {**line, "state": state, "data": "", "done": "", "cost": "", "why": ""}, [state]
     plan = plan_table(table, scale=scale, data_root=data_root)
-    count, cost = runs_done(plan, runs), "" if plan.state == NEVER else _cost(plan)
+    count, cost = runs_done(plan, runs), _cost(plan) if plan.runs else ""
     done = "done" if count >= plan.runs > 0 else f"{count} of {plan.runs} runs"
     here, absent = data_here_and_absent(plan)
     row = {
@@ -283,6 +311,23 @@ def _listed(
     }
     progress = [done, f"cost {cost}"] if plan.runs else []
     return row, [plan.state, *progress, _short(here), f"not here: {_short(absent)}" if absent else ""]
+
+
+def _of_information(
+    line: dict[str, Any], clusterings: str, data_root: Path | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The same of a figure of clusterings, which takes their file and no run."""
+    from data import DatasetMissing, load_clusterings
+    from tuning.reproduction.plan import DATA, RUNS
+
+    state, why = RUNS, ""
+    try:
+        load_clusterings(clusterings, data_root)
+    except DatasetMissing as error:
+        state, why = DATA, str(error)
+    row = {**line, "state": state, "data": clusterings, "done": "no runs", "cost": "0:00", "why": why}
+    where = f"not here: {clusterings}" if why else clusterings
+    return row, [state, "no runs", where]
 
 
 def _short(names: list[str]) -> str:

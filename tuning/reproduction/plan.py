@@ -76,6 +76,7 @@ class TablePlan:
         tuned: whether each row is searched, with `trials` trials, instead of taking the paper's values.
         seeds: final runs of each cell.
         cells: row by row.
+        columns: those to run; empty: all.
     """
 
     table: Table
@@ -84,6 +85,12 @@ class TablePlan:
     seeds: int
     trials: int
     cells: tuple[CellPlan, ...]
+    columns: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> tuple[CellPlan, ...]:
+        """The cells of the columns to run."""
+        return tuple(cell for cell in self.cells if not self.columns or cell.column in self.columns)
 
     @property
     def running(self) -> tuple[CellPlan, ...]:
@@ -92,9 +99,11 @@ class TablePlan:
 
     @property
     def studies(self) -> dict[str, list[CellPlan]]:
-        """The cells that run by study, one of each trial: cells of the same experiment share their runs."""
+        """The chosen cells that run, by study, one of each trial: cells of one experiment share runs."""
         found: dict[str, dict[int, CellPlan]] = {}
-        for cell in self.running:
+        for cell in self.chosen:
+            if cell.state != RUNS:
+                continue
             found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
         return {study: list(trials.values()) for study, trials in found.items()}
 
@@ -111,22 +120,26 @@ class TablePlan:
     def seconds(self) -> float | None:
         """The time of all runs on one core, by the table's measured cost of an epoch; None where unknown.
 
-        A search is counted as if no trial were stopped early.
+        A search is counted as if no trial were stopped early. None too where nothing can be run here.
         """
-        total = 0.0
+        total = 0.0 if self.studies else None
         for cells in self.studies.values():
             for cell in cells:
                 assert cell.experiment is not None, "the cell runs"
                 cost = self.table.run.seconds_per_epoch.get(cell.experiment.dataset)
                 if cost is None:
                     return None
-                total += cost * cell.experiment.epochs * (self.seeds + (self.trials if self.tuned else 0))
+                total = (total or 0.0) + cost * cell.experiment.epochs * (
+                    self.seeds + (self.trials if self.tuned else 0)
+                )
         return total
 
     @property
     def state(self) -> str:
         """In words: whether all of the table, a part or nothing of it can be run here."""
-        states = {cell.state for cell in self.cells}
+        if self.table.run.information is not None:
+            return RUNS
+        states = {cell.state for cell in self.chosen}
         if RUNS in states:
             return RUNS if states == {RUNS} else "partly here"
         return DATA if DATA in states else NEVER
@@ -150,7 +163,7 @@ def plan_table(
         tune: search each row with equal budget; only what makes a row what it is stays as it is.
         seeds: final runs of each cell; by default the table's.
         trials: of each row's search; by default the table's.
-        columns: the columns to run; by default all.
+        columns: the columns to run; by default all. The others are planned too, and shown as far as they are.
         data_root: the folder of the datasets.
 
     Raises:
@@ -163,17 +176,26 @@ def plan_table(
         raise InputError(f"table {table.id} has no quick form; --scale paper runs it")
     if tune and run.tune is None:
         raise InputError(f"table {table.id} has no searched form: its rows are what it compares")
-    for column in columns:
-        if column not in run.columns:
-            raise unknown_name(f"column that runs in {table.id}:", column, run.columns)
     for name, count in (("seeds", seeds), ("trials", trials)):
         if count is not None and count < 1:
             raise InputError(f"{name} must be at least 1, given {count}")
     usual = run.quick.seeds if scale == "quick" and run.quick is not None else run.seeds
     budget = trials or (run.tune.trials if run.tune is not None else 0)
     planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
-    cells = tuple(cell for cell in planner.cells() if not columns or cell.column in columns)
-    return TablePlan(table, planner.scale, tune, seeds or usual, budget if tune else 0, cells)
+    cells = tuple(planner.cells())
+    _check_columns(table, columns, [cell.column for cell in cells])
+    return TablePlan(table, planner.scale, tune, seeds or usual, budget if tune else 0, cells, tuple(columns))
+
+
+def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:
+    there = [column for column in table.run.columns if column in planned]
+    for column in columns:
+        if column in table.run.columns and column not in there:
+            raise InputError(
+                f"column {column!r} of {table.id} is not in this form, whose are {', '.join(there)}"
+            )
+        if column not in there:
+            raise unknown_name(f"column that runs in {table.id}:", column, there)
 
 
 def own_prefix(table: Table) -> str:
