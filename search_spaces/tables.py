@@ -123,6 +123,7 @@ class ColumnRun(Strict):
         control: the score of the untrained encoder beside it; None: that of `metric`.
         set: settings of this column alone.
         stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
+        repeats: the column in whose place the claims are judged once more on this one.
         x: of a figure whose columns are places on its axis: which place.
         paper_only: whether it is left out of the quick and of the searched form.
         label: what it is called; by default as the printed column is.
@@ -134,6 +135,7 @@ class ColumnRun(Strict):
     control: str | None = None
     set: Settings = Field(default_factory=dict)
     stands_in: str | None = None
+    repeats: str | None = None
     x: float | None = None
     paper_only: bool = False
     label: str | None = None
@@ -219,6 +221,7 @@ class Run(Strict):
         quick: None where there is no small form.
         tune: None where there is no searched form.
         axis: the figure of a swept parameter; None where there is none.
+        selection: how settings were chosen where not all were fixed before a run, the searched form apart.
         information: the set of clusterings whose information curves are the figure.
         deviations: in what the runs differ from the paper, in every form.
         paper_deviations: the same of the runs at paper scale with the paper's settings alone.
@@ -233,6 +236,7 @@ class Run(Strict):
     quick: QuickRun | None = None
     tune: TunedRun | None = None
     axis: Axis | None = None
+    selection: str | None = None
     information: str | None = None
     deviations: tuple[str, ...] = ()
     paper_deviations: tuple[str, ...] = ()
@@ -283,6 +287,10 @@ class Table(Strict):
         ours = {key for key, column in self.run.columns.items() if column.stands_in is not None}
         if columns:
             _refuse_strangers("column", set(self.run.columns) - ours, columns)
+        repeated = [c.repeats for c in self.run.columns.values() if c.repeats is not None]
+        _refuse_strangers("column", set(repeated), columns)
+        if len(repeated) != len(set(repeated)):
+            raise ValueError(f"a column is repeated by one other at most, given {', '.join(repeated)}")
         if self.run.quick is not None:
             _refuse_strangers("column", set(self.run.quick.columns), set(self.run.columns))
             _refuse_strangers("row", set(self.run.quick.rows), set(self.run.rows))

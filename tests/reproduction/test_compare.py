@@ -45,6 +45,20 @@ def test_the_untrained_encoder_counts_once_a_seed() -> None:
     assert control.ours == Summary(52.0, 1.0, 3)
 
 
+def test_rows_of_other_networks_have_controls_of_their_own() -> None:
+    heights = {"dnn": 50.0, "supcon": 50.0, "herocon-u": 40.0, "herocon": 40.0}
+    values = tuple(
+        RunValue(row, "scene_auc", seed, 90.0, untrained=height + seed)
+        for row, height in heights.items()
+        for seed in (1, 2, 3)
+    )
+    cells = compare(TableResults(load_table("herocon-t2"), "paper", False, 3, values))
+    controls = {cell.row: cell for cell in cells if cell.control}
+    assert list(controls) == [f"{UNTRAINED}:dnn+supcon", f"{UNTRAINED}:herocon-u+herocon"]
+    assert [cell.ours for cell in controls.values()] == [Summary(52.0, 1.0, 3), Summary(42.0, 1.0, 3)]
+    assert "of DNN, SupCon" in controls[f"{UNTRAINED}:dnn+supcon"].row_name
+
+
 def test_runs_on_other_data_are_not_compared_with_print() -> None:
     table = load_table("cclk-t7")
     cub = table.run.columns["cub"].model_copy(update={"stands_in": "other images"})

@@ -88,6 +88,16 @@ def test_csv_keeps_all_digits(found: TableResults) -> None:
     assert (ours["published"], ours["printed"], ours["n"]) == ("86.4", "86.4±0.9", "3")
 
 
+def test_csv_and_latex_have_a_verdict_for_every_claim(found: TableResults) -> None:
+    verdicts = judge_all(found)
+    rows = list(csv.DictReader(io.StringIO(comma_separated(found, verdicts))))
+    judged = [(row["claim"], row["verdict"]) for row in rows if row["claim"]]
+    assert judged == [(verdict.claim.text, verdict.status) for verdict in verdicts]
+    below = latex(found, verdicts).partition("\\end{tabular}")[2]
+    for verdict in verdicts:
+        assert f"Our runs: {verdict.status}" in below
+
+
 def test_latex_has_a_table_of_equal_rows(found: TableResults) -> None:
     text = latex(found, judge_all(found))
     body = text.partition("\\toprule")[2].partition("\\bottomrule")[0].splitlines()
@@ -120,7 +130,7 @@ def test_a_half_finished_table_renders_with_its_gaps(half: TableResults) -> None
         "- fair-infonce in acc, fair-cclk in acc, fair-infonce in mse, fair-cclk in mse: 1 of 3 runs done"
         in text
     )
-    assert "loss nan" in latex(half, verdicts) or "InfoNCE" in latex(half, verdicts)
+    assert "loss nan at epoch 1.\\par" in latex(half, verdicts)
     assert "1 failed" in comma_separated(half, verdicts)
 
 
@@ -201,7 +211,22 @@ def test_the_figure_holds_ours_the_printed_and_the_control(
     assert printed == (xs, [82.12, 84.55, 85.9, 85.22, 84.23], "printed, FairInfoNCE")
     drawn.clear()
     draw_table(dataclasses.replace(swept("cclk-t8", "acc"), scale="quick"), tmp_path / "figure.png")
-    assert [label for _, _, label in drawn] == ["ours, FairInfoNCE"], "a small form is beside no print"
+    assert [label for _, _, label in drawn] == ["ours, FairInfoNCE", "printed, FairInfoNCE"]
+
+
+def test_a_small_form_has_the_printed_curve_in_a_panel_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    kept: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: kept.append(figure))
+    draw_table(dataclasses.replace(swept("cclk-t8", "acc"), scale="quick"), tmp_path / "figure.png")
+    ours, printed = kept[0].axes
+    assert [c.get_label() for c in ours.containers] == ["ours, FairInfoNCE"]
+    assert [c.get_label() for c in printed.containers] == ["printed, FairInfoNCE"]
+    assert (ours.get_ylabel(), printed.get_ylabel()) == ("Accuracy", "Accuracy, as printed")
+    assert not printed.lines or all(line.get_label() != "untrained encoder" for line in printed.lines)
 
 
 def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

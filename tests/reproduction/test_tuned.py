@@ -15,6 +15,7 @@ from tuning.ray.final import FinalRuns
 from tuning.ray.tables import run_table
 from tuning.reproduction.collect import StoredRuns, collect
 from tuning.reproduction.plan import plan_table
+from tuning.reproduction.results import read_results, save_results
 from tuning.reproduction.text import selection
 from tuning.store import ResultsStore
 
@@ -70,6 +71,20 @@ def test_the_selection_rule_is_told(calls: dict[str, list[Any]], tmp_path: Path)
     assert "highest val.accuracy" in selection(found)
     assert "of 2" in selection(found)
     assert found.gaps["rbf", "acc"] == "0 of 1 runs done"
+
+
+def test_the_budget_that_is_told_is_that_of_the_search_that_was_made(
+    calls: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    run_table(PLAN, results=tmp_path)
+    usual = plan_table(load_table("cclk-t5a"), scale="quick", tune=True)
+    found = collect(usual, StoredRuns(ResultsStore(tmp_path)))
+    assert (usual.trials, "of 2, on" in selection(found)) == (24, True)
+    assert found.command == "contrasweep table cclk-t5a --scale quick --tune --trials 2"
+    assert {info.search.study for info in found.cells.values() if info.search} == set(usual.studies)
+    again = read_results(save_results(found, tmp_path / "kept"))
+    assert again.cells == found.cells
+    assert again.search_seconds == found.search_seconds
 
 
 def test_a_row_that_fails_takes_no_other_with_it(

@@ -146,6 +146,16 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
     assert (verdict.status, verdict.seeds) == ("holds", 3)
 
 
+def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
+    slow = {("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]}
+    moving = {("fair-cclk", "acc_moving"): [70, 71, 72], ("infonce", "acc_moving"): [80, 81, 82]}
+    own, *_, again = judge_all(results(slow | moving))
+    assert (own.status, own.read_in) == ("holds", ())
+    assert (again.status, again.claim) == ("does not hold", own.claim)
+    assert again.read_in == ("Accuracy at rate 1.5", "MSE at rate 1.5")
+    assert all(not verdict.read_in for verdict in judge_all(results(slow)))
+
+
 def test_facts_of_the_data_need_no_seeds() -> None:
     heights = {"I(Z;T)": [1, 2, 3], "H(Z|T)": [1, 2, 4], "-H(Z|T)": [-1, -2, -4], "clusters": [2, 4, 8]}
     values = tuple(

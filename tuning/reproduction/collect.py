@@ -11,7 +11,7 @@ from tuning.errors import SweepFailed
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.information import information_values
 from tuning.reproduction.plan import CellPlan, TablePlan, own_prefix
-from tuning.reproduction.results import CellInfo, Key, RunValue, TableResults
+from tuning.reproduction.results import CellInfo, Key, RowSearch, RunValue, TableResults
 from tuning.reproduction.shared import (
     HeldRun,
     RunKey,
@@ -87,15 +87,16 @@ class _Reader:
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
         """Return the values of a cell, how it was run, and what went wrong."""
         assert cell.experiment is not None, "the cell runs"
-        experiment, study, trial, selected = cell.experiment, cell.study, cell.trial, ""
+        experiment, study, trial, selected, search = cell.experiment, cell.study, cell.trial, "", None
         best = self._searched(cell) if self.plan.tuned else None
         if best is not None:
             experiment, study, trial = best.experiment, best.study, best.trial
-            selected = f"{RULE.format(metric=best.metric)} of {self.plan.trials}"
+            search = self._search_of(study)
+            selected = f"{RULE.format(metric=best.metric)} of {search.trials}"
         # Final runs take all training images, and their seed is their own.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
         settings = flat_settings(own)
-        info = CellInfo(experiment.dataset, experiment.method, settings, selected)
+        info = CellInfo(experiment.dataset, experiment.method, settings, selected, search)
         identity, seeds = identity_of_final(experiment), self.plan.seeds_of(experiment)
         found = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
         scored = [_value(cell, run) for run in found if run is not None]
@@ -119,7 +120,9 @@ class _Reader:
             return "the store holds runs with other settings under this name: use another results folder"
         failed = [row for row in rows if row["status"] == "failed"]
         if failed:
-            return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {failed[0]['error']}"
+            # Some libraries' errors have lines of advice; the store keeps them.
+            reason = str(failed[0]["error"]).strip().partition("\n")[0]
+            return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {reason}"
         return ""
 
     def _searched(self, cell: CellPlan) -> SelectedTrial | None:
@@ -136,6 +139,12 @@ class _Reader:
             return best_trials(self.runs.store, study)[0]
         except SweepFailed:
             return None
+
+    def _search_of(self, study: str) -> RowSearch:
+        """Return a search as it was made, whose budget need not be the plan's."""
+        store = self.runs.store
+        seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
+        return RowSearch(study, int(store.study(study).search["trials"]), seconds)
 
     def _source(self, study: str) -> dict[str, str]:
         record = self.runs.store.study(study + FINAL_SUFFIX)

@@ -14,6 +14,8 @@ from tuning.reproduction.results import TableResults
 
 CONFIDENCE = 0.95
 UNTRAINED = "untrained"
+SAME = 1e-6
+"""Scores of one untrained network differ by no more from run to run."""
 
 Method = Literal["Welch", "ours alone", ""]
 
@@ -36,7 +38,8 @@ class Difference:
 class Compared:
     """One cell: what is printed, what we found, how far apart they are, and why something is missing.
 
-    `row` is `untrained` for the control: the encoder before training, on the same seeds.
+    Of a `control`, the encoder before training on the same seeds, `row` is `untrained`; where rows have other
+    networks and so other controls, each names its rows: `untrained:KEY+KEY`.
     """
 
     column: str
@@ -51,6 +54,7 @@ class Compared:
     difference: Difference | None
     gap: str
     digits: int
+    control: bool = False
 
 
 def compare(results: TableResults) -> list[Compared]:
@@ -65,9 +69,7 @@ def compare(results: TableResults) -> list[Compared]:
         own = [_cell(results, row, column) for row in row_names(table)]
         present = [cell for cell in own if cell is not None]
         compared += present
-        control = _control(results, column)
-        if control is not None:
-            compared.append(control)
+        compared += _controls(results, column)
     return compared
 
 
@@ -127,26 +129,51 @@ def _difference(results: TableResults, ours: Summary | None, printed: Cell | Non
     return difference(ours, printed.mean, printed.std, results.table.run.published_runs)
 
 
-def _control(results: TableResults, column: str) -> Compared | None:
-    """The untrained encoder: one of a seed is the same for all rows with one network, and counts once."""
-    found = {v.seed: v.untrained for v in results.values if v.column == column and v.untrained is not None}
-    ours = summarise(found.values())
-    if ours is None:
-        return None
-    return Compared(
-        column=column,
-        column_name=column_name(results.table, column),
-        row=UNTRAINED,
-        row_name="untrained encoder (control)",
-        printed="",
-        published=None,
-        published_std=None,
-        cited=False,
-        ours=ours,
-        difference=None,
-        gap="",
-        digits=_digits(results, column),
-    )
+def _controls(results: TableResults, column: str) -> list[Compared]:
+    """Return the untrained encoders: one where all rows have the same network, as most tables' rows do."""
+    groups = _untrained(results, column)
+    alone = len(groups) == 1
+    names = row_names(results.table)
+    return [
+        Compared(
+            column=column,
+            column_name=column_name(results.table, column),
+            row=UNTRAINED if alone else f"{UNTRAINED}:{'+'.join(rows)}",
+            row_name="untrained encoder (control)"
+            if alone
+            else f"untrained encoder (control) of {', '.join(names[row] for row in rows)}",
+            printed="",
+            published=None,
+            published_std=None,
+            cited=False,
+            ours=summarise(scores.values()),
+            difference=None,
+            gap="",
+            digits=_digits(results, column),
+            control=True,
+        )
+        for rows, scores in groups
+    ]
+
+
+def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
+    """Return rows with their untrained scores by seed; rows that agree on the seeds they share are together.
+
+    One network of one seed is the same in every row, and counts once.
+    """
+    groups: list[tuple[list[str], dict[int | None, float]]] = []
+    for row in row_names(results.table):
+        own = {s: v.untrained for s, v in results.of(row, column).items() if v.untrained is not None}
+        if not own:
+            continue
+        for rows, scores in groups:
+            if all(math.isclose(scores[s], own[s], rel_tol=SAME) for s in own.keys() & scores.keys()):
+                rows.append(row)
+                scores.update(own)
+                break
+        else:
+            groups.append(([row], own))
+    return groups
 
 
 def _digits(results: TableResults, column: str) -> int:

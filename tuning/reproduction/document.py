@@ -87,9 +87,9 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
         runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
         name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
         numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
-        time = duration_text(results.seconds) if runs else "-"
+        time = duration_text(results.seconds + results.search_seconds) if runs else "-"
         rows.append([name, results.label, str(runs or "no run"), *numbers, time])
-    headings = ("table", "form", "runs", *VERDICTS, "wall-clock of all runs")
+    headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
     return "Claims by verdict:\n\n" + pipes(headings, rows) + "\n"
 
 

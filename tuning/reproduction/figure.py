@@ -1,7 +1,7 @@
 """A table's figure: our scores over a swept parameter, with the printed points on it."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from tuning.analysis.cluster_curve import draw_cluster_curve
 from tuning.analysis.colours import COLOURS
 from tuning.analysis.figures import check_figure
 from tuning.errors import InputError
-from tuning.reproduction.compare import UNTRAINED, Compared, compare
+from tuning.reproduction.compare import Compared, compare
 from tuning.reproduction.information import information_of
 from tuning.reproduction.results import TableResults
 from tuning.reproduction.text import title
@@ -20,6 +20,7 @@ from tuning.reproduction.text import title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+OURS, PRINTED = "ours", "printed"
 MOST_TICKS = 8
 """Above so many swept values the ticks are matplotlib's own."""
 
@@ -43,16 +44,31 @@ def draw_table(results: TableResults, path: Path) -> None:
         raise InputError(f"nothing of table {table.id} was measured yet: there is nothing to draw")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(panels), 4.0), layout="constrained", dpi=110)
-    for axes, (name, cells) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
-        draw = _draw_lines if table.run.axis.y is None else _draw_map
-        draw(axes, results, name, cells)
-        axes.spines[["top", "right"]].set_visible(False)
+    rows = _rows(results, panels)
+    figure = Figure(figsize=(4.6 * len(panels), 4.0 * len(rows)), layout="constrained", dpi=110)
+    grid = figure.subplots(len(rows), len(panels), squeeze=False)
+    for shown, line in zip(rows, grid, strict=True):
+        for axes, (name, cells) in zip(line, panels.items(), strict=True):
+            if table.run.axis.y is None:
+                _draw_lines(axes, results, name, cells, shown)
+            else:
+                _draw_map(axes, results, name, cells)
+            axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(_wrapped(title(results)), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+
+
+def _rows(results: TableResults, panels: Mapping[str, Sequence[Compared]]) -> list[tuple[str, ...]]:
+    """Return what each row of panels shows: ours with the print, or the print below where ours is smaller.
+
+    A small form's scores are far below the printed ones: on one axis both curves would be flat.
+    """
+    axis = results.table.run.axis
+    if results.compared or (axis is not None and axis.y is not None):
+        return [(OURS, PRINTED)]
+    printed = any(cell.published is not None for cells in panels.values() for cell in cells)
+    return [(OURS,), (PRINTED,)] if printed else [(OURS,)]
 
 
 def _panels(results: TableResults) -> dict[str, list[Compared]]:
@@ -78,40 +94,47 @@ def _on_its_data(results: TableResults, cell: Compared) -> str:
     return cell.column_name if data is None else f"{cell.column_name} ({data})"
 
 
-def _draw_lines(axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared]) -> None:
+def _draw_lines(
+    axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared], shown: Sequence[str]
+) -> None:
     axis, run = results.table.run.axis, results.table.run
     assert axis is not None, "the caller has looked"
     series = dict.fromkeys(run.rows[c.row].series for c in cells if c.row in run.rows)
     points = {one: _points(run, cells, one) for one in series if one is not None}
     for colour, (one, own) in zip(COLOURS, points.items(), strict=False):
-        ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
-        _errorbars(axes, ours, colour, "o-", f"ours, {one}")
-        shown = own if results.compared else []
-        printed = [(x, c.published, c.published_std) for x, c in shown if c.published is not None]
-        _errorbars(axes, printed, colour, "D:", f"printed, {one}")
-    _draw_control(axes, run, [cell for cell in cells if cell.row == UNTRAINED])
+        if OURS in shown:
+            ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
+            _errorbars(axes, ours, colour, "o-", f"ours, {one}")
+        if PRINTED in shown:
+            printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
+            _errorbars(axes, printed, colour, "D:", f"printed, {one}")
+    if OURS in shown:
+        _draw_controls(axes, run, [cell for cell in cells if cell.control])
     if axis.log:
         axes.set_xscale("log")
     _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
-    axes.set(xlabel=axis.x, ylabel=name)
+    axes.set(xlabel=axis.x, ylabel=name if OURS in shown else f"{name}, as printed")
     # Below the axes: curves leave no corner free.
     axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
-def _draw_control(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
-    """Draw the untrained encoder: one line, or through the places where each place has its own."""
-    heights = [(run.columns[cell.column].x, cell.ours.mean) for cell in cells if cell.ours is not None]
-    if not heights:
-        return
-    style: dict[str, Any] = {"color": "black", "lw": 1, "ls": "--", "label": "untrained encoder"}
-    if len(heights) == 1:
-        axes.axhline(heights[0][1], **style)
-    else:
-        axes.plot(*zip(*heights, strict=True), **style)
+def _draw_controls(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
+    """Draw the untrained encoders: a line, or through the places where each place has its own."""
+    curves: dict[str, list[tuple[float | None, float]]] = {}
+    for cell in cells:
+        if cell.ours is not None:
+            name = cell.row_name.replace(" (control)", "")
+            curves.setdefault(name, []).append((run.columns[cell.column].x, cell.ours.mean))
+    for style, (name, heights) in zip(("--", ":", "-."), curves.items(), strict=False):
+        how: dict[str, Any] = {"color": "black", "lw": 1, "ls": style, "label": name}
+        if len(heights) == 1:
+            axes.axhline(heights[0][1], **how)
+        else:
+            axes.plot(*zip(*heights, strict=True), **how)
 
 
 def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
-    """Tick the values that were run, where there is room for them."""
+    """Tick the swept values, where there is room for them."""
     if len(xs) <= MOST_TICKS:
         axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
         axes.minorticks_off()

@@ -39,6 +39,10 @@ CSV_COLUMNS = (
     "high",
     "interval",
     "gap",
+    "claim",
+    "verdict",
+    "share",
+    "note",
 )
 CLAIMS = ("claim", "as printed", "our runs", "")
 
@@ -53,7 +57,8 @@ def markdown(
         learned: paragraphs that come after the claims.
         fold: whether the settings are folded, for a page that is read in a browser.
     """
-    parts = [f"### {title(results)}", results.table.caption + ".", _bullets(facts(results))]
+    rests_on = [*facts(results), f"Command: `{results.command}`."]
+    parts = [f"### {title(results)}", results.table.caption + ".", _bullets(rests_on)]
     for column, cells in _shown(results).items():
         parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))
     if verdicts:
@@ -77,7 +82,7 @@ def markdown(
 
 
 def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
-    """Return a `table` for LaTeX with booktabs; what the numbers rest on is its caption."""
+    """Return a `table` for LaTeX with booktabs: what the numbers rest on above, gaps and claims below."""
     lines = [
         "% \\usepackage{booktabs} and an engine or encoding that reads UTF-8",
         "\\begin{table}",
@@ -91,38 +96,53 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
     for column, cells in _shown(results).items():
         lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{_tex(column)}}}}} \\\\"]
         lines += [" & ".join(_tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
-    lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    below = [f"Not run, or not complete: {line}." for line in gaps(results)]
     for verdict in verdicts:
         claim, printed, ours, note = verdict_line(verdict)
-        lines.append(
-            f"% {claim} As printed: {printed or '-'}. Our runs: {ours}{f' ({note})' if note else ''}."
-        )
-    return "\n".join(lines) + "\n"
+        below.append(f"{claim} As printed: {printed or '-'}. Our runs: {ours}{f' ({note})' if note else ''}.")
+    if below:
+        lines += ["", "\\medskip", "\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright"]
+        lines += [f"{_tex(line)}\\par" for line in below]
+        lines.append("\\end{minipage}")
+    return "\n".join([*lines, "\\end{table}"]) + "\n"
 
 
 def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
-    """Return one line a cell, with all digits; the form that was run is in every line."""
+    """Return one line a cell, with all digits, then one a claim; the form that was run is in every line.
+
+    A claim's line has its text, its verdict, n, the share of the resamples in which it is true, and a note.
+    """
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    writer = csv.DictWriter(buffer, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    form = {"table": results.table.id, "form": results.label}
     for cell in compare(results):
-        ours, gap = cell.ours, cell.difference
-        writer.writerow(
-            [
-                results.table.id,
-                results.label,
-                cell.column,
-                cell.row,
-                cell.printed,
-                cell.published,
-                cell.published_std,
-                cell.cited,
-                *((None, None, 0) if ours is None else (ours.mean, ours.std, ours.n)),
-                *((None,) * 4 if gap is None else (gap.mean, gap.low, gap.high, gap.method)),
-                cell.gap,
-            ]
-        )
+        writer.writerow(form | _cell_fields(cell))
+    for verdict in verdicts:
+        *_, note = verdict_line(verdict)
+        judged = {"verdict": verdict.status, "share": verdict.share, "n": verdict.seeds, "note": note}
+        writer.writerow(form | {"claim": verdict.claim.text} | judged)
     return buffer.getvalue()
+
+
+def _cell_fields(cell: Compared) -> dict[str, Any]:
+    ours, gap = cell.ours, cell.difference
+    fields: dict[str, Any] = {
+        "column": cell.column,
+        "row": cell.row,
+        "printed": cell.printed,
+        "published": cell.published,
+        "published_std": cell.published_std,
+        "cited": cell.cited,
+        "n": 0,
+        "gap": cell.gap,
+    }
+    if ours is not None:
+        fields |= {"mean": ours.mean, "std": ours.std, "n": ours.n}
+    if gap is not None:
+        fields |= {"difference": gap.mean, "low": gap.low, "high": gap.high, "interval": gap.method}
+    return fields
 
 
 def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -143,6 +163,7 @@ def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any
                 "share": verdict.share,
                 "seeds": verdict.seeds,
                 "note": verdict.note,
+                "read_in": verdict.read_in,
             }
             for verdict in verdicts
         ],

@@ -51,13 +51,23 @@ class RunValue:
 
 
 @dataclass(frozen=True)
+class RowSearch:
+    """The search that chose a row's settings: its study, its budget, the wall-clock of all its trials."""
+
+    study: str
+    trials: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class CellInfo:
-    """How a cell was run: its dataset, all its settings, its selection."""
+    """How a cell was run: its dataset, all its settings, its selection and the search behind it."""
 
     dataset: str
     method: str
     settings: Mapping[str, Any]
     selected: str = ""
+    search: RowSearch | None = None
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,30 @@ class TableResults:
 
     @property
     def seconds(self) -> float:
-        """The wall-clock of all runs together; those of one run with several columns count once."""
+        """The wall-clock of all final runs together; those of one run with several columns count once."""
         once = {(v.study, v.trial, v.seed): v.seconds or 0.0 for v in self.values}
         return sum(once.values())
+
+    @property
+    def search_seconds(self) -> float:
+        """The wall-clock of the trials of all searches together; a search that rows share counts once."""
+        return sum({s.study: s.seconds for s in self._searches}.values())
+
+    @property
+    def command(self) -> str:
+        """The command that runs this form of the table."""
+        run, trials = self.table.run, sorted({search.trials for search in self._searches})
+        usual = run.quick.seeds if self.scale == "quick" and run.quick is not None else run.seeds
+        words = ["contrasweep table", self.table.id]
+        words += [f"--scale {self.scale}"] if self.scale != "paper" else []
+        words += ["--tune"] if self.tuned else []
+        words += [f"--trials {trials[0]}"] if len(trials) == 1 else []
+        words += [f"--seeds {self.seeds}"] if self.seeds not in (0, usual) else []
+        return " ".join(words)
+
+    @property
+    def _searches(self) -> list[RowSearch]:
+        return [info.search for info in self.cells.values() if info.search is not None]
 
 
 def without(settings: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,8 +199,9 @@ def read_results(path: Path) -> TableResults:
         raise InputError(f"{path} holds no results of a table ({error})") from None
     cells = {}
     for cell in content["cells"]:
-        key = cell.pop("row"), cell.pop("column")
-        cells[key] = CellInfo(**{**cell, "settings": {**content["settings"], **cell["settings"]}})
+        key, search = (cell.pop("row"), cell.pop("column")), cell.pop("search", None)
+        settings = {**content["settings"], **cell.pop("settings")}
+        cells[key] = CellInfo(**cell, settings=settings, search=RowSearch(**search) if search else None)
     return TableResults(
         table=load_table(content["table"]),
         scale=content["scale"],

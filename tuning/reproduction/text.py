@@ -27,7 +27,7 @@ def title(results: TableResults) -> str:
 def selection(results: TableResults) -> str:
     """Return the rule by which the settings behind the numbers were chosen."""
     if not results.tuned:
-        return NO_SELECTION
+        return results.table.run.selection or NO_SELECTION
     rules = sorted({info.selected for info in results.cells.values() if info.selected})
     rule = rules[0] if rules else "none chosen yet"
     return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
@@ -47,7 +47,7 @@ def facts(results: TableResults) -> list[str]:
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
     if results.values:
-        searches = ", searches not counted" if results.tuned else ""
+        searches = f", of the searches {duration_text(results.search_seconds)}" if results.tuned else ""
         lines.append(f"Wall-clock of all final runs together: {duration_text(results.seconds)}{searches}.")
     lines += _taken(results)
     if results.provenance:
@@ -121,13 +121,20 @@ def printed_text(cell: Compared) -> str:
 def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
     """Return claim, whether the print bears it out, our verdict, and what goes with it."""
     claim = verdict.claim
-    printed = {True: "holds", False: "does not hold", None: ""}[claim.holds]
+    # What is printed of a column says nothing of one that is read in its place.
+    printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
+    place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
     share = "" if verdict.share is None else f"true in {100 * verdict.share:.1f} % of the resamples"
     if verdict.share is not None and verdict.seeds is None:
         share = "facts of the data"
     seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
     bound = "the bound is ours" if claim.threshold_chosen_here else ""
-    return claim.text, printed, verdict.status, "; ".join(filter(None, [share, seeds, verdict.note, bound]))
+    return (
+        claim.text,
+        printed,
+        verdict.status,
+        "; ".join(filter(None, [place, share, seeds, verdict.note, bound])),
+    )
 
 
 def duration_text(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Whether a claim of a paper holds on our runs: its check, evaluated on paired resamples of the seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from search_spaces.tables import Claim, Table
 from tuning.reproduction.claims import Cells, parse_check, walk
 from tuning.reproduction.curves import Curve, NoCurve
 from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells
+from tuning.reproduction.plan import column_name
 from tuning.reproduction.results import Key, TableResults
 
 RESAMPLES = 2_000
@@ -31,6 +32,7 @@ class Verdict:
         share: of the resamples in which the check is true; None where it was not evaluated.
         seeds: how many runs of each cell were resampled; None where no run stands behind the numbers.
         note: why it is undecided or was not evaluated, and what of the table it leaves out.
+        read_in: the columns that were read in place of the claim's own; empty: its own.
     """
 
     claim: Claim
@@ -38,6 +40,7 @@ class Verdict:
     share: float | None = None
     seeds: int | None = None
     note: str = ""
+    read_in: tuple[str, ...] = ()
 
 
 def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
@@ -65,8 +68,17 @@ def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | 
 
 
 def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
-    """Return the verdict on every claim of a table."""
-    return [judge(claim, own, others) for claim in own.table.claims]
+    """Return the verdict on every claim of a table, then those on its columns that repeat others."""
+    verdicts = [judge(claim, own, others) for claim in own.table.claims]
+    repeats = {key: column.repeats for key, column in own.table.run.columns.items() if column.repeats}
+    values = [replace(v, column=repeats[v.column]) for v in own.values if v.column in repeats]
+    if not values:
+        return verdicts
+    gaps = {(row, repeats[c]): why for (row, c), why in own.gaps.items() if c in repeats}
+    reading = replace(own, values=tuple(values), gaps=gaps)
+    names = tuple(column_name(own.table, key) for key in repeats)
+    again = [judge(claim, reading, others) for claim in own.table.claims if claim.retest and claim.check]
+    return [*verdicts, *(replace(verdict, read_in=names) for verdict in again)]
 
 
 def _status(share: float) -> Status:
