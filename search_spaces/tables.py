@@ -69,6 +69,13 @@ class Cell(Strict):
     value: str | None = None
     source: Source | None = None
 
+    @property
+    def digits(self) -> int | None:
+        """How many digits are printed behind the point; None of what is no number."""
+        if self.printed is None or self.mean is None:
+            return None
+        return len(self.printed.partition("±")[0].partition(".")[2])
+
 
 class Row(Strict):
     """A printed row: `cited` rows are quoted from another paper, `run` rows are that paper's own."""
@@ -220,6 +227,7 @@ class Run(Strict):
         seconds_per_epoch: measured cost of an epoch on one core, by dataset.
         quick: None where there is no small form.
         tune: None where there is no searched form.
+        shown_in: figures that show rows of this table and run nothing: their claims are judged with it.
         axis: the figure of a swept parameter; None where there is none.
         selection: how settings were chosen where not all were fixed before a run, the searched form apart.
         information: the set of clusterings whose information curves are the figure.
@@ -235,6 +243,7 @@ class Run(Strict):
     seconds_per_epoch: Mapping[str, float] = Field(default_factory=dict)
     quick: QuickRun | None = None
     tune: TunedRun | None = None
+    shown_in: tuple[str, ...] = ()
     axis: Axis | None = None
     selection: str | None = None
     information: str | None = None

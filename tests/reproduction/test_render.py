@@ -15,7 +15,7 @@ from stored import store_runs
 from search_spaces.tables import load_table
 from tuning.errors import InputError
 from tuning.reproduction.collect import StoredRuns, collect
-from tuning.reproduction.document import write_document
+from tuning.reproduction.document import main, write_document
 from tuning.reproduction.figure import draw_table
 from tuning.reproduction.plan import CellPlan, Scale, plan_table
 from tuning.reproduction.render import CSV_COLUMNS, comma_separated, content, latex, markdown
@@ -278,6 +278,16 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
         draw_table(as_printed({}), tmp_path / "figure.png")
     with pytest.raises(InputError, match="nothing of table cclk-t8"):
         draw_table(TableResults(load_table("cclk-t8"), "paper", False, 3), tmp_path / "figure.png")
+
+
+def test_a_folder_without_results_is_refused_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["document", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "holds no results" in capsys.readouterr().err
 
 
 def test_the_document_is_rendered_from_its_files(tmp_path: Path, half: TableResults) -> None:

@@ -156,6 +156,21 @@ def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
     assert all(not verdict.read_in for verdict in judge_all(results(slow)))
 
 
+def test_the_claims_of_a_figure_that_shows_rows_of_a_table_are_judged_with_it() -> None:
+    table = load_table("fairkl-t3")
+    heights = {"ce": 10.0, "eps-supcon": 20.0, "eps-supinfonce": 30.0}
+    values = tuple(
+        RunValue(row, column, seed, height + seed)
+        for row, height in heights.items()
+        for column in table.run.columns
+        for seed in (1, 2, 3)
+    )
+    shown = [v for v in judge_all(TableResults(table, "quick", False, 3, values)) if v.shown_in]
+    assert {verdict.shown_in for verdict in shown} == {"Figure 2"}
+    # Comparable at the weaker biases, clearly ahead at the strongest, both above cross entropy.
+    assert [verdict.status for verdict in shown] == ["does not hold", "holds", "holds"]
+
+
 def test_facts_of_the_data_need_no_seeds() -> None:
     heights = {"I(Z;T)": [1, 2, 3], "H(Z|T)": [1, 2, 4], "-H(Z|T)": [-1, -2, -4], "clusters": [2, 4, 8]}
     values = tuple(

@@ -165,18 +165,6 @@ def tables_read(claims: Iterable[Claim]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def of_printed_figures(tree: Node) -> bool:
-    """Return whether a check is about exact printed figures: `approx`, or a cell equal to a number."""
-    for node in walk(tree):
-        if isinstance(node, Call) and node.name == "approx":
-            return True
-        if isinstance(node, Comparison) and any(sign == "==" for sign, _ in node.rest):
-            sides = (node.first, *(right for _, right in node.rest))
-            if any(isinstance(s, Cells) for s in sides) and any(isinstance(s, Number) for s in sides):
-                return True
-    return False
-
-
 @dataclass
 class _Reader:
     """Reads a check from left to right; `kind` and `value` are the token at hand."""

@@ -178,14 +178,10 @@ def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict
 
 def _digits(results: TableResults, column: str) -> int:
     """Return the digits behind the point: those that are printed, else as many as our spread bears."""
-    tokens = [
-        cell.printed
-        for row in results.table.rows
-        for cell in row.cells
-        if cell.column == column and cell.printed and cell.mean is not None
-    ]
-    if tokens:
-        return max(len(token.partition("±")[0].partition(".")[2]) for token in tokens)
+    cells = (cell for row in results.table.rows for cell in row.cells if cell.column == column)
+    printed = [cell.digits for cell in cells if cell.digits is not None]
+    if printed:
+        return max(printed)
     runs = results.table.run.columns.get(column)
     if runs is not None and runs.scale == 100:
         return 1

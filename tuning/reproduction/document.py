@@ -124,7 +124,10 @@ def main() -> None:
     """Render the document of the folder that the command line names."""
     parser = argparse.ArgumentParser(description="Render reproduction.md from stored scores.")
     parser.add_argument("docs", type=Path, help="the folder of the documents")
-    write_document(parser.parse_args().docs)
+    try:
+        write_document(parser.parse_args().docs)
+    except InputError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

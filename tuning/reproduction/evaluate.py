@@ -28,9 +28,9 @@ from tuning.reproduction.claims import (
     walk,
 )
 from tuning.reproduction.curves import Curve, cells_read, measure_curves
+from tuning.reproduction.results import Key
 
 Values = NDArray[Any]
-Key = tuple[str, str]
 ALIKE = 0.1
 """`a ~ b`: they differ by at most this share of the larger one. The bound is ours."""
 

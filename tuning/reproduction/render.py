@@ -120,9 +120,9 @@ def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
     for cell in compare(results):
         writer.writerow(form | _cell_fields(cell))
     for verdict in verdicts:
-        *_, note = verdict_line(verdict)
+        text, *_, note = verdict_line(verdict)
         judged = {"verdict": verdict.status, "share": verdict.share, "n": verdict.seeds, "note": note}
-        writer.writerow(form | {"claim": verdict.claim.text} | judged)
+        writer.writerow(form | {"claim": text} | judged)
     return buffer.getvalue()
 
 
@@ -164,6 +164,7 @@ def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any
                 "seeds": verdict.seeds,
                 "note": verdict.note,
                 "read_in": verdict.read_in,
+                "shown_in": verdict.shown_in,
             }
             for verdict in verdicts
         ],

@@ -107,7 +107,10 @@ class TableResults:
             return "facts of the data"
         if self.scale == "quick" and quick is not None:
             return "QUICK, smaller than the paper's" + ("; each row searched" if self.tuned else "")
-        return "each row searched with the same budget" if self.tuned else "the paper's settings"
+        form = "each row searched with the same budget" if self.tuned else "the paper's settings"
+        columns = [self.table.run.columns.get(column) for column in {value.column for value in self.values}]
+        elsewhere = columns and all(column is not None and column.stands_in for column in columns)
+        return f"{form}, on other data" if elsewhere else form
 
     def of(self, row: str, column: str) -> dict[int | None, RunValue]:
         """Return the values of a cell by seed."""

@@ -129,8 +129,9 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
         share = "facts of the data"
     seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
     bound = "the bound is ours" if claim.threshold_chosen_here else ""
+    text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
     return (
-        claim.text,
+        text,
         printed,
         verdict.status,
         "; ".join(filter(None, [place, share, seeds, verdict.note, bound])),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data import numpy_generator
-from search_spaces.tables import Claim, Table
+from search_spaces.tables import Claim, Table, load_table
 from tuning.reproduction.claims import Cells, parse_check, walk
 from tuning.reproduction.curves import Curve, NoCurve
 from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells
@@ -33,6 +33,7 @@ class Verdict:
         seeds: how many runs of each cell were resampled; None where no run stands behind the numbers.
         note: why it is undecided or was not evaluated, and what of the table it leaves out.
         read_in: the columns that were read in place of the claim's own; empty: its own.
+        shown_in: the number of the figure that the claim is about; empty: the table itself.
     """
 
     claim: Claim
@@ -41,6 +42,7 @@ class Verdict:
     seeds: int | None = None
     note: str = ""
     read_in: tuple[str, ...] = ()
+    shown_in: str = ""
 
 
 def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
@@ -68,17 +70,33 @@ def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | 
 
 
 def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
-    """Return the verdict on every claim of a table, then those on its columns that repeat others."""
+    """Return the verdict on every claim of a table, then on those of figures that show its rows.
+
+    Last come the table's claims once more, on its columns that repeat others.
+    """
     verdicts = [judge(claim, own, others) for claim in own.table.claims]
+    return [*verdicts, *_judge_figures(own), *_judge_repeated(own, others)]
+
+
+def _judge_figures(own: TableResults) -> list[Verdict]:
+    found = []
+    for name in own.table.run.shown_in:
+        figure = TableResults(load_table(name), own.scale, own.tuned, own.seeds)
+        verdicts = (judge(claim, figure, {own.table.id: own}) for claim in figure.table.claims)
+        found += [replace(verdict, shown_in=figure.table.number) for verdict in verdicts]
+    return found
+
+
+def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
     repeats = {key: column.repeats for key, column in own.table.run.columns.items() if column.repeats}
     values = [replace(v, column=repeats[v.column]) for v in own.values if v.column in repeats]
     if not values:
-        return verdicts
+        return []
     gaps = {(row, repeats[c]): why for (row, c), why in own.gaps.items() if c in repeats}
     reading = replace(own, values=tuple(values), gaps=gaps)
     names = tuple(column_name(own.table, key) for key in repeats)
     again = [judge(claim, reading, others) for claim in own.table.claims if claim.retest and claim.check]
-    return [*verdicts, *(replace(verdict, read_in=names) for verdict in again)]
+    return [replace(verdict, read_in=names) for verdict in again]
 
 
 def _status(share: float) -> Status:
@@ -192,10 +210,5 @@ def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Seq
 
 def _tolerance(table: Table) -> float:
     """Return half a unit of the last printed digit: cells that agree to it are printed as equal."""
-    digits = [
-        len(cell.printed.partition("±")[0].partition(".")[2])
-        for row in table.rows
-        for cell in row.cells
-        if cell.printed is not None and cell.mean is not None
-    ]
+    digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
     return 0.5 * 10.0 ** -min(digits, default=15)
