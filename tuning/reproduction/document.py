@@ -36,7 +36,9 @@ the paper's do not decide the paper's claim; the section says which it is.
 
 To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. The command
 continues where it was interrupted. It reuses a run, or a search, that another table has made in the same
-results folder, and the section below then names it. `contrasweep tables` lists all tables.
+results folder, and the section below then names it. `contrasweep tables` lists all tables. `--format latex`
+gives a booktabs table with its gaps and claims, `--format csv` a line a cell and a line a claim, `--json` all
+of it.
 """
 VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
 
