@@ -130,6 +130,7 @@ class ColumnRun(Strict):
         control: the score of the untrained encoder beside it; None: that of `metric`.
         set: settings of this column alone.
         stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
+        other_data: whether the data it is measured on stand in for the paper's.
         repeats: the column in whose place the claims are judged once more on this one.
         x: of a figure whose columns are places on its axis: which place.
         paper_only: whether it is left out of the quick and of the searched form.
@@ -142,6 +143,7 @@ class ColumnRun(Strict):
     control: str | None = None
     set: Settings = Field(default_factory=dict)
     stands_in: str | None = None
+    other_data: bool = False
     repeats: str | None = None
     x: float | None = None
     paper_only: bool = False

@@ -107,6 +107,22 @@ def test_one_column_runs_alone_and_the_others_are_shown_and_kept(run: Run, tmp_p
     assert kept.read_bytes() == before
 
 
+def test_a_column_that_measures_nothing_fails_whatever_the_others_have(run: Run, tmp_path: Path) -> None:
+    plan = plan_table(load_table("cclk-t7"), scale="quick")
+    store_runs(plan, tmp_path / "results", lambda cell, seed: 0.5)
+    assert run("table", "cclk-t7", "--scale", "quick").exit_code == 0
+    result = run("table", "cclk-t7", "--scale", "quick", "--column", "cub")
+    assert result.exit_code == 1, result.output
+    assert "nothing of table cclk-t7 was measured: cub: " in " ".join(result.output.split())
+
+
+def test_outputs_are_refused_before_runs_and_a_device_is_none_to_refuse(run: Run, tmp_path: Path) -> None:
+    store_runs(QUICK, tmp_path / "results", score)
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")
+    assert run(*arguments, "-o", "/dev/null").exit_code == 0
+    assert run(*arguments, "-o", f"{sys.executable}/t.md").exit_code == 2
+
+
 def test_what_is_printed_for_machines_is_alone_on_its_stream(run: Run, tmp_path: Path) -> None:
     store_runs(QUICK, tmp_path / "results", score)
     arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run", "--save", "kept")

@@ -53,10 +53,21 @@ def test_rows_of_other_networks_have_controls_of_their_own() -> None:
         for seed in (1, 2, 3)
     )
     cells = compare(TableResults(load_table("herocon-t2"), "paper", False, 3, values))
-    controls = {cell.row: cell for cell in cells if cell.control}
+    controls = {cell.row: cell for cell in cells if cell.control_of}
     assert list(controls) == [f"{UNTRAINED}:dnn+supcon", f"{UNTRAINED}:herocon-u+herocon"]
     assert [cell.ours for cell in controls.values()] == [Summary(52.0, 1.0, 3), Summary(42.0, 1.0, 3)]
     assert "of DNN, SupCon" in controls[f"{UNTRAINED}:dnn+supcon"].row_name
+
+
+def test_rows_without_a_seed_in_common_are_not_taken_for_one_network() -> None:
+    values = (
+        RunValue("dnn", "scene_auc", 2, 90.0, untrained=52.0),
+        RunValue("dnn", "scene_auc", 3, 90.0, untrained=53.0),
+        RunValue("herocon", "scene_auc", 1, 90.0, untrained=41.0),
+    )
+    cells = compare(TableResults(load_table("herocon-t2"), "paper", False, 3, values))
+    means = {cell.control_of: cell.ours.mean for cell in cells if cell.control_of and cell.ours}
+    assert means == {("dnn",): 52.5, ("herocon",): 41.0}
 
 
 def test_runs_on_other_data_are_not_compared_with_print() -> None:

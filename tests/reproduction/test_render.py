@@ -19,8 +19,8 @@ from tuning.reproduction.document import main, write_document
 from tuning.reproduction.figure import draw_table
 from tuning.reproduction.plan import CellPlan, Scale, plan_table
 from tuning.reproduction.render import CSV_COLUMNS, comma_separated, content, latex, markdown
-from tuning.reproduction.results import RunValue, TableResults, save_results
-from tuning.reproduction.text import signed
+from tuning.reproduction.results import CellInfo, RowSearch, RunValue, TableResults, save_results
+from tuning.reproduction.text import selection, signed
 from tuning.reproduction.verdict import judge_all
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
@@ -94,8 +94,9 @@ def test_csv_and_latex_have_a_verdict_for_every_claim(found: TableResults) -> No
     judged = [(row["claim"], row["verdict"]) for row in rows if row["claim"]]
     assert judged == [(verdict.claim.text, verdict.status) for verdict in verdicts]
     below = latex(found, verdicts).partition("\\end{tabular}")[2]
+    assert below.count("As printed:") == len(verdicts)
     for verdict in verdicts:
-        assert f"Our runs: {verdict.status}" in below
+        assert f"{verdict.claim.text} As printed:".replace("%", "\\%") in below
 
 
 def test_latex_has_a_table_of_equal_rows(found: TableResults) -> None:
@@ -252,6 +253,50 @@ def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch
     drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
     assert drawn[0] == pytest.approx([0.92 - level / 10 for level in levels])
     assert drawn[axes.lines.index(control)] == pytest.approx([0.1 + level / 10 for level in levels])
+
+
+def test_each_network_has_its_own_control_curve_also_where_places_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    kept: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: kept.append(figure))
+    table = load_table("herocon-fig2b")
+    *columns, last = [column for column, how in table.run.columns.items() if how.x is not None]
+    heights = {"dnn": 0.1, "herocon-u": 0.2}
+    places = [(row, column) for row in heights for column in columns] + [("dnn", last)]
+    values = tuple(
+        RunValue(row, column, seed, 0.9, untrained=heights[row] + seed / 1000)
+        for row, column in places
+        for seed in (1, 2, 3)
+    )
+    draw_table(TableResults(table, "paper", False, 3, values), tmp_path / "figure.png")
+    (axes,) = kept[0].axes
+    lines = {line.get_label(): line for line in axes.lines}
+    drawn = {
+        str(label).removeprefix("untrained encoder of "): np.asarray(line.get_ydata()).tolist()
+        for label, line in lines.items()
+        if str(label).startswith("untrained")
+    }
+    assert {name: len(own) for name, own in drawn.items()} == {
+        "dnn": len(columns) + 1,
+        "herocon-u": len(columns),
+    }
+    assert drawn["dnn"] == pytest.approx([0.102] * (len(columns) + 1))
+
+
+def test_rows_searched_with_other_budgets_say_so() -> None:
+    cells = {
+        (row, "acc"): CellInfo(
+            "colormnist", "fair-cclk", {}, f"best of {trials}", RowSearch(row, trials, 1.0)
+        )
+        for row, trials in (("rbf", 2), ("cosine", 24))
+    }
+    found = TableResults(load_table("cclk-t5a"), "paper", True, 5, cells=cells)
+    assert "best of 2 (rbf); best of 24 (cosine)" in selection(found)
+    assert found.label == "each row searched"
+    assert found.command == "contrasweep table cclk-t5a --tune"
 
 
 @pytest.mark.parametrize(

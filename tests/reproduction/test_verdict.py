@@ -152,8 +152,16 @@ def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
     own, *_, again = judge_all(results(slow | moving))
     assert (own.status, own.read_in) == ("holds", ())
     assert (again.status, again.claim) == ("does not hold", own.claim)
-    assert again.read_in == ("Accuracy at rate 1.5", "MSE at rate 1.5")
+    assert (again.read_in, again.note) == (("Accuracy at rate 1.5",), "")
     assert all(not verdict.read_in for verdict in judge_all(results(slow)))
+    del moving["fair-cclk", "acc_moving"]
+    *_, half = judge_all(results(slow | moving))
+    assert (half.status, half.note) == ("not run", "not measured: fair-cclk in acc_moving")
+
+
+def test_a_claim_on_deviations_with_one_seed_is_undecided() -> None:
+    verdict = judge(claim("row[infonce].acc.std < 5"), results({("infonce", "acc"): [80]}))
+    assert (verdict.status, verdict.seeds) == ("undecided", 1)
 
 
 def test_the_claims_of_a_figure_that_shows_rows_of_a_table_are_judged_with_it() -> None:

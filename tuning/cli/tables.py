@@ -167,13 +167,14 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         raise InputError(f"--save is a folder, but {save} is a file")
     for option, path in (("--output", output), ("--figure", figure), ("--save", save)):
         if path is not None:
-            _check_writable(option, path if option == "--save" else path.parent)
+            _check_writable(option, path)
 
 
-def _check_writable(option: str, folder: Path) -> None:
-    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise InputError(f"{option}: {folder} cannot be written, {there} is no folder that can")
+def _check_writable(option: str, path: Path) -> None:
+    """Refuse a path that is there and cannot be written, or whose nearest folder cannot."""
+    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    if not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
+        raise InputError(f"{option}: {path} cannot be written, for {there} is no folder that can")
 
 
 def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
@@ -254,12 +255,18 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
     """End with an error where runs were asked for and none gave a number."""
     from tuning.errors import SweepFailed
 
-    if ran and not found.values:
-        reasons = "; ".join(dict.fromkeys(found.gaps.values())) or plan.state
+    asked = {(cell.row, cell.column) for cell in plan.chosen}
+    measured = any((v.row, v.column) in asked for v in found.values) if plan.columns else found.values
+    if ran and not measured:
+        reasons = "; ".join(dict.fromkeys(why for key, why in found.gaps.items() if key in asked))
+        reasons = reasons or plan.state
         raise SweepFailed(f"nothing of table {plan.table.id} was measured: {reasons}")
 
 
 def _print_plan(plan: "TablePlan", as_json: bool) -> None:
+    if plan.table.run.information is not None and not as_json:
+        say(f"{plan.table.id}: facts of {plan.table.run.information}, no run")
+        return
     rows: list[dict[str, Any]] = [
         {
             "row": cell.row,

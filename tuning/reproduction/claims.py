@@ -5,8 +5,8 @@ figures, `increasing(I(Z;T))`. Keys and names of curves are no Python names, hen
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from search_spaces.tables import Claim
 from tuning.errors import unknown_name
@@ -155,6 +155,31 @@ def walk(tree: Node) -> Iterator[Node]:
         inner = tree.parts
     for node in inner:
         yield from walk(node)
+
+
+def with_columns(tree: Node, instead: Mapping[str, str]) -> Node:
+    """Return a tree that reads other columns of its own table; those of other tables and `*` stay."""
+    if isinstance(tree, Cells):
+        own = tree.table is None and tree.column in instead
+        return replace(tree, column=instead[tree.column]) if own else tree
+    if isinstance(tree, Call):
+        return replace(tree, arguments=tuple(with_columns(node, instead) for node in tree.arguments))
+    if isinstance(tree, Arithmetic):
+        left, right = with_columns(tree.left, instead), with_columns(tree.right, instead)
+        return Arithmetic(tree.operator, left, right)
+    if isinstance(tree, Comparison):
+        rest = tuple((sign, with_columns(node, instead)) for sign, node in tree.rest)
+        return Comparison(with_columns(tree.first, instead), rest)
+    if isinstance(tree, Logic):
+        return replace(tree, parts=tuple(with_columns(node, instead) for node in tree.parts))
+    return tree
+
+
+def columns_read(tree: Node, star: Sequence[str]) -> list[str]:
+    """Return the columns of its own table that a check reads; `*` are those of `star`."""
+    cells = (node for node in walk(tree) if isinstance(node, Cells) and node.table is None)
+    found = (name for node in cells for name in (star if node.column == STAR else (node.column,)))
+    return list(dict.fromkeys(found))
 
 
 def tables_read(claims: Iterable[Claim]) -> list[str]:

@@ -38,8 +38,8 @@ class Difference:
 class Compared:
     """One cell: what is printed, what we found, how far apart they are, and why something is missing.
 
-    Of a `control`, the encoder before training on the same seeds, `row` is `untrained`; where rows have other
-    networks and so other controls, each names its rows: `untrained:KEY+KEY`.
+    Of a control, the encoder before training on the same seeds, `row` is `untrained` and `control_of` are the
+    rows that begin with it. Where rows have other networks, each control names its rows: `untrained:KEY+KEY`.
     """
 
     column: str
@@ -54,7 +54,7 @@ class Compared:
     difference: Difference | None
     gap: str
     digits: int
-    control: bool = False
+    control_of: tuple[str, ...] = ()
 
 
 def compare(results: TableResults) -> list[Compared]:
@@ -150,7 +150,7 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
             difference=None,
             gap="",
             digits=_digits(results, column),
-            control=True,
+            control_of=tuple(rows),
         )
         for rows, scores in groups
     ]
@@ -159,7 +159,7 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
 def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
     """Return rows with their untrained scores by seed; rows that agree on the seeds they share are together.
 
-    One network of one seed is the same in every row, and counts once.
+    One network of one seed is the same in every row, and counts once. Rows that share no seed stay apart.
     """
     groups: list[tuple[list[str], dict[int | None, float]]] = []
     for row in row_names(results.table):
@@ -167,7 +167,8 @@ def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict
         if not own:
             continue
         for rows, scores in groups:
-            if all(math.isclose(scores[s], own[s], rel_tol=SAME) for s in own.keys() & scores.keys()):
+            shared = own.keys() & scores.keys()
+            if shared and all(math.isclose(scores[s], own[s], rel_tol=SAME) for s in shared):
                 rows.append(row)
                 scores.update(own)
                 break

@@ -40,6 +40,10 @@ results folder, and the section below then names it. `contrasweep tables` lists 
 gives a booktabs table with its gaps and claims, `--format csv` a line a cell and a line a claim, `--json` all
 of it.
 """
+CLAIMS_COUNTED = """Claims by verdict. A claim that is read in other columns too counts once a
+reading; the claims of a figure that shows rows of a table count with the table.
+
+"""
 VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
 
 
@@ -92,7 +96,7 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
         time = duration_text(results.seconds + results.search_seconds) if runs else "-"
         rows.append([name, results.label, str(runs or "no run"), *numbers, time])
     headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
-    return "Claims by verdict:\n\n" + pipes(headings, rows) + "\n"
+    return CLAIMS_COUNTED + pipes(headings, rows) + "\n"
 
 
 def _anchor(heading: str) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from search_spaces.tables import Run
+from search_spaces.tables import Run, Table
 from tuning.analysis.cluster_curve import draw_cluster_curve
 from tuning.analysis.colours import COLOURS
 from tuning.analysis.figures import check_figure
 from tuning.errors import InputError
 from tuning.reproduction.compare import Compared, compare
 from tuning.reproduction.information import information_of
+from tuning.reproduction.plan import row_names
 from tuning.reproduction.results import TableResults
 from tuning.reproduction.text import title
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OURS, PRINTED = "ours", "printed"
+STYLES = ("--", ":", "-.")
 MOST_TICKS = 8
 """Above so many swept values the ticks are matplotlib's own."""
 
@@ -49,7 +51,9 @@ def draw_table(results: TableResults, path: Path) -> None:
     grid = figure.subplots(len(rows), len(panels), squeeze=False)
     for shown, line in zip(rows, grid, strict=True):
         for axes, (name, cells) in zip(line, panels.items(), strict=True):
-            if table.run.axis.y is None:
+            if OURS not in shown and all(cell.published is None for cell in cells):
+                axes.set_axis_off()
+            elif table.run.axis.y is None:
                 _draw_lines(axes, results, name, cells, shown)
             else:
                 _draw_map(axes, results, name, cells)
@@ -109,7 +113,7 @@ def _draw_lines(
             printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
             _errorbars(axes, printed, colour, "D:", f"printed, {one}")
     if OURS in shown:
-        _draw_controls(axes, run, [cell for cell in cells if cell.control])
+        _draw_controls(axes, results.table, [cell for cell in cells if cell.control_of])
     if axis.log:
         axes.set_xscale("log")
     _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
@@ -118,19 +122,31 @@ def _draw_lines(
     axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
-def _draw_controls(axes: "Axes", run: Run, cells: Sequence[Compared]) -> None:
-    """Draw the untrained encoders: a line, or through the places where each place has its own."""
-    curves: dict[str, list[tuple[float | None, float]]] = {}
+def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> None:
+    """Draw the untrained encoders: a line, or through the places where each place has its own.
+
+    Which rows share a control is told place by place, of those that ran there: a row in common makes a curve.
+    """
+    curves: list[tuple[dict[str, None], list[tuple[float | None, float]]]] = []
     for cell in cells:
-        if cell.ours is not None:
-            name = cell.row_name.replace(" (control)", "")
-            curves.setdefault(name, []).append((run.columns[cell.column].x, cell.ours.mean))
-    for style, (name, heights) in zip(("--", ":", "-."), curves.items(), strict=False):
-        how: dict[str, Any] = {"color": "black", "lw": 1, "ls": style, "label": name}
-        if len(heights) == 1:
+        if cell.ours is None:
+            continue
+        rows = dict.fromkeys(cell.control_of)
+        own = next((curve for curve in curves if curve[0].keys() & rows.keys()), None)
+        if own is None:
+            own = rows, []
+            curves.append(own)
+        own[0].update(rows)
+        own[1].append((table.run.columns[cell.column].x, cell.ours.mean))
+    names = row_names(table)
+    for place, (rows, heights) in enumerate(curves):
+        of = f" of {', '.join(names[row] for row in rows)}" if len(curves) > 1 else ""
+        how: dict[str, Any] = {"color": "black", "lw": 1, "ls": STYLES[place % len(STYLES)]}
+        how["label"] = f"untrained encoder{of}"
+        if heights[0][0] is None:
             axes.axhline(heights[0][1], **how)
         else:
-            axes.plot(*zip(*heights, strict=True), **how)
+            axes.plot(*zip(*heights, strict=True), marker=".", **how)
 
 
 def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:

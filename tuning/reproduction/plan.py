@@ -137,8 +137,6 @@ class TablePlan:
     @property
     def state(self) -> str:
         """In words: whether all of the table, a part or nothing of it can be run here."""
-        if self.table.run.information is not None:
-            return RUNS
         states = {cell.state for cell in self.chosen}
         if RUNS in states:
             return RUNS if states == {RUNS} else "partly here"
@@ -179,12 +177,25 @@ def plan_table(
     for name, count in (("seeds", seeds), ("trials", trials)):
         if count is not None and count < 1:
             raise InputError(f"{name} must be at least 1, given {count}")
-    usual = run.quick.seeds if scale == "quick" and run.quick is not None else run.seeds
     budget = trials or (run.tune.trials if run.tune is not None else 0)
     planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
     cells = tuple(planner.cells())
     _check_columns(table, columns, [cell.column for cell in cells])
-    return TablePlan(table, planner.scale, tune, seeds or usual, budget if tune else 0, cells, tuple(columns))
+    return TablePlan(
+        table,
+        planner.scale,
+        tune,
+        seeds or usual_seeds(table, planner.scale),
+        budget if tune else 0,
+        cells,
+        tuple(columns),
+    )
+
+
+def usual_seeds(table: Table, scale: Scale) -> int:
+    """Return how many final runs of each cell a form has where nothing else is asked for."""
+    run = table.run
+    return run.quick.seeds if scale == "quick" and run.quick is not None else run.seeds
 
 
 def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:

@@ -151,14 +151,18 @@ def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any
         "table": results.table.id,
         "form": results.label,
         "seeds": results.seeds,
+        "command": results.command,
         "facts": facts(results),
         "cells": [asdict(cell) for cell in compare(results)],
         "gaps": gaps(results),
+        "deviations": deviations(results),
+        "findings": list(results.table.findings),
+        "settings": settings_lines(results),
         "claims": [
             {
                 "text": verdict.claim.text,
                 "check": verdict.claim.check,
-                "as_printed": verdict.claim.holds,
+                "as_printed": None if verdict.read_in else verdict.claim.holds,
                 "verdict": verdict.status,
                 "share": verdict.share,
                 "seeds": verdict.seeds,
@@ -185,7 +189,7 @@ def _shown(results: TableResults) -> dict[str, list[Compared]]:
     for cell in compare(results):
         found.setdefault(cell.column_name, []).append(cell)
     ran = {name: cells for name, cells in found.items() if any(cell.ours is not None for cell in cells)}
-    return ran if ran and results.scale == "quick" else found
+    return ran if ran and not results.compared else found
 
 
 def _line(cell: Compared) -> tuple[str, str, str, str, str]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from search_spaces.tables import Table, load_table
 from tuning.errors import InputError
-from tuning.reproduction.plan import Scale
+from tuning.reproduction.plan import Scale, usual_seeds
 
 Key = tuple[str, str]
 
@@ -107,14 +107,24 @@ class TableResults:
             return "facts of the data"
         if self.scale == "quick" and quick is not None:
             return "QUICK, smaller than the paper's" + ("; each row searched" if self.tuned else "")
-        form = "each row searched with the same budget" if self.tuned else "the paper's settings"
-        columns = [self.table.run.columns.get(column) for column in {value.column for value in self.values}]
-        elsewhere = columns and all(column is not None and column.stands_in for column in columns)
-        return f"{form}, on other data" if elsewhere else form
+        form = "each row searched" if self.tuned else "the paper's settings"
+        form += " with the same budget" if self.tuned and len(self.budgets) < 2 else ""
+        return f"{form}, on other data" if self.on_other_data else form
 
     def of(self, row: str, column: str) -> dict[int | None, RunValue]:
         """Return the values of a cell by seed."""
         return {v.seed: v for v in self.values if (v.row, v.column) == (row, column)}
+
+    @property
+    def on_other_data(self) -> bool:
+        """Whether all that was measured is of data that stand in for the paper's."""
+        columns = [self.table.run.columns.get(column) for column in {value.column for value in self.values}]
+        return bool(columns) and all(column is not None and column.other_data for column in columns)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The numbers of trials of the rows' searches; one where all had the same."""
+        return tuple(sorted({search.trials for search in self._searches}))
 
     @property
     def compared(self) -> bool:
@@ -146,13 +156,13 @@ class TableResults:
     @property
     def command(self) -> str:
         """The command that runs this form of the table."""
-        run, trials = self.table.run, sorted({search.trials for search in self._searches})
-        usual = run.quick.seeds if self.scale == "quick" and run.quick is not None else run.seeds
         words = ["contrasweep table", self.table.id]
         words += [f"--scale {self.scale}"] if self.scale != "paper" else []
         words += ["--tune"] if self.tuned else []
-        words += [f"--trials {trials[0]}"] if len(trials) == 1 else []
-        words += [f"--seeds {self.seeds}"] if self.seeds not in (0, usual) else []
+        words += [f"--trials {self.budgets[0]}"] if len(self.budgets) == 1 else []
+        words += (
+            [f"--seeds {self.seeds}"] if self.seeds not in (0, usual_seeds(self.table, self.scale)) else []
+        )
         return " ".join(words)
 
     @property

@@ -28,8 +28,12 @@ def selection(results: TableResults) -> str:
     """Return the rule by which the settings behind the numbers were chosen."""
     if not results.tuned:
         return results.table.run.selection or NO_SELECTION
-    rules = sorted({info.selected for info in results.cells.values() if info.selected})
-    rule = rules[0] if rules else "none chosen yet"
+    rows: dict[str, dict[str, None]] = {}
+    for (row, _), info in results.cells.items():
+        if info.selected:
+            rows.setdefault(info.selected, {})[row] = None
+    told = [rule if len(rows) == 1 else f"{rule} ({', '.join(own)})" for rule, own in rows.items()]
+    rule = "; ".join(told) or "none chosen yet"
     return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
 
 
@@ -54,7 +58,7 @@ def facts(results: TableResults) -> list[str]:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
     measured = {value.column for value in results.values} & set(table.run.columns)
     lines += _stand_ins(table, measured)
-    if measured and all(table.run.columns[column].stands_in is not None for column in measured):
+    if results.on_other_data:
         lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
     return lines
 

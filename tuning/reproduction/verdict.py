@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from data import numpy_generator
 from search_spaces.tables import Claim, Table, load_table
-from tuning.reproduction.claims import Cells, parse_check, walk
+from tuning.reproduction.claims import Cells, Node, columns_read, parse_check, walk, with_columns
 from tuning.reproduction.curves import Curve, NoCurve
 from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells
 from tuning.reproduction.plan import column_name
@@ -51,13 +51,24 @@ def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | 
         return Verdict(claim, "not re-testable", note="a statement in words, without a check")
     if not claim.retest:
         return Verdict(claim, "not re-testable", note="about exact printed figures")
-    tree, name = parse_check(claim.check), own.table.id
+    return _judge_tree(claim, parse_check(claim.check), claim.columns, own, others)
+
+
+def _judge_tree(
+    claim: Claim,
+    tree: Node,
+    columns: Sequence[str] | None,
+    own: TableResults,
+    others: Mapping[str, TableResults] | None,
+) -> Verdict:
+    """Return the verdict on a claim by its check, whose `*` are `columns` (None: all)."""
+    name = own.table.id
     known = {name: own, **(others or {})}
     try:
-        read = needed_cells(tree, _numbers(known, None), name, claim.columns)
+        read = needed_cells(tree, _numbers(known, None), name, columns)
         seeds = _common_seeds(known, read)
         draws = _draws(claim, name, seeds, spread=any(isinstance(n, Cells) and n.std for n in walk(tree)))
-        outcome = evaluate(tree, _numbers(known, draws), name, claim.columns)
+        outcome = evaluate(tree, _numbers(known, draws), name, columns)
     except (MissingCells, NoCurve) as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
     share, left_out = float(outcome.true.mean()), _left_out(outcome.left_out)
@@ -88,15 +99,25 @@ def _judge_figures(own: TableResults) -> list[Verdict]:
 
 
 def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
-    repeats = {key: column.repeats for key, column in own.table.run.columns.items() if column.repeats}
-    values = [replace(v, column=repeats[v.column]) for v in own.values if v.column in repeats]
-    if not values:
-        return []
-    gaps = {(row, repeats[c]): why for (row, c), why in own.gaps.items() if c in repeats}
-    reading = replace(own, values=tuple(values), gaps=gaps)
-    names = tuple(column_name(own.table, key) for key in repeats)
-    again = [judge(claim, reading, others) for claim in own.table.claims if claim.retest and claim.check]
-    return [replace(verdict, read_in=names) for verdict in again]
+    """Return the verdicts of claims on the columns that repeat theirs, where all that they read are repeated.
+
+    `*` stands for those that are.
+    """
+    measured = {value.column for value in own.values}
+    ours = own.table.run.columns.items()
+    instead = {column.repeats: key for key, column in ours if column.repeats and key in measured}
+    found = []
+    for claim in own.table.claims:
+        if claim.check is None or not claim.retest:
+            continue
+        star = [c for c in claim.columns or [one.key for one in own.table.columns] if c in instead]
+        tree = parse_check(claim.check)
+        read = columns_read(tree, star)
+        if read and all(column in instead for column in read):
+            verdict = _judge_tree(claim, with_columns(tree, instead), [instead[c] for c in star], own, others)
+            names = tuple(column_name(own.table, instead[column]) for column in read)
+            found.append(replace(verdict, read_in=names))
+    return found
 
 
 def _status(share: float) -> Status:
@@ -156,8 +177,8 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
             lookup[seed] = one
         drawn = lookup[draws]
         means[key] = drawn.mean(axis=1)
-        if draws.shape[1] > 1:
-            stds[key] = drawn.std(axis=1, ddof=1)
+        # One run has no deviation: what a check makes of it counts for nothing with so few seeds.
+        stds[key] = drawn.std(axis=1, ddof=1) if draws.shape[1] > 1 else np.full(len(drawn), np.nan)
     rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
     columns = tuple(column.key for column in results.table.columns)
     return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
