@@ -63,7 +63,8 @@ class StreamedImages:
     ) -> None:
         self.source = source
         self.rows = torch.arange(len(source)) if rows is None else rows
-        self.device = torch.device(device)
+        # With its index, as tensors have it: "cuda" is not the device of a tensor that was put there.
+        self.device = torch.empty(0, device=device).device
 
     @property
     def shape(self) -> torch.Size:

@@ -152,9 +152,10 @@ def _within_groups(predictions: Tensor, labels: Tensor, bias: Tensor) -> tuple[T
         shapes = ", ".join(str(tuple(values.shape)) for values in (predictions, labels, bias))
         raise ValueError(f"predictions, labels and bias must all be (N,), N >= 1; got {shapes}")
     _, group = torch.unique(torch.stack([labels, bias]), dim=1, return_inverse=True)
-    right = (predictions == labels).double()
     count = torch.bincount(group)
-    return count, torch.bincount(group, weights=right) / count
+    # Without weights, with which a GPU cannot count deterministically.
+    right = torch.bincount(group[predictions == labels], minlength=len(count))
+    return count, right.double() / count
 
 
 def _binary(scores: Tensor, targets: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from tuning.machine import Machine
 from tuning.resources import available_gpus
 
 AUTO = "auto"
-DEVICES = (AUTO, "cpu", "cuda", "mps")
+DEVICES = (AUTO, "cpu", "cuda")
 
 
 def device_for(asked: str) -> str:
@@ -17,8 +17,7 @@ def device_for(asked: str) -> str:
         InputError: the name is unknown, or there is no such device here.
     """
     there = available_devices()
-    if asked not in DEVICES:
-        raise unknown_name("device", asked, DEVICES)
+    _check_name(asked)
     if asked == AUTO:
         return there[0]
     if asked not in there:
@@ -28,8 +27,14 @@ def device_for(asked: str) -> str:
 
 def available_devices() -> tuple[str, ...]:
     """Return what torch can compute on here, accelerators first."""
-    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    return tuple(name for name, there in found.items() if there)
+    return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
+
+
+def _check_name(asked: str) -> None:
+    if asked == "mps":
+        raise InputError("device mps cannot be used: scores are computed in float64, which it does not have")
+    if asked not in DEVICES:
+        raise unknown_name("device", asked, DEVICES)
 
 
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
@@ -43,10 +48,7 @@ def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> 
     Raises:
         InputError: the name is unknown, there is no such device, or `gpus` say something else.
     """
-    if asked not in DEVICES:
-        raise unknown_name("device", asked, DEVICES)
-    if asked == "mps":
-        raise InputError("trials run on cpu or cuda, which Ray counts; mps is for one run: contrasweep train")
+    _check_name(asked)
     there = available_gpus() if machine is None else machine.gpus
     if asked == "cuda" and not there:
         where = "this machine has no GPU that torch can use" if machine is None else machine.in_words

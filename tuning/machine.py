@@ -14,11 +14,13 @@ class Machine:
         nodes: cores of each node.
         gpus: of all nodes together.
         address: of the cluster.
+        node_gpus: GPUs of each node; empty where only their sum is known.
     """
 
     nodes: tuple[int, ...]
     gpus: float = 0.0
     address: str | None = None
+    node_gpus: tuple[float, ...] = ()
 
     @property
     def cpus(self) -> int:

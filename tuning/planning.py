@@ -117,7 +117,7 @@ def plan_sweep(
         concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
     )
     experiment = _check_extremes(method, dataset, remaining, given, root)
-    _check_batches(experiment, remaining, workers)
+    check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_files(dataset, root)
@@ -189,8 +189,12 @@ def default_name(method: str, dataset: str, created: datetime) -> str:
     return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
 
 
-def _check_batches(experiment: Experiment, space: Space, workers: int) -> None:
-    """Refuse a batch that does not divide among the workers, also where the space searches its size."""
+def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
+    """Refuse a batch that does not divide among the workers, also where the space searches its size.
+
+    Raises:
+        InputError: it does not, or the space has a range of sizes.
+    """
     check_batch_size(experiment.batch_size, workers)
     for parameter in space.searched:
         if parameter.name == "batch_size" and workers > 1:

@@ -104,4 +104,5 @@ def end_all(request: TrialRequest, status: Status, **details: Any) -> Status:
     See `tuning.trial.end_from_outside`. Returns the status that the store now holds; of several, the worst.
     """
     held = {end_from_outside(one, status, **details) for one in request.replicates()}
-    return next((worst for worst in ("failed", "stopped") if worst in held), status)
+    order: tuple[Status, ...] = ("failed", "stopped", "interrupted", "completed")
+    return next(worst for worst in order if worst in held)

@@ -97,10 +97,7 @@ def _by_cores(cpus: int, workers: int) -> int:
 
 def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resources:
     """Return what is asked for where the cluster has room for it; 0 trials at once are as many as fit."""
-    places = machine.places(asked.cpus)
-    if asked.gpus:
-        places = min(places, _places_on_gpus(int(machine.gpus), asked.gpus))
-    fit = places // asked.workers
+    fit = _places(machine, asked) // asked.workers
     wanted = asked.concurrency or fit
     if most is not None:
         wanted = min(wanted, most)
@@ -108,6 +105,18 @@ def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resourc
         trials = f"{wanted} trials at once" if fit else "trials"
         raise InputError(f"{trials} of {asked.in_words} were asked for; {machine.in_words}: room for {fit}")
     return replace(asked, concurrency=wanted)
+
+
+def _places(machine: Machine, asked: Resources) -> int:
+    """Return how many workers fit: each needs its cores and its GPU on one node."""
+    if not asked.gpus:
+        return machine.places(asked.cpus)
+    if not machine.node_gpus:
+        return min(machine.places(asked.cpus), _places_on_gpus(int(machine.gpus), asked.gpus))
+    return sum(
+        min(cpus // asked.cpus, _places_on_gpus(int(gpus), asked.gpus))
+        for cpus, gpus in zip(machine.nodes, machine.node_gpus, strict=True)
+    )
 
 
 def _places_on_gpus(there: int, gpus: float) -> int:

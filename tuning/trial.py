@@ -24,6 +24,7 @@ from tuning.store import (
     TrialOvertaken,
     TrialWriter,
     end_trial,
+    row_of,
 )
 from tuning.store.schema import FINAL_STATUSES, Phase, Status
 from tuning.store.tensorboard import TrialEvents
@@ -210,6 +211,10 @@ class Trial:
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
         started = time.perf_counter()
+        if not self._started and self._ranks.world == 1:
+            held = self._completed_before()
+            if held is not None:
+                return held
         try:
             if self._records is None:
                 self._records = self._begin()
@@ -250,6 +255,25 @@ class Trial:
         data = self._data.get(request.experiment, request.data_root)
         self._saved = self._clock()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
+
+    def _completed_before(self) -> TrialReport | None:
+        """Return the last report once more of a trial that the store holds as completed.
+
+        A death in the last epoch may come after the end of one seed and before that of the others, or before
+        Ray was told of it. Workers of a group cannot be spared a trial that the first of them alone knows of.
+        """
+        request = self._request
+        row, prefix = (
+            row_of(request.location, request.study, request.trial, request.experiment.seed),
+            "metric.",
+        )
+        if row is None or row["status"] != "completed":
+            return None
+        metrics = {
+            k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix) and v is not None
+        }
+        self._ended = True
+        return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
 
     def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
         self._writer.add_epoch(

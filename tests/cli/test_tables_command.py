@@ -189,6 +189,16 @@ def test_a_quick_table_goes_on_where_it_was_and_is_judged(
     assert trained == []
 
 
+def test_a_final_run_that_failed_is_tried_again_by_the_same_command(run: Run, tmp_path: Path) -> None:
+    broken = ("infonce", 3)
+    store_runs(QUICK, tmp_path / "results", lambda c, s: None if (c.row, s) == broken else score(c, s))
+    result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
+    assert result.exit_code == 0, result.output
+    rows = ResultsStore(tmp_path / "results").trials("table-cclk-t3-quick-infonce-colour-digits-final")
+    assert {row["seed"]: row["status"] for row in rows.to_pylist()} == dict.fromkeys((1, 2, 3), "completed")
+    assert "failed" not in result.output
+
+
 def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
     result = run("table", "cclk-t3")
     assert result.exit_code == 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from data import LabelledImages, StreamedImages, image_batches, image_chunks, streaming
 from data.streaming import BATCHES_AHEAD, place
@@ -122,3 +123,11 @@ def test_labelled_images_stay_on_disk_until_they_are_placed() -> None:
     assert torch.equal(placed.pixels, STORED[[4, 2]])
     with pytest.raises(ValueError, match="50 images, 2 labels"):
         LabelledImages(StreamedImages(Recorded()), torch.arange(2))
+
+
+def test_a_stream_goes_to_a_gpu_as_its_labels_do() -> None:
+    split = LabelledImages(StreamedImages(Recorded()), torch.zeros(50, dtype=torch.int64))
+    # Tensors without storage know the index that "cuda" gets, here without a GPU.
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        there = split.to("cuda")
+    assert there.images.device == there.labels.device == torch.device("cuda", 0)

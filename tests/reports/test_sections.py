@@ -1,5 +1,6 @@
 """What a report says of studies of every size and fate."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -7,6 +8,7 @@ import pytest
 from written_studies import CATEGORICAL, Written
 
 from tuning.reports import sections
+from tuning.reports.final import selected_runs
 from tuning.reports.page import Section
 from tuning.reports.sample import MAX_POINTS, sampled, thinned
 from tuning.reports.sections import state_line, study_sections
@@ -85,6 +87,21 @@ def test_final_runs_with_their_control(write_study, write_final, store) -> None:
     ]
     assert "seeds (1, 2, 3)" in final.text
     assert "Too few" not in final.text
+
+
+def test_the_final_runs_that_are_compared_are_those_of_the_best_trial_that_has_any(
+    write_study, write_final, store
+) -> None:
+    write_study([Written([0.5, 0.6]), Written([0.5, 0.9]), Written([0.5, 0.8])])
+    write_final([(0.6, 0.5)] * 3)
+    data = read_study(store, "demo")
+    later = [{**row, "trial": 2, "metric.test.accuracy": 0.8} for row in data.final_rows]
+    final, control = selected_runs(dataclasses.replace(data, final_rows=[*data.final_rows, *later]))
+    assert final is not None
+    assert control is not None
+    assert final.encoder == "fair-cclk, trial 2"
+    assert final.scores["accuracy"].mean == pytest.approx(0.8)
+    assert control.scores["accuracy"].mean == 0.5
 
 
 def test_two_final_runs_are_too_few(write_study, write_final, store) -> None:

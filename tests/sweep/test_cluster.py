@@ -59,6 +59,14 @@ def test_more_than_the_cluster_has_is_refused_with_what_it_has(
         resources_for(concurrency, cpus, workers, gpus, machine=TWO_NODES)
 
 
+def test_a_gpu_and_its_cores_are_on_one_node() -> None:
+    machine = Machine((64, 8, 8), 4.0, "head:6379", (0.0, 2.0, 2.0))
+    assert resources_for(None, 2, 1, 1.0, machine=machine).concurrency == 4
+    assert resources_for(None, 8, 1, 1.0, machine=machine).concurrency == 2
+    with pytest.raises(InputError, match="room for 0"):
+        resources_for(None, 16, 1, 1.0, machine=machine)
+
+
 def test_nodes_that_cannot_see_the_results_are_named(tmp_path: Path) -> None:
     needs = Needs(open_location(tmp_path / "results", writable=True), "colour-digits", None)
     seen: list[str | None] = []

@@ -11,8 +11,15 @@ import yaml
 from studies import TRIALS
 from typer.testing import CliRunner
 
+import tuning.ray.sweep as sweeping
+from data import DatasetMissing
 from tuning.cli import app
+from tuning.errors import InputError
+from tuning.limits import Limits
+from tuning.machine import Machine
+from tuning.plan import SweepPlan
 from tuning.ray.searcher import Progress
+from tuning.ray.sweep import resume_sweep
 from tuning.store import ResultsStore
 
 Run = Callable[..., Any]
@@ -39,6 +46,50 @@ def test_extend_adds_trials_under_other_limits(run: Run) -> None:
     done = run("sweep", "fair-cclk", "--name", "small", "--extend", "1", *limits)
     assert sum(done["counts"].values()) == TRIALS + 1
     assert len(ResultsStore("results").trials("small")) == TRIALS + 1
+
+
+def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(
+    finished: tuple[Path, list[Progress]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[SweepPlan] = []
+    monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
+    record = ResultsStore(finished[0]).study("small")
+    recorded = record.model_copy(
+        update={"search": {**record.search, "max_failures": 5, "trial_timeout": 600.0}}
+    )
+    monkeypatch.setattr(ResultsStore, "study", lambda *_: recorded)
+    resume_sweep("small", finished[0], max_failures=3)
+    resume_sweep("small", finished[0], trial_timeout=60.0)
+    assert [plan.limits for plan in plans] == [Limits(3, 600.0), Limits(5, 60.0)]
+
+
+def test_a_sweep_is_not_resumed_where_its_trials_could_only_fail(
+    finished: tuple[Path, list[Progress]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(dataset: str, root: Path | None) -> None:
+        raise DatasetMissing(f"{dataset} is not in {root}")
+
+    monkeypatch.setattr(sweeping, "_run", lambda *_: pytest.fail("it runs"))
+    with monkeypatch.context() as without:
+        without.setattr(sweeping, "check_files", missing)
+        with pytest.raises(DatasetMissing, match="typo"):
+            resume_sweep("small", finished[0], data_root=Path("typo"))
+    batch = ResultsStore(finished[0]).study("small").experiment["batch_size"]
+    workers = next(n for n in range(2, 100) if batch % n)
+    with pytest.raises(InputError, match="does not divide"):
+        resume_sweep("small", finished[0], workers=workers, machine=Machine((1000,), address="head:6379"))
+
+
+def test_what_goes_on_is_not_extended_again_nor_given_other_cores(
+    run: Run, finished: tuple[Path, list[Progress]]
+) -> None:
+    for options, message in (
+        (["--extend", "2"], "--resume alone"),
+        (["--cpus-per-trial", "7"], "cpus was 1, is 7"),
+    ):
+        done = CliRunner().invoke(app, ["sweep", "fair-cclk", "--name", "small", "--resume", *options])
+        assert done.exit_code == 2, done.output
+        assert message in " ".join(done.output.split())
 
 
 def test_final_runs_of_several_sources_share_their_seeds(run: Run) -> None:

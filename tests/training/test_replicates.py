@@ -112,6 +112,22 @@ def test_a_trial_ended_from_outside_ends_on_every_seed(
     assert {row["status"] for row in last_rows(store).values()} == {"stopped"}
 
 
+def test_a_death_between_the_ends_of_two_seeds_can_be_gone_on_with(
+    request_of: Request, cache: DataCache, store: ResultsStore
+) -> None:
+    request = replace(request_of(0), seeds=2)
+    whole = finish(Replicates(replace(request, trial=1), cache))  # type: ignore[arg-type]
+    first, second = request.replicates()
+    finish(Trial(first, cache))
+    drop_after(second, cache, checkpointed=1)
+    reports = finish(Replicates(request, cache))  # type: ignore[arg-type]
+    assert reports[-1].finished
+    assert reports[-1].metrics == whole[-1].metrics
+    rows = {(row["trial"], row["seed"]): row for row in store.trials(STUDY).to_pylist()}
+    assert {row["status"] for row in rows.values()} == {"completed"}
+    assert end_all(request, "failed", error="too late") == "completed"
+
+
 def test_a_metric_that_one_seed_lacks_has_no_mean() -> None:
     one = TrialReport(1, {"a": 1.0, "b": float("nan"), "c": 1.0}, 1.0)
     other = TrialReport(1, {"a": 2.0, "b": 1.0}, 2.0)

@@ -95,8 +95,8 @@ def sweep(
     ] = None,
     concurrency: Concurrency = None,
     cpus_per_trial: Annotated[
-        int, typer.Option(help="Cores (and threads) per trial, or per worker of a trial.")
-    ] = 1,
+        int | None, typer.Option(help="Cores (and threads) per trial, or per worker of one; default: 1.")
+    ] = None,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
@@ -141,6 +141,10 @@ def sweep(
     if resume or extend is not None:
         if dry_run or preset:
             raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
+        if resume and extend is not None:
+            raise InputError(
+                "--extend N adds N trials each time that it is given: to go on with them, --resume alone"
+            )
         if extend is not None and trials is not None:
             raise InputError("--extend N adds N trials to those planned: no --trials")
         given = {**values, **({} if epochs is None else {"epochs": epochs})}
@@ -148,7 +152,13 @@ def sweep(
             methods,
             name,
             results,
-            expected={"dataset": data, "space": given_space, "values": given, **rules},
+            expected={
+                "dataset": data,
+                "space": given_space,
+                "values": given,
+                "cpus": cpus_per_trial,
+                **rules,
+            },
             extend=extend,
             as_json=json,
             data_root=data_root,
@@ -156,7 +166,8 @@ def sweep(
             workers=workers,
             gpus_per_worker=gpus_per_worker if device is None else gpus_for(device, gpus_per_worker, machine),
             machine=machine,
-            limits=None if max_failures is None and trial_timeout is None else limits,
+            max_failures=max_failures,
+            trial_timeout=trial_timeout,
             storage=storage,
         )
         return
@@ -173,7 +184,7 @@ def sweep(
             use_preset=preset,
             storage=storage,
             concurrency=concurrency,
-            cpus_per_trial=cpus_per_trial,
+            cpus_per_trial=1 if cpus_per_trial is None else cpus_per_trial,
             workers=1 if workers is None else workers,
             gpus_per_worker=gpus_for(device or AUTO, gpus_per_worker, machine),
             machine=machine,

@@ -33,7 +33,8 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
     """Return HeroCon, or the baseline that the hyperparameters say."""
     settings, spec = experiment.hyperparameters, data.spec
     views, labels = _view_contrast(experiment, encoder), _label_contrast(experiment)
-    # Also where nothing is contrasted: with the same seed, all forms then start from the same classifier.
+    # Also where nothing is contrasted: with the same seed, all forms then start from the same classifier, but
+    # for those of HeroCon's own contrast, whose weights of negatives are drawn before it.
     embed = _embeddings(encoder, spec.views)
     return HeterogeneousObjective(
         encoder,

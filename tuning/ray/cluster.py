@@ -35,7 +35,8 @@ def cluster_at(address: str) -> Machine:
     with connect(address):
         nodes = [node["Resources"] for node in live_nodes()]
     cpus = tuple(int(node.get("CPU", 0)) for node in nodes)
-    return Machine(cpus, sum(node.get("GPU", 0.0) for node in nodes), address)
+    gpus = tuple(float(node.get("GPU", 0.0)) for node in nodes)
+    return Machine(cpus, sum(gpus), address, gpus)
 
 
 def live_nodes() -> list[dict[str, Any]]:

@@ -16,11 +16,12 @@ from ray.tune.stopper import Stopper
 
 from tuning.difference import refuse_difference
 from tuning.errors import InputError, SweepFailed
+from tuning.facts import check_files
 from tuning.limits import Limits
 from tuning.machine import Machine
 from tuning.outcomes import Outcome, epoch_means, outcomes
 from tuning.plan import SweepPlan, plan_of
-from tuning.planning import plan_sweep
+from tuning.planning import check_batches, plan_sweep
 from tuning.ray.memory import ForgetEnded
 from tuning.ray.nodes import Needs
 from tuning.ray.ranks import bundles
@@ -98,7 +99,8 @@ def resume_sweep(
     workers: int | None = None,
     gpus_per_worker: float | None = None,
     machine: Machine | None = None,
-    limits: Limits | None = None,
+    max_failures: int | None = None,
+    trial_timeout: float | None = None,
     storage: str | None = None,
     expected: Mapping[str, Any] | None = None,
     extend: int = 0,
@@ -114,14 +116,17 @@ def resume_sweep(
         workers: processes a trial, in place of the recorded number: trials go on with any.
         gpus_per_worker: in place of the recorded ones.
         machine: where trials run; by default here.
-        limits: in place of the recorded ones.
+        max_failures: how often a trial's worker may die, in place of the recorded number.
+        trial_timeout: seconds that a trial may take, in place of the recorded ones.
         storage: in place of the recorded one.
         expected: what the caller believes the study to be; a difference is refused.
         extend: how many trials more than were planned.
         show: called with the progress.
 
     Raises:
-        InputError: the study is not as expected, or of another version; the message names the difference.
+        InputError: the study is not as expected, or of another version (the message names the difference), or
+            a batch does not divide among the workers.
+        DatasetMissing: the dataset's files are not in place: its trials would fail, and not be tried again.
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
     """
@@ -142,7 +147,13 @@ def resume_sweep(
         raise InputError(f"extend must be at least 1, given {extend}")
     if extend and plan.sampler == "grid":
         raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
-    plan = replace(plan, limits=limits or plan.limits, storage=storage or plan.storage)
+    check_batches(plan.experiment, plan.space, plan.resources.workers)
+    check_files(plan.dataset, plan.data_root)
+    limits = Limits(
+        plan.limits.max_failures if max_failures is None else max_failures,
+        plan.limits.trial_timeout if trial_timeout is None else trial_timeout,
+    )
+    plan = replace(plan, limits=limits, storage=storage or plan.storage)
     return _run(plan, record, location, show, extend)
 
 

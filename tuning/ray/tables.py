@@ -19,7 +19,7 @@ from tuning.reproduction.shared import (
     plan_search,
     search_held,
 )
-from tuning.store import ResultsStore, StudyBusy, open_location
+from tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def run_table(
                 told(TableProgress(study, end - missing + done, plan.runs))
 
             _run_missing(plan, configs, on, tell)
-        except (SweepFailed, StudyBusy) as error:
+        except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
         before += of

@@ -8,7 +8,7 @@ from tuning.analysis.colours import COLOURS
 from tuning.analysis.summary import Summary
 from tuning.reports.cost import cost_of, duration
 from tuning.reports.figures import best_so_far
-from tuning.reports.final import FEW_SEEDS, final_summaries, mean_and_std, score_of
+from tuning.reports.final import FEW_SEEDS, mean_and_std, score_of, selected_runs
 from tuning.reports.page import Section, Table
 from tuning.reports.study import StudyData
 
@@ -57,9 +57,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
     rows = []
     for data in studies:
         cost, best = cost_of(data), data.ranked[0] if data.ranked else None
-        summaries = final_summaries(data)
-        final = next((s for s in summaries if s.encoder != "untrained"), None)
-        control = next((s for s in summaries if s.encoder == "untrained"), None)
+        final, control = selected_runs(data)
         score = score_of(list(final.scores)) if final is not None else ""
         rows.append(
             (

@@ -13,12 +13,21 @@ from tuning.reports.page import Section, Table, cell_text
 from tuning.reports.study import StudyData
 
 FEW_SEEDS = 3
+UNTRAINED = "untrained"
 _TEST = "metric.test."
 
 
-def final_summaries(data: StudyData) -> list[FinalSummary]:
-    """Return the summaries of the final runs that completed, the untrained encoders' last."""
-    return summarise_runs(_completed(data))
+def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
+    """Return the summaries of a trial's final runs and of its untrained encoders; None where none completed.
+
+    The trial is the best one of the search that has any: a longer search, or `--top`, leaves runs of others.
+    """
+    rows = _completed(data)
+    tested = [row["trial"] for row in rows]
+    trial = next((one.number for one in data.ranked if one.number in tested), tested[0] if tested else None)
+    summaries = summarise_runs([row for row in rows if row["trial"] == trial])
+    final = next((one for one in summaries if one.encoder != UNTRAINED), None)
+    return final, next((one for one in summaries if one.encoder == UNTRAINED), None)
 
 
 def final_section(data: StudyData) -> Section | None:

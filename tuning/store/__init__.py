@@ -1,6 +1,6 @@
 """The results store: Parquet files that any number of workers write and any tool reads, without a server."""
 
-from tuning.store.attempts import TrialOvertaken, next_attempt
+from tuning.store.attempts import TrialOvertaken, next_attempt, row_of
 from tuning.store.compact import Compaction, compact
 from tuning.store.filesystem import Location, StoreError, StudyBusy, open_location
 from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
@@ -38,6 +38,7 @@ __all__ = [
     "next_attempt",
     "open_location",
     "read_heartbeat",
+    "row_of",
     "save_study",
     "study_names",
 ]

@@ -64,10 +64,20 @@ def rows_of(
     return winners.to_pylist(), winning_epochs(epochs, winners).to_pylist()
 
 
+def row_of(location: Location, record: StudyRecord, trial: int, seed: int) -> dict[str, Any] | None:
+    """The winning trial row of one (trial, seed), if there is one."""
+    return next(iter(_winner_of(location, record, trial, seed).to_pylist()), None)
+
+
 def has_ended(location: Location, record: StudyRecord, trial: int, seed: int) -> bool:
-    """Whether the store holds an end of a (trial, seed)."""
-    status = _winner_of(location, record, trial, seed)["status"].to_pylist()
-    return bool(status) and status[0] in FINAL_STATUSES
+    """Whether the store holds an end of a (trial, seed) after which it is not begun again.
+
+    A final run that failed is: whoever asks for it once more wants it. A search has learned from the failure.
+    """
+    row = row_of(location, record, trial, seed)
+    if row is None:
+        return False
+    return row["status"] == "completed" if row["phase"] == "final" else row["status"] in FINAL_STATUSES
 
 
 def _winner_of(location: Location, record: StudyRecord, trial: int, seed: int) -> pa.Table:

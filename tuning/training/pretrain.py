@@ -148,8 +148,9 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks) -> _Run:
 def _untrained_record(run: _Run) -> EpochRecord:
     started = time.perf_counter()
     experiment = run.experiment
-    # A classifier of the method's own, and what it is drawn after, are the method's.
-    own = experiment.method if METHODS[experiment.method].classifies else ""
+    # A classifier of the method's own, what it reads and what it is drawn after, are those of its settings.
+    values = sorted(experiment.hyperparameters.items())
+    own = f"{experiment.method} {values}" if METHODS[experiment.method].classifies else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
     key = f"{experiment.seed} {own} {settings}"
 
