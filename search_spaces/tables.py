@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from search_spaces.files import parse_yaml
+from search_spaces.papers import PAPERS
 from search_spaces.parameters import Scalar, SpaceError, nearest
 
 Kind = Literal["results", "figure", "hyperparameters", "definition", "statistics"]
@@ -27,15 +28,6 @@ class Strict(BaseModel):
     """Frozen content that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Paper(Strict):
-    """A paper: `short` names it in a sentence."""
-
-    title: str
-    short: str
-    venue: str
-    code: str
 
 
 class Metric(Strict):
@@ -319,41 +311,6 @@ class Table(Strict):
                 if (one.key, cell.column) == (row, column) and cell.mean is not None:
                     return cell
         return None
-
-
-PAPERS: Mapping[str, Paper] = {
-    "cclk": Paper(
-        title="Conditional Contrastive Learning with Kernel",
-        short="CCL-K",
-        venue="ICLR 2022",
-        code="https://github.com/Crazy-Jack/CCLK-release",
-    ),
-    "herocon": Paper(
-        title="Contrastive Learning with Complex Heterogeneity",
-        short="HeroCon",
-        venue="KDD 2022",
-        code="https://github.com/Leo02016/HeroCon",
-    ),
-    "fairkl": Paper(
-        title="Unbiased Supervised Contrastive Learning",
-        short="eps-SupInfoNCE + FairKL",
-        venue="ICLR 2023",
-        code="https://github.com/EIDOSLAB/unbiased-contrastive-learning",
-    ),
-    "cl-infonce": Paper(
-        title="Learning Weakly-Supervised Contrastive Representations",
-        short="Cl-InfoNCE",
-        venue="ICLR 2022",
-        code="https://github.com/Crazy-Jack/Cl-InfoNCE",
-    ),
-    "cacr": Paper(
-        title="Contrastive Attraction and Contrastive Repulsion for Representation Learning",
-        short="CACR",
-        venue="TMLR 2023 (read here: a preprint of it)",
-        code="https://github.com/JegZheng/CACR-SSL",
-    ),
-}
-"""The papers whose tables ship, by the first part of a table's id."""
 
 
 def available_tables() -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def test_the_summary_says_so(swept: tuple[Path, "subprocess.CompletedProcess[str
     assert done.returncode == 0, done.stderr
     assert "2 completed" in done.stdout
     assert "5 failed" in done.stdout
-    assert "5 trials failed" in done.stdout
+    assert "5 trials failed" in done.stderr
     assert "this trial always fails" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr, "Ray keeps its stacks to itself"
     assert not list((results / "checkpoints").rglob("*.pt"))

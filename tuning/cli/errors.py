@@ -10,8 +10,8 @@ from rich.markup import escape
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
 GO_ON = {
-    "sweep": "What was finished is in the store; the same command with --name STUDY --resume, and without "
-    "--extend, goes on.",
+    "sweep": "What was finished is in the store; the same command with --name STUDY --resume goes on, "
+    "without --extend.",
     "run": "What was finished is in the store; the same command goes on.",
     "table": "What was finished is in the store; the same command goes on.",
     "train": "With --checkpoint, the same command goes on.",

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from search_spaces.tables import PAPERS, Table, available_tables, load_table
+from search_spaces.papers import PAPERS
+from search_spaces.tables import Table, available_tables, load_table
 from tuning.errors import InputError
 from tuning.reproduction.claims import tables_read
 from tuning.reproduction.figure import draw_table

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from search_spaces.tables import PAPERS, Table
+from search_spaces.papers import PAPERS
+from search_spaces.tables import Table
 from tuning.analysis.summary import Summary
 from tuning.plan import FINAL_SUFFIX
 from tuning.reproduction.compare import Compared, Difference
