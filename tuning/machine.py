@@ -12,15 +12,18 @@ class Machine:
 
     Attributes:
         nodes: cores of each node.
-        gpus: of all nodes together.
+        node_gpus: GPUs of each node; empty: none anywhere.
         address: of the cluster.
-        node_gpus: GPUs of each node; empty where only their sum is known.
     """
 
     nodes: tuple[int, ...]
-    gpus: float = 0.0
-    address: str | None = None
     node_gpus: tuple[float, ...] = ()
+    address: str | None = None
+
+    @property
+    def gpus(self) -> float:
+        """GPUs of all nodes."""
+        return sum(self.node_gpus)
 
     @property
     def cpus(self) -> int:

@@ -111,11 +111,10 @@ def _places(machine: Machine, asked: Resources) -> int:
     """Return how many workers fit: each needs its cores and its GPU on one node."""
     if not asked.gpus:
         return machine.places(asked.cpus)
-    if not machine.node_gpus:
-        return min(machine.places(asked.cpus), _places_on_gpus(int(machine.gpus), asked.gpus))
+    gpus = machine.node_gpus or (0.0,) * len(machine.nodes)
     return sum(
-        min(cpus // asked.cpus, _places_on_gpus(int(gpus), asked.gpus))
-        for cpus, gpus in zip(machine.nodes, machine.node_gpus, strict=True)
+        min(cpus // asked.cpus, _places_on_gpus(int(there), asked.gpus))
+        for cpus, there in zip(machine.nodes, gpus, strict=True)
     )
 
 

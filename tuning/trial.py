@@ -211,16 +211,17 @@ class Trial:
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
         started = time.perf_counter()
-        if not self._started and self._ranks.world == 1:
-            held = self._completed_before()
-            if held is not None:
-                return held
         try:
             if self._records is None:
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
-        except (StoreUnavailable, TrialOvertaken, RanksLost):
+        except TrialOvertaken:
+            held = self._completed_before()
+            if held is None:
+                raise
+            return held
+        except (StoreUnavailable, RanksLost):
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
@@ -263,14 +264,14 @@ class Trial:
         Ray was told of it. Workers of a group cannot be spared a trial that the first of them alone knows of.
         """
         request = self._request
-        row, prefix = (
-            row_of(request.location, request.study, request.trial, request.experiment.seed),
-            "metric.",
-        )
+        if self._ranks.world > 1:
+            return None
+        row = row_of(request.location, request.study, request.trial, request.experiment.seed)
         if row is None or row["status"] != "completed":
             return None
+        scores = ((name, value) for name, value in row.items() if value is not None)
         metrics = {
-            k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix) and v is not None
+            name.removeprefix("metric."): value for name, value in scores if name.startswith("metric.")
         }
         self._ended = True
         return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)

@@ -41,7 +41,7 @@ def test_a_trial_takes_a_gpu_where_there_is_one_and_a_share_where_asked(
     assert gpus_for("cpu", None) == gpus_for("auto", 0.0) == 0.0
     _there(monkeypatch)
     assert gpus_for("auto", None) == 0.0
-    assert gpus_for("auto", None, Machine((4,), 8.0, "head:6379")) == 1.0, "the driver's machine has none"
+    assert gpus_for("auto", None, Machine((4,), (8.0,), "head:6379")) == 1.0, "the driver's machine has none"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_gpus_that_cannot_be_had_are_refused(
     with pytest.raises(InputError, match=said):
         gpus_for(asked, gpus)
     with pytest.raises(InputError, match=r"head:6379 has 4 cpus"):
-        gpus_for("cuda", None, Machine((4,), 0.0, "head:6379"))
+        gpus_for("cuda", None, Machine((4,), (0.0,), "head:6379"))

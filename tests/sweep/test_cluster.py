@@ -25,7 +25,7 @@ from tuning.store import ResultsStore, open_location
 from tuning.training.checkpoint import checkpoint_epoch
 from tuning.training.pretrain import pretrain
 
-TWO_NODES = Machine((4, 2), 1.0, "head:6379")
+TWO_NODES = Machine((4, 2), (1.0, 0.0), "head:6379")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_more_than_the_cluster_has_is_refused_with_what_it_has(
 
 
 def test_a_gpu_and_its_cores_are_on_one_node() -> None:
-    machine = Machine((64, 8, 8), 4.0, "head:6379", (0.0, 2.0, 2.0))
+    machine = Machine((64, 8, 8), (0.0, 2.0, 2.0), "head:6379")
     assert resources_for(None, 2, 1, 1.0, machine=machine).concurrency == 4
     assert resources_for(None, 8, 1, 1.0, machine=machine).concurrency == 2
     with pytest.raises(InputError, match="room for 0"):

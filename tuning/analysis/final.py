@@ -7,7 +7,8 @@ from typing import Any
 from tuning.analysis.summary import Summary, summarise
 from tuning.plan import FINAL_SUFFIX
 
-_UNTRAINED = "untrained_"
+UNTRAINED = "untrained"
+_UNTRAINED = f"{UNTRAINED}_"
 _UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
 
 
@@ -80,7 +81,7 @@ def _untrained(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
         if any(scores.items() <= other.items() for other in seen):
             continue
         seen.append(scores)
-        name = "untrained" if len(seen) == 1 else f"untrained of {study.removesuffix(FINAL_SUFFIX)}"
+        name = UNTRAINED if len(seen) == 1 else f"{UNTRAINED} of {study.removesuffix(FINAL_SUFFIX)}"
         found[name] = list(by_seed.values())
     return found
 

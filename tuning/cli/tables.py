@@ -239,9 +239,6 @@ def _write(
 ) -> None:
     from tuning.reproduction.render import FORMATS, content
 
-    if as_json and output is None:
-        print_json(content(found, verdicts))
-        return
     text = dumps(content(found, verdicts), indent=2) if as_json else FORMATS[format_](found, verdicts)
     if output is None:
         say(text)
@@ -255,11 +252,9 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
     """End with an error where runs were asked for and none gave a number."""
     from tuning.errors import SweepFailed
 
-    asked = {(cell.row, cell.column) for cell in plan.chosen}
-    measured = any((v.row, v.column) in asked for v in found.values) if plan.columns else found.values
-    if ran and not measured:
-        reasons = "; ".join(dict.fromkeys(why for key, why in found.gaps.items() if key in asked))
-        reasons = reasons or plan.state
+    if ran and not any(plan.asks_for(value.column) for value in found.values):
+        gaps = dict.fromkeys(why for (_, column), why in found.gaps.items() if plan.asks_for(column))
+        reasons = "; ".join(gaps) or plan.state
         raise SweepFailed(f"nothing of table {plan.table.id} was measured: {reasons}")
 
 

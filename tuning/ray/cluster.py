@@ -36,7 +36,7 @@ def cluster_at(address: str) -> Machine:
         nodes = [node["Resources"] for node in live_nodes()]
     cpus = tuple(int(node.get("CPU", 0)) for node in nodes)
     gpus = tuple(float(node.get("GPU", 0.0)) for node in nodes)
-    return Machine(cpus, sum(gpus), address, gpus)
+    return Machine(cpus, gpus, address)
 
 
 def live_nodes() -> list[dict[str, Any]]:

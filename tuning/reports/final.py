@@ -7,13 +7,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from tuning.analysis.colours import COLOURS, GREY
-from tuning.analysis.final import FinalSummary, summarise_runs
+from tuning.analysis.final import UNTRAINED, FinalSummary, summarise_runs
 from tuning.analysis.summary import Summary
 from tuning.reports.page import Section, Table, cell_text
 from tuning.reports.study import StudyData
 
 FEW_SEEDS = 3
-UNTRAINED = "untrained"
 _TEST = "metric.test."
 
 

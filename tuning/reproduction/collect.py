@@ -83,6 +83,7 @@ class _Reader:
     data_root: Path | None
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     searches: dict[str, SelectedTrial | None] = field(default_factory=dict)
+    made: dict[str, RowSearch] = field(default_factory=dict)
 
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
         """Return the values of a cell, how it was run, and what went wrong."""
@@ -141,10 +142,12 @@ class _Reader:
             return None
 
     def _search_of(self, study: str) -> RowSearch:
-        """Return a search as it was made, whose budget need not be the plan's."""
-        store = self.runs.store
-        seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
-        return RowSearch(study, int(store.study(study).search["trials"]), seconds)
+        """Return a search as it was made, whose budget need not be the plan's; columns of a row share it."""
+        if study not in self.made:
+            store = self.runs.store
+            seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
+            self.made[study] = RowSearch(study, int(store.study(study).search["trials"]), seconds)
+        return self.made[study]
 
     def _source(self, study: str) -> dict[str, str]:
         record = self.runs.store.study(study + FINAL_SUFFIX)

@@ -87,10 +87,14 @@ class TablePlan:
     cells: tuple[CellPlan, ...]
     columns: tuple[str, ...] = ()
 
+    def asks_for(self, column: str) -> bool:
+        """Return whether a column is among those to run."""
+        return not self.columns or column in self.columns
+
     @property
     def chosen(self) -> tuple[CellPlan, ...]:
         """The cells of the columns to run."""
-        return tuple(cell for cell in self.cells if not self.columns or cell.column in self.columns)
+        return tuple(cell for cell in self.cells if self.asks_for(cell.column))
 
     @property
     def running(self) -> tuple[CellPlan, ...]:
@@ -122,17 +126,15 @@ class TablePlan:
 
         A search is counted as if no trial were stopped early. None too where nothing can be run here.
         """
-        total = 0.0 if self.studies else None
-        for cells in self.studies.values():
+        studies, total = self.studies, 0.0
+        for cells in studies.values():
             for cell in cells:
                 assert cell.experiment is not None, "the cell runs"
                 cost = self.table.run.seconds_per_epoch.get(cell.experiment.dataset)
                 if cost is None:
                     return None
-                total = (total or 0.0) + cost * cell.experiment.epochs * (
-                    self.seeds + (self.trials if self.tuned else 0)
-                )
-        return total
+                total += cost * cell.experiment.epochs * (self.seeds + (self.trials if self.tuned else 0))
+        return total if studies else None
 
     @property
     def state(self) -> str:
