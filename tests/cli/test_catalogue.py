@@ -67,7 +67,7 @@ def test_methods_as_json_tells_everything(run: Run) -> None:
     assert row["what it does"] == method.summary
     assert (row["paper"], row["equation"]) == (method.paper, method.equation)
     assert row["hyperparameters"]["lam"] == method.hyperparameters["lam"].summary
-    assert row["reports"] == ["regulariser", "classifier_loss"]
+    assert row["reports"] == list(method.train_metrics)
     assert row["classifies"] is True
     assert rows["infonce"]["classifies"] is False
     assert row["presets"] == [data for name, data in available_presets() if name == "fairkl"]

@@ -1,6 +1,7 @@
 """The methods of the debiasing papers: what their losses are made of, and what learns from what."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,17 @@ def test_fairkl_on_cross_entropy_trains_the_classifier_with_the_encoder(biased: 
     cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
     regulariser = FairKL("kl")(features, batch.labels, batch.bias)
     torch.testing.assert_close(loss, cross_entropy + 0.5 * regulariser, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("base", ["eps-supinfonce", "cross-entropy"])
+def test_fairkl_tells_which_share_of_its_terms_had_no_pairs(biased: PreparedData, base: str) -> None:
+    e = _experiment("fairkl", base=base, form="moments")
+    objective, batch, _, metrics = _step(e, biased)
+    assert metrics["regulariser_dropped"] == 0
+    aligned = replace(batch, bias=batch.labels)  # no positive pair conflicts, no negative one is aligned
+    assert objective.step(aligned)[1]["regulariser_dropped"] == 1
+    one_class = replace(batch, labels=torch.zeros_like(batch.labels))  # no negatives
+    assert objective.step(one_class)[1]["regulariser_dropped"] == 0.5
 
 
 def test_the_classifier_beside_the_loss_pulls_on_itself_alone(biased: PreparedData) -> None:

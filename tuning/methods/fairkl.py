@@ -9,6 +9,7 @@ from torch import Tensor
 
 from losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from losses.fairkl import FORMS
+from losses.terms import LossTerms
 from models import Encoder
 from tuning.config import Experiment
 from tuning.errors import InputError
@@ -39,28 +40,33 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             f"form released compares bias labels, {experiment.dataset} has a condition only: give {others}"
         )
 
-    def regulariser(features: Tensor, batch: Batch) -> Tensor:
+    def regulariser(features: Tensor, batch: Batch) -> LossTerms:
         if batch.bias is None:
-            return fair.terms(features, batch.labels, bias_similarity=bias_similarity(batch)).sum()
-        return fair.terms(features, batch.labels, bias_of(batch)).sum()
+            return fair.terms(features, batch.labels, bias_similarity=bias_similarity(batch))
+        return fair.terms(features, batch.labels, bias_of(batch))
 
     if base == CROSS_ENTROPY:
 
         def classified(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
             fairness = regulariser(features, batch)
             cross_entropy = repeated_cross_entropy(logits, batch.labels)
-            loss = alpha * cross_entropy + lam * fairness
-            return without_drops(loss, regulariser=fairness, classifier_loss=cross_entropy)
+            loss = alpha * cross_entropy + lam * fairness.sum()
+            return without_drops(loss, classifier_loss=cross_entropy, **_reported(fairness))
 
         return EndToEndClassifier(encoder, data.spec.classes, classified)
     contrast = BASES[base](float(settings["temperature"]), float(settings["epsilon"]))
 
     def contrasted(features: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
         terms, fairness = contrast.terms(features, batch.labels), regulariser(features, batch)
-        metrics = {"dropped_fraction": terms.dropped_fraction(), "regulariser": fairness.detach()}
-        return alpha * terms.mean() + lam * fairness, metrics
+        metrics = {"dropped_fraction": terms.dropped_fraction(), **_reported(fairness)}
+        return alpha * terms.mean() + lam * fairness.sum(), metrics
 
     return ClassifierBeside(encoder, data.spec.classes, contrasted)
+
+
+def _reported(fairness: LossTerms) -> Metrics:
+    """Return the regulariser, and the share of its two terms that the batch had too few pairs for."""
+    return {"regulariser": fairness.sum().detach(), "regulariser_dropped": fairness.dropped_fraction()}
 
 
 METHOD = Method(
@@ -80,5 +86,5 @@ METHOD = Method(
     feed=single_view,
     needs=frozenset({"labels", "bias or condition"}),
     classifies=True,
-    train_metrics=("regulariser", "classifier_loss"),
+    train_metrics=("regulariser", "regulariser_dropped", "classifier_loss"),
 )
