@@ -58,7 +58,7 @@ def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:
         (["writen"], "Did you mean 'written'"),
         (["written", "written"], "each study once"),
         (["written", "-o", "page.pdf"], "ends in .html"),
-        (["written", "-o", "nowhere/page.html"], "folder that exists"),
+        (["written", "-o", "results/studies/written.json/page.html"], "cannot be written"),
         (["written", "--csv", "results/studies/written.json"], "give a folder"),
         (["written", "--watch", "0.5"], "--watch takes at least 1 second, given 0.5"),
     ],

@@ -218,7 +218,7 @@ def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
         (["cclk-t3", "--save", sys.executable], "is a file"),
         (["cclk-t3", "-o", f"{sys.executable}/x/t.md"], "cannot be written"),
         (["cclk-t3", "--figure", "x.png"], "sweeps no parameter"),
-        (["cclk-t8", "--figure", "x.gif"], "a figure ends in"),
+        (["cclk-t8", "--figure", "x.gif"], "--figure x.gif: give a file that ends in .png"),
         (["cclk-t3", "--trials", "3"], "--trials goes with --tune"),
         (["cacr-t8", "--tune"], "no searched form"),
         (["cclk-t3", "--seeds", "0"], "seeds must be at least 1"),

@@ -48,10 +48,10 @@ def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_pa
     ("arguments", "said"),
     [
         (["deme"], "Did you mean 'demo'?"),
-        (["demo", "-o", "demo.png"], "a page ends in .html"),
-        (["demo", "-o", "nowhere/demo.html"], "give a file in a folder that exists"),
+        (["demo", "-o", "demo.png"], "-o demo.png: give a file that ends in .html"),
+        (["demo", "-o", "a-file/demo.html"], "cannot be written"),
         (["demo", "--watch", "0"], "--watch takes at least 1 second, given 0"),
-        (["demo", "--rows", "a-file"], "--rows a-file: give a folder"),
+        (["demo", "--rows", "a-file"], "--rows a-file is a file: give a folder"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_written(

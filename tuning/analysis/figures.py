@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.analysis.colours import COLOURS, GREY
 from tuning.errors import InputError
 from tuning.outcomes import epoch_means, outcomes
+from tuning.outputs import check_file
 from tuning.plan import plan_of
 from tuning.store import ResultsStore
 
@@ -93,10 +94,9 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     figure.savefig(path)
 
 
-def check_figure(path: Path) -> None:
+def check_figure(path: Path, option: str = "") -> None:
     """Raise InputError unless a figure can be drawn into `path`: its ending is known, matplotlib is there."""
-    if path.suffix not in FORMATS:
-        raise InputError(f"{path}: a figure ends in {', '.join(FORMATS)}")
+    check_file(path, option, FORMATS)
     if find_spec("matplotlib") is None:
         raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
 

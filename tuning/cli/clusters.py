@@ -45,7 +45,7 @@ def clusters(
         # Imported only where something is drawn: it brings the whole engine.
         from tuning.analysis.figures import check_figure
 
-        check_figure(output)
+        check_figure(output, "-o")
     columns = {
         "image_column": image_column,
         "label_column": label_column,

@@ -23,19 +23,13 @@ def page_of(output: Path | None, studies: list[str], ending: str, several: str) 
     Raises:
         InputError: a study is given twice, or a page cannot be written there.
     """
-    from tuning.reports.writing import check_output
+    from tuning.reports.writing import check_page
 
     if len(set(studies)) < len(studies):
         raise InputError(f"give each study once; given {', '.join(studies)}")
     page = output or Path(f"{studies[0]}{ending}" if len(studies) == 1 else several)
-    check_output(page)
+    check_page(page)
     return page
-
-
-def check_folder(option: str, folder: Path | None) -> None:
-    """Raise InputError if the folder that an option names is a file."""
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise InputError(f"{option} {folder}: give a folder")
 
 
 def watching(page: Path, seconds: float) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tuning.cli.options import RESULTS, AsJson, Results
-from tuning.cli.pages import Studies, Watch, check_folder, page_of, watching
+from tuning.cli.pages import Studies, Watch, page_of, watching
 from tuning.cli.rendering import print_json, say
+from tuning.outputs import check_folder
 
 
 def report(
@@ -30,7 +31,8 @@ def report(
     Example: contrasweep report my-study -o my-study.html
     """
     page = page_of(output, studies, ".html", several="report.html")
-    check_folder("--rows", rows)
+    if rows is not None:
+        check_folder(rows, "--rows")
     from tuning.reports.report import watch_report, write_report
     from tuning.reports.rows import write_rows
     from tuning.store import ResultsStore

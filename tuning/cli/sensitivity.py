@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tuning.cli.options import RESULTS, AsJson, Results, command_line
-from tuning.cli.pages import Studies, Watch, check_folder, page_of, watching
+from tuning.cli.pages import Studies, Watch, page_of, watching
 from tuning.cli.rendering import print_json, print_rows, say
+from tuning.outputs import check_folder
 
 if TYPE_CHECKING:
     from tuning.reports.page import Table
@@ -43,9 +44,10 @@ def sensitivity(
     Example: contrasweep sensitivity my-study -o sensitivity.html
     """
     page = page_of(output, studies, "-sensitivity.html", several="sensitivity.html")
-    check_folder("--csv", csv)
-    check_folder("--figures", figures)
+    if csv is not None:
+        check_folder(csv, "--csv")
     if figures is not None:
+        check_folder(figures, "--figures")
         from tuning.analysis.figures import check_figure
 
         check_figure(figures / "any.pdf")

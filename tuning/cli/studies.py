@@ -8,7 +8,7 @@ import typer
 
 from tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
 from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
-from tuning.errors import InputError
+from tuning.outputs import check_file, write_whole
 
 if TYPE_CHECKING:
     from tuning.analysis.selection import SelectedTrial
@@ -57,7 +57,7 @@ def show(
     from tuning.store import ResultsStore
 
     if plot is not None:
-        check_figure(plot)
+        check_figure(plot, "--plot")
     store = ResultsStore(results)
     front = _front(store, study)
     rows = [trial_row(row, front) for row in store.trials(study).to_pylist()]
@@ -95,12 +95,12 @@ def best(
     from tuning.best import best_yaml
     from tuning.store import ResultsStore
 
-    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        raise InputError(f"-o {output}: give a file in a folder that exists")
+    if output is not None:
+        check_file(output, "-o")
     store = ResultsStore(results)
     selected = best_trials(store, study, top, where or ())
     if output is not None:
-        output.write_text(best_yaml(selected[0]))
+        write_whole(output, best_yaml(selected[0]))
     if json:
         print_json([{**selected_row(trial), "configuration": trial.values} for trial in selected])
         return

@@ -1,6 +1,5 @@
 """`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from json import dumps
@@ -31,6 +30,7 @@ from tuning.cli.rendering import (
     warn,
 )
 from tuning.errors import InputError, unknown_name
+from tuning.outputs import check_file, check_folder, write_whole
 
 if TYPE_CHECKING:
     from search_spaces.tables import Table
@@ -157,24 +157,13 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
     from tuning.analysis.figures import check_figure
 
     if figure is not None:
-        check_figure(figure)
+        check_figure(figure, "--figure")
         if spec.run.axis is None:
             raise InputError(f"table {spec.id} sweeps no parameter: there is no figure of it")
-    for option, file in (("--output", output), ("--figure", figure)):
-        if file is not None and file.is_dir():
-            raise InputError(f"{option} is a file to write, but {file} is a folder")
-    if save is not None and save.exists() and not save.is_dir():
-        raise InputError(f"--save is a folder, but {save} is a file")
-    for option, path in (("--output", output), ("--figure", figure), ("--save", save)):
-        if path is not None:
-            _check_writable(option, path)
-
-
-def _check_writable(option: str, path: Path) -> None:
-    """Refuse a path that is there and cannot be written, or whose nearest folder cannot."""
-    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
-    if not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
-        raise InputError(f"{option}: {path} cannot be written, for {there} is no folder that can")
+    if output is not None:
+        check_file(output, "-o")
+    if save is not None:
+        check_folder(save, "--save")
 
 
 def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
@@ -243,8 +232,7 @@ def _write(
     if output is None:
         say(text)
         return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
+    write_whole(output, text)
     remark(f"Wrote {output}")
 
 

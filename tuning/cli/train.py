@@ -13,6 +13,7 @@ from rich.console import Console
 from tuning.cli.options import AsJson, DataRoot, Device, GpusPerWorker, Set, Workers, parse_settings
 from tuning.cli.rendering import print_json, text
 from tuning.errors import InputError
+from tuning.outputs import check_file, write_whole
 
 if TYPE_CHECKING:
     from tuning.config import Experiment
@@ -52,8 +53,7 @@ def train(
     check_files(resolved.dataset, data_root)
     state = None
     if checkpoint is not None:
-        if not checkpoint.absolute().parent.is_dir():
-            raise InputError(f"--checkpoint: there is no folder {checkpoint.parent}")
+        check_file(checkpoint, "--checkpoint")
         state = checkpoint.read_bytes() if checkpoint.is_file() else None
     if alone:
         records = _here(resolved, state, data_root, here)
@@ -70,9 +70,7 @@ def train(
             scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
             console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
             if checkpoint is not None:
-                unfinished = checkpoint.with_name(f"_{checkpoint.name}")
-                unfinished.write_bytes(saved())
-                unfinished.replace(checkpoint)
+                write_whole(checkpoint, saved())
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     if json:

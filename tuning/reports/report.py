@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tuning.errors import InputError
+from tuning.outputs import write_whole
 from tuning.reports.comparison import comparison_section
 from tuning.reports.page import Section, render_page
 from tuning.reports.reproduce import footer_lines
 from tuning.reports.sections import state_line, study_sections
 from tuning.reports.study import StudyData, read_study
-from tuning.reports.writing import check_output, while_running, write_page
+from tuning.reports.writing import check_page, while_running
 from tuning.store import ResultsStore
 
 
@@ -36,10 +37,10 @@ def write_report(store: ResultsStore, studies: Sequence[str], path: Path) -> Non
     """Write the report into `path`, whole or not at all.
 
     Raises:
-        InputError: as `report`; or `path` is a folder, or its folder is missing.
+        InputError: as `report`; or `path` cannot be written, or is no page.
     """
-    check_output(path)
-    write_page(path, report(store, studies))
+    check_page(path)
+    write_whole(path, report(store, studies))
 
 
 def watch_report(
@@ -67,10 +68,10 @@ def watch_report(
     Raises:
         InputError: as `write_report`; or less than a second.
     """
-    check_output(path)
+    check_page(path)
     written = 0
     for refresh in while_running(store, studies, seconds, wait):
-        write_page(path, report(store, studies, refresh=refresh))
+        write_whole(path, report(store, studies, refresh=refresh))
         written += 1
     return written
 

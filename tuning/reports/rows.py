@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from tuning.errors import InputError
+from tuning.outputs import check_folder
 from tuning.plan import FINAL_SUFFIX
 from tuning.store import ResultsStore, study_names
 
@@ -17,11 +17,10 @@ def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
     Attempts are resolved, as everywhere: one row a (trial, seed), one a (trial, seed, epoch).
 
     Raises:
-        InputError: `folder` is a file.
+        InputError: `folder` is a file, or cannot be written.
         StoreError: there is no such study.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give a folder for the rows")
+    check_folder(folder)
     final = study + FINAL_SUFFIX
     names = [study, *([final] if final in study_names(store.location) else [])]
     read = {name: store.tables(name) for name in names}

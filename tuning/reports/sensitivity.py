@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tuning.analysis.sensitivity.analyse import Sensitivity, analyse
+from tuning.outputs import write_whole
 from tuning.reports.sensitivity_page import sensitivity_page
-from tuning.reports.writing import check_output, while_running, write_page
+from tuning.reports.writing import check_page, while_running
 from tuning.store import ResultsStore
 
 
@@ -34,12 +35,12 @@ def write_sensitivity(
         What the page shows; of several pages, the last.
 
     Raises:
-        InputError: `path` is no page, a folder, or in none; or `watch` is less than a second.
+        InputError: `path` is no page, or cannot be written; or `watch` is less than a second.
         StoreError: there is no such study.
     """
-    check_output(path)
+    check_page(path)
     for refresh in [None] if watch is None else while_running(store, studies, watch, wait):
         records = [store.study(name) for name in studies]
         found = analyse(store, studies)
-        write_page(path, sensitivity_page(found, records, command, refresh=refresh))
+        write_whole(path, sensitivity_page(found, records, command, refresh=refresh))
     return found

@@ -1,32 +1,18 @@
-"""Writing a page into a file, whole or not at all: once, or again and again while a sweep runs."""
+"""When a page is written: once, or again and again while a sweep runs."""
 
-import os
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tuning.errors import InputError
+from tuning.outputs import check_file
 from tuning.store import ResultsStore
 
 SHORTEST_WATCH = 1.0
 
 
-def check_output(path: Path) -> None:
+def check_page(path: Path) -> None:
     """Raise InputError unless a page can be written into `path`."""
-    if path.suffix not in (".html", ".htm"):
-        raise InputError(f"-o {path}: a page ends in .html")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InputError(f"-o {path}: give a file in a folder that exists")
-
-
-def write_page(path: Path, content: str) -> None:
-    """Write a page so that a browser that loads it meanwhile gets the old one or the new one, whole."""
-    unfinished = path.with_name(f"_{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        unfinished.write_text(content, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    check_file(path, "-o", (".html", ".htm"))
 
 
 def while_running(
