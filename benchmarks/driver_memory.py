@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.fake_training import use_fake_training
+from tuning.planning import plan_sweep
 from tuning.ray.searcher import Progress
-from tuning.ray.sweep import sweep
+from tuning.ray.sweep import run_sweep
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
             print(f"{progress.done:5} trials: {seen[progress.done]:.1f} MiB", flush=True)
 
     with tempfile.TemporaryDirectory() as results:
-        sweep(
+        plan = plan_sweep(
             "fair-cclk",
             "colour-digits",
             trials=options.trials,
@@ -37,8 +38,8 @@ def main() -> None:
             sampler=options.sampler,
             results=results,
             name="memory",
-            show=show,
         )
+        run_sweep(plan, show)
     warm = seen[options.trials // 10]
     last = seen[max(seen)]
     each = 1024 * (last - warm) / (max(seen) - options.trials // 10)

@@ -21,8 +21,9 @@ from ray import cloudpickle, tune
 
 import benchmarks.fake_training
 from benchmarks.fake_training import EPOCHS, spin, use_fake_training
+from tuning.planning import plan_sweep
 from tuning.ray.session import local_ray
-from tuning.ray.sweep import sweep
+from tuning.ray.sweep import run_sweep
 from tuning.store import ResultsStore
 
 
@@ -69,7 +70,7 @@ def contrasweep(trials: int, seconds: float, concurrency: int) -> Timing:
     reports: list[float] = []
     with tempfile.TemporaryDirectory() as results:
         started = time.perf_counter()
-        sweep(
+        plan = plan_sweep(
             "fair-cclk",
             "colour-digits",
             trials=trials,
@@ -78,8 +79,8 @@ def contrasweep(trials: int, seconds: float, concurrency: int) -> Timing:
             scheduler="none",
             results=results,
             name="overhead",
-            show=lambda _: reports.append(time.perf_counter()),
         )
+        run_sweep(plan, lambda _: reports.append(time.perf_counter()))
         ended = time.perf_counter()
         trained = pc.sum(ResultsStore(results).trials("overhead")["train_seconds"]).as_py()
     return Timing(ended - started, ended - reports[0], trained)

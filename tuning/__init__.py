@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tuning.config import Experiment
     from tuning.planning import plan_sweep
     from tuning.ray.final import final_runs
-    from tuning.ray.sweep import resume_sweep, sweep
+    from tuning.ray.sweep import resume_sweep, run_sweep, sweep
     from tuning.reports.report import write_report
     from tuning.store import ResultsStore
     from tuning.training.pretrain import pretrain
@@ -25,6 +25,7 @@ _HOMES = {
     "plan_sweep": "tuning.planning",
     "pretrain": "tuning.training.pretrain",
     "resume_sweep": "tuning.ray.sweep",
+    "run_sweep": "tuning.ray.sweep",
     "sweep": "tuning.ray.sweep",
     "write_report": "tuning.reports.report",
 }
@@ -37,6 +38,7 @@ __all__ = [
     "plan_sweep",
     "pretrain",
     "resume_sweep",
+    "run_sweep",
     "sweep",
     "write_report",
 ]

@@ -1,5 +1,6 @@
 """The command line on a study that a real sweep left: more trials, and final runs of several sources."""
 
+import inspect
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import yaml
 from studies import TRIALS
 from typer.testing import CliRunner
 
+import tuning
 import tuning.ray.sweep as sweeping
 from data import DatasetMissing
 from tuning.cli import app
@@ -46,6 +48,18 @@ def test_extend_adds_trials_under_other_limits(run: Run) -> None:
     done = run("sweep", "fair-cclk", "--name", "small", "--extend", "1", *limits)
     assert sum(done["counts"].values()) == TRIALS + 1
     assert len(ResultsStore("results").trials("small")) == TRIALS + 1
+
+
+def test_a_sweep_from_python_takes_what_makes_its_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[SweepPlan] = []
+    monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
+    tuning.sweep("fair-cclk", "colour-digits", trials=3, epochs=2, results=tmp_path, name="python")
+    assert (plans[0].trials, plans[0].experiment.epochs, plans[0].name) == (3, 2, "python")
+    assert inspect.signature(tuning.sweep).parameters == inspect.signature(tuning.plan_sweep).parameters
+    with pytest.raises(TypeError, match="trails"):
+        tuning.sweep("fair-cclk", "colour-digits", trails=3)  # type: ignore[call-arg]
 
 
 def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(

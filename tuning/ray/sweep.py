@@ -4,9 +4,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ParamSpec
 
 import pyarrow as pa
 from ray import tune
@@ -45,6 +47,7 @@ from tuning.store.tensorboard import write_experiment
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 Show = Callable[[Progress], None]
 
 
@@ -56,14 +59,32 @@ class SweepResult:
     counts: Mapping[str, int]
 
 
-def sweep(method: str, dataset: str, *, show: Show | None = None, **options: Any) -> SweepResult:
-    """Plan and run a sweep; the options are those of `tuning.plan_sweep`.
+def _planned_by(
+    plan: Callable[P, SweepPlan],
+) -> Callable[[Callable[[SweepPlan], SweepResult]], Callable[P, SweepResult]]:
+    """Let a function of a plan take what makes the plan: to type checkers and editors too."""
+
+    def decorate(run: Callable[[SweepPlan], SweepResult]) -> Callable[P, SweepResult]:
+        @wraps(run)
+        def planned(*given: P.args, **options: P.kwargs) -> SweepResult:
+            return run(plan(*given, **options))
+
+        planned.__dict__["__signature__"] = signature(plan).replace(return_annotation=SweepResult)
+        return planned
+
+    return decorate
+
+
+@_planned_by(plan_sweep)
+def sweep(plan: SweepPlan) -> SweepResult:
+    """Plan and run a sweep: `run_sweep` of `plan_sweep`, whose arguments it takes.
 
     Raises:
         InputError, ValueError: something given is wrong; nothing was started.
+        StoreError: the results folder cannot be used, or has a study of that name.
         SweepFailed: no trial finished.
     """
-    return run_sweep(plan_sweep(method, dataset, **options), show)
+    return run_sweep(plan)
 
 
 def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
