@@ -179,6 +179,7 @@ def _print_differences(compared: "list[Comparison]") -> None:
     tested = [row for row in compared if row.p is not None]
     if not tested:
         return
+    several = len(tested) > 1
     print_rows(
         f"Test accuracy, %, minus that of {tested[0].reference}, seed by seed",
         [
@@ -192,11 +193,12 @@ def _print_differences(compared: "list[Comparison]") -> None:
                     interval=row.interval,
                 ),
                 "p": row.p,
-                "p (Holm)": row.p_holm,
+                **({"p (Holm)": row.p_holm} if several else {}),
             }
             for row in tested
         ],
-        footer=f"Paired t test, two-sided; Holm's correction for {len(tested)} comparisons.",
+        footer="Paired t test, two-sided"
+        + (f"; Holm's correction for {len(tested)} comparisons." if several else "."),
     )
 
 
