@@ -74,6 +74,7 @@ def test_few_trials_make_a_page(trials: int) -> None:
     assert "oo few to tell" in page_of(analyse_observations([study(trials)]))
 
 
+@pytest.mark.filterwarnings("error")
 def test_categories_only_nan_and_a_constant_score_make_a_page() -> None:
     kernels = {"choice": ["rbf", "cosine", "linear"], "default": "rbf"}
     space = space_of(kernel=kernels, flip={"choice": [True, False], "default": True})

@@ -111,5 +111,5 @@ def _progress(observations: Observations) -> tuple[Ints, Floats, Floats]:
     rows = rows[np.argsort(observations.ended[rows], kind="stable")]
     scores = np.where(np.isfinite(observations.score[rows]), observations.score[rows], -np.inf)
     best = np.maximum.accumulate(scores)
-    better = np.flatnonzero(np.diff(best, prepend=-np.inf) > 0)
+    better = np.flatnonzero(best > np.concatenate([[-np.inf], best[:-1]]))
     return better + 1, observations.ended[rows][better], best[better]
