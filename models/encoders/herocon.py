@@ -60,6 +60,14 @@ def herocon_vgg(channels: int, image_size: int) -> Encoder:
     return Encoder(body, width=IMAGE_WIDTH)
 
 
+def herocon_embedding(width: int) -> nn.Sequential:
+    """What L_u contrasts of a view's features, `(N, width)` to `(N, width)`: Linear - ReLU - BN.
+
+    Source: HeroCon, e of Eq. 5, as in the released code.
+    """
+    return nn.Sequential(*_fully_connected(width, width))
+
+
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
     return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
 

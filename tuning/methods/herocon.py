@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
 from losses.terms import LossTerms
+from models.encoders.herocon import herocon_embedding
 from models.encoders.multiview import MultiViewEncoder
 from tuning.config import Experiment
 from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
@@ -46,7 +47,7 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
 
 
 def _embeddings(encoder: MultiViewEncoder, views: Sequence[Sequence[int]]) -> nn.Module:
-    of_features = nn.ModuleList(nn.Linear(own.width, own.width) for own in encoder.encoders)
+    of_features = nn.ModuleList(herocon_embedding(own.width) for own in encoder.encoders)
     if len(views) > 1:
         return EmbeddedViews(of_features)
     (shape,), (own,) = views, encoder.encoders
