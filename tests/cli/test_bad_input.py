@@ -190,11 +190,13 @@ def test_experiment_file(run: Run, tmp_path: Path, content: str, parts: list[str
     says(run("train", "experiment.yaml"), *parts)
 
 
-def test_files_in_folders_that_are_not_there(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
-    says(run("train", "experiment.yaml", "--checkpoint", "nowhere/run.pt"), "--checkpoint", "nowhere")
+def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "experiment.yaml"
+    file.write_text("method: infonce\ndataset: digits")
+    under = "experiment.yaml/under"
+    says(run("train", "experiment.yaml", "--checkpoint", under), "--checkpoint", under, "cannot be written")
     (tmp_path / "results").mkdir()
-    says(run("best", "lost", "--results", "results", "-o", "nowhere/best.yaml"), "nowhere/best.yaml")
+    says(run("best", "lost", "--results", "results", "-o", under), under, "cannot be written")
     says(run("best", "lost", "--results", "results", "-o", tmp_path), "folder")
 
 

@@ -77,10 +77,11 @@ def test_wrong_studies(write_study, store) -> None:
         report(store, ["demo", "demo"])
 
 
-@pytest.mark.parametrize("name", ["demo.pdf", "missing/demo.html", "folder.html"])
+@pytest.mark.parametrize("name", ["demo.pdf", "a-file/demo.html", "folder.html"])
 def test_a_file_that_cannot_be_written_is_refused(write_study, store, tmp_path: Path, name: str) -> None:
     write_study([Written()])
     (tmp_path / "folder.html").mkdir()
+    (tmp_path / "a-file").write_text("")
     with pytest.raises(InputError, match="-o"):
         write_report(store, ["demo"], tmp_path / name)
 

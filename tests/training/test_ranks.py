@@ -58,7 +58,8 @@ def test_loss_and_averaged_gradients_are_those_of_one_process(
     for found in (rank["runs"][method] for rank in ranks):
         assert found.losses[0] == pytest.approx(whole.losses[0], rel=1e-5)
         assert found.gradients.keys() == whole.gradients.keys()
-        assert difference(whole.gradients, found.gradients) < 1e-5
+        # HeroCon has four batch norms in a row, each of which adds over the ranks in another order.
+        assert difference(whole.gradients, found.gradients) < (5e-5 if method == "herocon" else 1e-5)
 
 
 @pytest.mark.parametrize("method", BOTH)
