@@ -1,6 +1,6 @@
 """What a caller who resumes a study believes of it, against what it is: a difference is refused."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from search_spaces import Space
@@ -57,9 +57,15 @@ def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
 
 def _of_metrics(plan: SweepPlan, record: StudyRecord) -> list[str]:
     """Say which metrics a trial would report now that the study, of an earlier version, has no column for."""
-    reported = search_metrics(METHODS[plan.method], facts_of(plan.dataset, plan.data_root))
+    return without_column(
+        record, search_metrics(METHODS[plan.method], facts_of(plan.dataset, plan.data_root))
+    )
+
+
+def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
+    """Say which of the metrics `reported` now a study of an earlier version has no column for."""
     new = [name for name in reported if name not in record.columns.metrics]
-    return [f"{plan.method} now reports {', '.join(new)}, for which it has no column"] if new else []
+    return [f"{record.method} now reports {', '.join(new)}, for which it has no column"] if new else []
 
 
 def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Iterator[str]:

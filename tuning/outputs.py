@@ -16,44 +16,54 @@ def check_file(path: Path, option: str = "", endings: Sequence[str] = ()) -> Non
         option: what gave it, for the message.
         endings: that it may have; empty: any.
     """
+    given = f"{option} {path}".strip()
     if endings and path.suffix not in endings:
-        raise InputError(f"{_given(option, path)}: give a file that ends in {', '.join(endings)}")
-    if path.is_dir():
-        raise InputError(f"{_given(option, path)} is a folder: give a file")
-    _refuse_unwritable(path, option)
+        raise InputError(f"{given}: give a file that ends in {', '.join(endings)}")
+    if os.path.isdir(path):
+        raise InputError(f"{given} is a folder: give a file")
+    target = _target(path)
+    _refuse_unwritable(target, given)
+    if os.path.isfile(target):
+        _refuse_unwritable(target.parent, given)  # where the new one is made, before it takes the place
 
 
 def check_folder(path: Path, option: str = "") -> None:
     """Raise InputError unless files can be written into the folder `path`, which is made on writing."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{_given(option, path)} is a file: give a folder")
-    _refuse_unwritable(path, option)
+    given = f"{option} {path}".strip()
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InputError(f"{given} is a file: give a folder")
+    _refuse_unwritable(path.absolute(), given)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that who reads it meanwhile gets the old one or the new one, whole.
 
-    A link or a device (`/dev/stdout`) is not replaced by a file but written through.
+    A link stays one, to the new file; what is no file (`/dev/stdout`) is written through.
     """
     written = content.encode() if isinstance(content, str) else content
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        path.write_bytes(written)
+    target = _target(path)
+    if target.exists() and not target.is_file():
+        target.write_bytes(written)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"_{path.name}.{uuid.uuid4().hex[:8]}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
     try:
         unfinished.write_bytes(written)
-        os.replace(unfinished, path)
+        os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _refuse_unwritable(path: Path, option: str) -> None:
-    path = path.absolute()
-    there = next(one for one in (path, *path.parents) if one.exists())
-    if not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
-        raise InputError(f"{_given(option, path)} cannot be written: {there} is no folder that can")
+def _target(path: Path) -> Path:
+    """Return what a path leads to; a device stays as given: behind it may be a pipe, which has no path."""
+    device = os.path.exists(path) and not os.path.isfile(path)
+    return path.absolute() if device else Path(os.path.realpath(path))
 
 
-def _given(option: str, path: Path) -> str:
-    return f"{option} {path}".strip()
+def _refuse_unwritable(path: Path, given: str) -> None:
+    # os.path, for where a folder may not be searched pathlib raises.
+    there = next(one for one in (path, *path.parents) if os.path.exists(one))
+    if there != path and not os.path.isdir(there):
+        raise InputError(f"{given} cannot be written: {there} is no folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"{given} cannot be written: no permission for {there}")

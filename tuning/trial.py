@@ -216,16 +216,16 @@ class Trial:
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
-        except TrialOvertaken:
-            held = self._completed_before()
-            if held is None:
-                raise
-            return held
         except (StoreUnavailable, RanksLost):
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
         except Exception as error:  # whatever breaks one trial is recorded, and the sweep goes on
+            held = None if self._started else self._completed_before()
+            if held is not None:
+                return held
+            if isinstance(error, TrialOvertaken):
+                raise
             log.exception("trial %d failed", self._request.trial)
             return self._fail(f"{type(error).__name__}: {error}")
         self._epoch = record.epoch

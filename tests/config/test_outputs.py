@@ -38,11 +38,18 @@ def test_what_cannot_be_written_is_refused_with_the_option_that_gave_it(tmp_path
             check(file / "under" / "it", "-o")
 
 
-def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_permission_is_refused(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     for check in (check_file, check_folder):
-        with pytest.raises(InputError, match="cannot be written"):
+        with pytest.raises(InputError, match=f"cannot be written: no permission for {tmp_path}"):
             check(tmp_path / "new", "-o")
+    with pytest.raises(InputError, match=f"cannot be written: no permission for {tmp_path}"):
+        check_file(file, "-o")  # the new one is made beside it
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "page.html")
+    with pytest.raises(InputError, match=f"cannot be written: no permission for {tmp_path}"):
+        check_file(tmp_path / "link", "-o")
 
 
 def test_a_writing_that_breaks_leaves_the_old_file_and_nothing_else(
@@ -58,11 +65,18 @@ def test_a_writing_that_breaks_leaves_the_old_file_and_nothing_else(
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_links_and_devices_are_written_through(tmp_path: Path, file: Path) -> None:
+def test_links_stay_links_and_devices_devices(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced: list[Path] = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda new, old: (replaced.append(old), replace(new, old)))
     link = tmp_path / "link"
     link.symlink_to(file)
     write_whole(link, "new")
     assert link.is_symlink()
     assert file.read_text() == "new"
+    assert replaced == [file], "whole or not at all, behind a link too"
+    check_file(Path(os.devnull))
     write_whole(Path(os.devnull), "gone")
     assert not Path(os.devnull).is_file()

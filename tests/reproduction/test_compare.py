@@ -6,8 +6,9 @@ import pytest
 from scipy import stats
 
 from search_spaces.tables import available_tables, load_table
+from tuning.analysis.final import UNTRAINED
 from tuning.analysis.summary import Summary
-from tuning.reproduction.compare import UNTRAINED, compare, difference
+from tuning.reproduction.compare import compare, difference
 from tuning.reproduction.plan import Scale, column_name
 from tuning.reproduction.results import CellInfo, RunValue, TableResults
 

@@ -13,15 +13,18 @@ from studies import TRIALS
 from typer.testing import CliRunner
 
 import tuning
+import tuning.ray.final as finals
 import tuning.ray.sweep as sweeping
 from data import DatasetMissing
+from tuning.best import BestConfig
 from tuning.cli import app
-from tuning.errors import InputError
+from tuning.errors import InputError, SweepFailed
 from tuning.limits import Limits
 from tuning.machine import Machine
 from tuning.plan import SweepPlan
 from tuning.ray.searcher import Progress
 from tuning.ray.sweep import resume_sweep
+from tuning.resolve import resolve
 from tuning.store import ResultsStore
 
 Run = Callable[..., Any]
@@ -60,6 +63,20 @@ def test_a_sweep_from_python_takes_what_makes_its_plan(
     assert inspect.signature(tuning.sweep).parameters == inspect.signature(tuning.plan_sweep).parameters
     with pytest.raises(TypeError, match="trails"):
         tuning.sweep("fair-cclk", "colour-digits", trails=3)  # type: ignore[call-arg]
+
+
+def test_final_runs_of_an_earlier_version_are_refused_before_they_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = BestConfig("old", 0, {}, resolve("fairkl", "biased-digits"))
+    with monkeypatch.context() as before:
+        before.setattr(finals, "final_metrics", lambda *_: ("test.accuracy", "train.loss"))
+        before.setattr(finals, "_run_all", lambda *_: iter(()))
+        with pytest.raises(SweepFailed):
+            finals.final_runs([config], results=tmp_path)
+    monkeypatch.setattr(finals, "_run_all", lambda *_: pytest.fail("nothing may start"))
+    with pytest.raises(InputError, match=r"old-final cannot go on: fairkl now reports .*regulariser_dropped"):
+        finals.final_runs([config], results=tmp_path)
 
 
 def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(

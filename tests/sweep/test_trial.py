@@ -54,3 +54,6 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
     assert (report.finished, report.epoch) == (True, EPOCHS)
     assert report.metrics["val.accuracy"] == row["metric.val.accuracy"]
     assert ResultsStore(request_.location).trials("small").to_pylist() == [row]
+    # A checkpoint that was left over, and cannot be read, changes nothing.
+    request_.location.write(request_.checkpoint_path, b"torn")
+    assert begin().advance() == report

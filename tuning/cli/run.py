@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tuning.best import BestConfig
     from tuning.ray.final import FinalRuns
 
-UNTRAINED = "untrained"
-
 
 def run(
     sources: Annotated[
@@ -131,7 +129,7 @@ def _configs(
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     from tuning.analysis.comparison import compare_with_first
-    from tuning.analysis.final import scores_by_seed, summarise_runs
+    from tuning.analysis.final import UNTRAINED, scores_by_seed, summarise_runs
 
     rows = [row for one in done for row in one.rows]
     summaries = summarise_runs(rows)

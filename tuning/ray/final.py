@@ -15,6 +15,7 @@ from data import data_root as folder_of_data
 from search_spaces import Scalar
 from search_spaces.parameters import type_name
 from tuning.best import BestConfig
+from tuning.difference import without_column
 from tuning.errors import InputError, SweepFailed
 from tuning.facts import check_files, facts_of
 from tuning.follower import Follower
@@ -117,6 +118,8 @@ def final_runs(
         held = _completed(store, record.name)
         _refuse_others(requests, held)
         missing = [request for request in requests if _key(request) not in held]
+        if missing:
+            _refuse_new_metrics(record, data_root)
         resources = replace(resources, concurrency=min(resources.concurrency, len(missing)))
         done = len(requests) - len(missing)
         for _ in _run_all(missing, resources):
@@ -272,6 +275,13 @@ def _study(
     )
     save_study(location, record)
     return record
+
+
+def _refuse_new_metrics(record: StudyRecord, data_root: Path | None) -> None:
+    """Raise InputError if runs would report what the study, of an earlier version, has no column for."""
+    reported = final_metrics(METHODS[record.method], facts_of(record.dataset, data_root))
+    for difference in without_column(record, reported):
+        raise InputError(f"study {record.name} cannot go on: {difference}. Give another results folder.")
 
 
 def _column_types(location: Location, study: str, values: Mapping[str, Scalar]) -> dict[str, Any]:

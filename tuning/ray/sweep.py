@@ -70,6 +70,7 @@ def _planned_by(
             return run(plan(*given, **options))
 
         planned.__dict__["__signature__"] = signature(plan).replace(return_annotation=SweepResult)
+        planned.__annotations__ = {**plan.__annotations__, "return": SweepResult}
         return planned
 
     return decorate

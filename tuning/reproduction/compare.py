@@ -8,12 +8,12 @@ from typing import Literal
 from scipy import stats
 
 from search_spaces.tables import Cell
+from tuning.analysis.final import UNTRAINED
 from tuning.analysis.summary import Summary, summarise
 from tuning.reproduction.plan import column_name, row_names
 from tuning.reproduction.results import TableResults
 
 CONFIDENCE = 0.95
-UNTRAINED = "untrained"
 SAME = 1e-6
 """Scores of one untrained network differ by no more from run to run."""
 
