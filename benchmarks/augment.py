@@ -23,7 +23,7 @@ import torchvision
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
-from data import RandomViews, torch_generator
+from contrasweep.data import RandomViews, torch_generator
 
 SIZE, SMALLEST_CROP, JITTER, JITTERED, GREY = 32, 0.08, (0.4, 0.4, 0.4, 0.1), 0.8, 0.2
 AIMS = {"crop + flip": 40_000, "all": 16_000}

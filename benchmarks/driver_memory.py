@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.fake_training import use_fake_training
-from tuning.planning import plan_sweep
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import run_sweep
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import run_sweep
 
 
 def main() -> None:

@@ -24,14 +24,14 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from data import RandomViews, UniformBatches, torch_generator
-from tuning.config import Experiment
-from tuning.resolve import resolve
-from tuning.resources import available_cores
-from tuning.training.objective import Batch
-from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import PreparedData, prepare_images
-from tuning.training.pretrain import build_objective, pretrain
+from contrasweep.data import RandomViews, UniformBatches, torch_generator
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import PreparedData, prepare_images
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resources import available_cores
+from contrasweep.tuning.training.optimizers import build_optimizer
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATASET, BATCH, SIZE, VIEWS = "colormnist", 256, 32, 2
 OURS, RIVAL = "contrasweep, batched on the device", "torchvision DataLoader, per image"

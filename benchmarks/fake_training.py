@@ -8,9 +8,9 @@ from typing import Any
 from ray import cloudpickle
 
 import benchmarks.fake_training as this_module
-from tuning import trial
-from tuning.ray import sweep
-from tuning.ray.worker import TrialWorker
+from contrasweep.tuning.planning.plan_sweep import trial
+from contrasweep.tuning.ray import sweep
+from contrasweep.tuning.ray.worker import TrialWorker
 
 EPOCHS = 5
 

@@ -36,7 +36,7 @@ def peak_memory() -> float:
 
 def epochs_of(way: str, dataset: str, root: Path) -> Callable[[], Iterator[Tensor]]:
     """Load the training images in one of the ways; return what draws an epoch of uint8 batches."""
-    from data import UniformBatches, image_batches, load_training
+    from contrasweep.data import UniformBatches, image_batches, load_training
 
     if way == "dataloader":
         return dataloader(dataset, root)
@@ -77,7 +77,7 @@ def measure(way: str, dataset: str, root: Path) -> dict[str, float]:
     import torchvision.io  # noqa: F401
     from PIL import Image  # noqa: F401
 
-    from data import RandomViews, torch_generator
+    from contrasweep.data import RandomViews, torch_generator
 
     torch.set_num_threads(1)
     floor = peak_memory()

@@ -25,8 +25,8 @@ sys.path[0] = str(
     Path(__file__).parents[1]
 )  # a script's own folder comes first, and this one has a losses.py
 
-import losses  # noqa: E402
 from benchmarks import transcriptions  # noqa: E402
+from contrasweep import losses  # noqa: E402
 
 WIDTH, CLASSES, LABELS, LABEL_SHARE = 128, 10, 40, 0.22
 SIZES = (256, 512)

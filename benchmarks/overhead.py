@@ -21,10 +21,10 @@ from ray import cloudpickle, tune
 
 import benchmarks.fake_training
 from benchmarks.fake_training import EPOCHS, spin, use_fake_training
-from tuning.planning import plan_sweep
-from tuning.ray.session import local_ray
-from tuning.ray.sweep import run_sweep
-from tuning.store import ResultsStore
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray.session import local_ray
+from contrasweep.tuning.ray.sweep import run_sweep
+from contrasweep.tuning.store import ResultsStore
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 
 import torch
 
-from tuning.analysis.comparison import mean_interval
-from tuning.analysis.summary import Summary, summarise
-from tuning.facts import facts_of
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.metrics import default_goal
-from tuning.training.pretrain import pretrain
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import default_goal
+from contrasweep.tuning.objectives.datasets import facts_of
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.statistics import Summary, mean_interval, summarise
+from contrasweep.tuning.training.pretrain import pretrain
 
 COLOUR = "val.colour_mse"
 """Squared 8-bit levels, no share as the others are: the larger, the less colour the features keep."""

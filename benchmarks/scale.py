@@ -23,13 +23,13 @@ from pathlib import Path
 
 from benchmarks.driver_memory import resident_mib
 from benchmarks.fake_training import use_fake_training
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import run_sweep
-from tuning.search import PastTrial, Proposal, SearchStudy
-from tuning.search.study import Status
-from tuning.store import (
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import run_sweep
+from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
+from contrasweep.tuning.search.study import Status
+from contrasweep.tuning.store import (
     Location,
     ResultsStore,
     StudyRecord,

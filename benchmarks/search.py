@@ -26,9 +26,9 @@ from optuna.samplers import TPESampler
 from ray.tune.search.optuna import OptunaSearch
 from scipy.stats import ttest_rel
 
-from search_spaces import Space
-from tuning.ray.scheduler import ResumableASHA
-from tuning.search import SearchStudy
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.search import SearchStudy
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
 SPACE = Space.parse(

@@ -19,16 +19,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from search_spaces import Space
-from tuning.analysis.sensitivity.analyse import analyse_observations
-from tuning.analysis.sensitivity.axes import Floats, axes_of, strata_of
-from tuning.analysis.sensitivity.configurations import default_row, values_of
-from tuning.analysis.sensitivity.forest import draw_codes
-from tuning.analysis.sensitivity.observations import observations_from
-from tuning.planning import plan_sweep
-from tuning.reports.sensitivity_page import sensitivity_page
-from tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
-from tuning.store.parts import Key, epoch_path, trial_path, write_rows
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.sensitivity.analyse import analyse_observations
+from contrasweep.tuning.sensitivity.axes import Floats, axes_of, strata_of
+from contrasweep.tuning.sensitivity.configurations import default_row, values_of
+from contrasweep.tuning.sensitivity.forest import draw_codes
+from contrasweep.tuning.sensitivity.observations import observations_from
+from contrasweep.tuning.sensitivity.page import sensitivity_page
+from contrasweep.tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
+from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
 
 STUDY = "large"
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,11 +15,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tuning.planning import plan_sweep
-from tuning.reports import rows
-from tuning.reports.report import write_report
-from tuning.store import Location, ResultsStore, StudyRecord, open_location, save_study
-from tuning.store.parts import Key, compacted_path, epoch_path, trial_path, write_rows, write_table
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.reports import rows
+from contrasweep.tuning.reports.report import write_report
+from contrasweep.tuning.store import Location, ResultsStore, StudyRecord, open_location, save_study
+from contrasweep.tuning.store.parts import (
+    Key,
+    compacted_path,
+    epoch_path,
+    trial_path,
+    write_rows,
+    write_table,
+)
 
 STUDY = "large"
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tuning.ray.sweep import sweep
-from tuning.store import ResultsStore
+from contrasweep.tuning.ray.sweep import sweep
+from contrasweep.tuning.store import ResultsStore
 
 
 def main() -> None:

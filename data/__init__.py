@@ -1,12 +1,12 @@
 """Datasets, views, conditioning variables, clusters and batch samplers."""
 
-from data.attributes import Attributes, read_attributes
-from data.checking import DatasetReport, SplitReport, inspect_dataset
-from data.clusterings import CLUSTERINGS, Clusterings, load_clusterings, read_clusterings
-from data.clusters import instance_clusters, kmeans_clusters, label_clusters
-from data.condition_files import read_condition
-from data.conditioning import Crossing, InformationCurve, cluster_information, information_curve
-from data.datasets import (
+from contrasweep.data.attributes import Attributes, read_attributes
+from contrasweep.data.checking import DatasetReport, SplitReport, inspect_dataset
+from contrasweep.data.clusterings import CLUSTERINGS, Clusterings, load_clusterings, read_clusterings
+from contrasweep.data.clusters import instance_clusters, kmeans_clusters, label_clusters
+from contrasweep.data.condition_files import read_condition
+from contrasweep.data.conditioning import Crossing, InformationCurve, cluster_information, information_curve
+from contrasweep.data.datasets import (
     DATASETS,
     TrainingData,
     check_available,
@@ -15,14 +15,14 @@ from data.datasets import (
     load_training,
     parse_dataset,
 )
-from data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
-from data.images import UNLABELLED, LabelledImages
-from data.kmeans import lloyd_kmeans
-from data.multiview import MultiView
-from data.photometric import normalise
-from data.resample import centre_crop, whole_image
-from data.root import DatasetDamaged, DatasetMissing, data_root
-from data.samplers import (
+from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
+from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.kmeans import lloyd_kmeans
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.photometric import normalise
+from contrasweep.data.resample import centre_crop, whole_image
+from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
+from contrasweep.data.samplers import (
     ClassBalancedBatches,
     OneClusterBatches,
     PairedBatches,
@@ -31,11 +31,11 @@ from data.samplers import (
     UniformBatches,
     shard,
 )
-from data.seeds import named_seed, numpy_generator, torch_generator
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec
-from data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
-from data.top_k import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
-from data.transductive import (
+from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec
+from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
+from contrasweep.data.top_k import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
+from contrasweep.data.transductive import (
     TRANSDUCTIVE,
     check_transductive,
     load_transductive,
@@ -43,9 +43,9 @@ from data.transductive import (
     parse_transductive,
     transductive_spec,
 )
-from data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
-from data.view_presets import VIEW_PRESETS, ViewPreset, preset_views
-from data.views import RandomViews, ViewParameters
+from contrasweep.data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
+from contrasweep.data.view_presets import VIEW_PRESETS, ViewPreset, preset_views
+from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [
     "CLUSTERINGS",

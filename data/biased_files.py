@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
 
 EXTENSIONS = (".png", ".jpg", ".jpeg")
 

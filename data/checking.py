@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.datasets import check_available, dataset_spec, parse_dataset
-from data.images import UNLABELLED, LabelledImages
-from data.root import DatasetDamaged, data_root
-from data.spec import DatasetFamily, DatasetSpec, Options, Split
-from data.streaming import image_chunks
+from contrasweep.data.datasets import check_available, dataset_spec, parse_dataset
+from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.root import DatasetDamaged, data_root
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.streaming import image_chunks
 
 _CHUNK = 1024
 

@@ -11,12 +11,12 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.attributes import attributes_of
-from data.conditioning import InformationCurve, information_curve
-from data.root import check_files, data_root
-from data.spec import unknown
-from data.text_table import TextColumn, column_of, first_few, read_text_table
-from data.top_k import rank_by_entropy, top_k_clusterings
+from contrasweep.data.attributes import attributes_of
+from contrasweep.data.conditioning import InformationCurve, information_curve
+from contrasweep.data.root import check_files, data_root
+from contrasweep.data.spec import unknown
+from contrasweep.data.text_table import TextColumn, column_of, first_few, read_text_table
+from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings
 
 READY_PREFIX = "label_gran_"
 """A column of ready clusters is called this and k, as in the files of the Cl-InfoNCE authors."""

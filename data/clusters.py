@@ -6,8 +6,8 @@ Those of attributes are in `data.top_k`, those of a hierarchy of classes in `dat
 import torch
 from torch import Tensor
 
-from data.kmeans import lloyd_kmeans
-from data.seeds import named_seed
+from contrasweep.data.kmeans import lloyd_kmeans
+from contrasweep.data.seeds import named_seed
 
 _MINI_BATCH_ABOVE = 200_000
 

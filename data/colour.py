@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.seeds import numpy_generator
-from data.spec import DatasetOption
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.spec import DatasetOption
 
 BASE_COLOURS = (
     (31, 119, 180),

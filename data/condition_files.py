@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.spec import unknown
-from data.text_table import first_few
+from contrasweep.data.spec import unknown
+from contrasweep.data.text_table import first_few
 
 
 def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tensor:

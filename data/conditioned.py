@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from data.condition_files import condition_shape, read_condition
-from data.images import LabelledImages
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from data.spec import DatasetOption, DatasetSpec, Options
+from contrasweep.data.condition_files import condition_shape, read_condition
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.spec import DatasetOption, DatasetSpec, Options
 
 NO_CONDITION = "none"
 

@@ -13,14 +13,14 @@ from typing import cast, get_args
 
 import torch
 
-from data.images import UNLABELLED, LabelledImages
-from data.root import data_root
-from data.seeds import torch_generator
-from data.sources import FAMILIES
-from data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
-from data.splits import stratified_split
-from data.streaming import Placement
-from data.subset import with_subset
+from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.root import data_root
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.sources import FAMILIES
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
+from contrasweep.data.splits import stratified_split
+from contrasweep.data.streaming import Placement
+from contrasweep.data.subset import with_subset
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 

@@ -9,9 +9,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from data.decoding import CorruptImage, decode_image, fit_square
-from data.root import DatasetDamaged
-from data.streaming import StreamedImages
+from contrasweep.data.decoding import CorruptImage, decode_image, fit_square
+from contrasweep.data.root import DatasetDamaged
+from contrasweep.data.streaming import StreamedImages
 
 log = logging.getLogger(__name__)
 

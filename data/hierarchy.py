@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from data.text_table import first_few
+from contrasweep.data.text_table import first_few
 
 SeveralParents = Literal["error", "first"]
 

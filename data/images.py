@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from data.streaming import Images, Placement, StreamedImages, place
+from contrasweep.data.streaming import Images, Placement, StreamedImages, place
 
 UNLABELLED = -1
 """The label of an image that has none: for pretraining alone, never for a probe or a split."""

@@ -12,9 +12,9 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.seeds import torch_generator
-from data.spec import DatasetOption, Options
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.spec import DatasetOption, Options
 
 Rule = Literal["linear", "exponential"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from data.root import cache_folder
+from contrasweep.data.root import cache_folder
 
 
 def kept_folder(kind: str, identity: str, write: Callable[[Path], None]) -> Path:

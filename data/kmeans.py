@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from data.seeds import torch_generator
+from contrasweep.data.seeds import torch_generator
 
 # Lloyd stops when the centres move less than this, in units of the mean variance of a feature.
 _TOLERANCE = 1e-4

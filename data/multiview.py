@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from data.images import checked_rows
+from contrasweep.data.images import checked_rows
 
 
 @dataclass(frozen=True, eq=False)

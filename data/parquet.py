@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.kept import kept_folder
-from data.root import DatasetDamaged
+from contrasweep.data.kept import kept_folder
+from contrasweep.data.root import DatasetDamaged
 
 log = logging.getLogger(__name__)
 

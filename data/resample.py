@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from data.spec import unknown
+from contrasweep.data.spec import unknown
 
 Interpolation = Literal["bilinear", "bicubic"]
 

@@ -10,7 +10,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from data.seeds import torch_generator
+from contrasweep.data.seeds import torch_generator
 
 _SMALLEST_BATCH = 3
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from data.images import LabelledImages
+from contrasweep.data.images import LabelledImages
 
 COLOUR_NAME = "background RGB colour, 0..255"
 """The `condition_name` of a background colour, which probes regress from the features."""

@@ -11,9 +11,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.seeds import torch_generator
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 SUBSET_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
     {

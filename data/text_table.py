@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data.spec import unknown
+from contrasweep.data.spec import unknown
 
 
 @dataclass(frozen=True)

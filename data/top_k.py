@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from data.attributes import check_binary
+from contrasweep.data.attributes import check_binary
 
 
 def attribute_entropies(values: Tensor) -> Tensor:

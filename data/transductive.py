@@ -12,15 +12,15 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.multiview import MultiView
-from data.root import data_root
-from data.seeds import torch_generator
-from data.sources.celeba import CELEBA
-from data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
-from data.sources.scene import SCENE
-from data.sources.xrmb import XRMB
-from data.spec import Options, unknown
-from data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.root import data_root
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.sources.celeba import CELEBA
+from contrasweep.data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
+from contrasweep.data.sources.scene import SCENE
+from contrasweep.data.sources.xrmb import XRMB
+from contrasweep.data.spec import Options, unknown
+from contrasweep.data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
 
 TRANSDUCTIVE: Mapping[str, TransductiveFamily] = MappingProxyType(
     {family.name: family for family in (TWO_VIEW_DIGITS, SCENE, NOISY_MNIST_1V, NOISY_MNIST_2V, XRMB, CELEBA)}

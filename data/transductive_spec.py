@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from data.multiview import MultiView
-from data.spec import DatasetOption, Options, OptionValue, parse_options, spelled_name
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.spec import DatasetOption, Options, OptionValue, parse_options, spelled_name
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from data.spec import unknown
-from data.views import RandomViews
+from contrasweep.data.spec import unknown
+from contrasweep.data.views import RandomViews
 
 Settings = Mapping[str, Any]
 

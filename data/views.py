@@ -16,8 +16,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from data.photometric import OPERATIONS, blur_, grey_, jitter, normalise
-from data.resample import Interpolation, crop, images_at_once, require_images, require_interpolation
+from contrasweep.data.photometric import OPERATIONS, blur_, grey_, jitter, normalise
+from contrasweep.data.resample import (
+    Interpolation,
+    crop,
+    images_at_once,
+    require_images,
+    require_interpolation,
+)
 
 _TRIES = 10
 # Standard deviations of the blur in pixels, of SimCLR (Chen et al. 2020, appendix A) and MoCo-v2 alike.

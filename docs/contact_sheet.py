@@ -14,7 +14,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from data import LabelledImages, MultiView, load_test, load_training, load_transductive
+from contrasweep.data import LabelledImages, MultiView, load_test, load_training, load_transductive
 
 _TILE = 56
 _CAPTION = 200

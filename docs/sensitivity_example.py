@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from search_spaces.tables import load_table
-from tuning.analysis.sensitivity.analyse import StudySensitivity, analyse
-from tuning.analysis.sensitivity.marginals import Marginal
-from tuning.reports.page import Table, cell_text
-from tuning.reports.sensitivity_page import sensitivity_sections
-from tuning.reports.sensitivity_paper import draw_paper_figures
-from tuning.reports.sensitivity_tables import sensitivity_tables
-from tuning.store import ResultsStore, StudyRecord, open_location, save_study
-from tuning.store.parts import compacted_path, write_table
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.reports.page import Table, cell_text
+from contrasweep.tuning.sensitivity.analyse import StudySensitivity, analyse
+from contrasweep.tuning.sensitivity.marginals import Marginal
+from contrasweep.tuning.sensitivity.page import sensitivity_sections
+from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+from contrasweep.tuning.sensitivity.tables import sensitivity_tables
+from contrasweep.tuning.store import ResultsStore, StudyRecord, open_location, save_study
+from contrasweep.tuning.store.parts import compacted_path, write_table
 
 _DOCS = Path(__file__).parent
 _ROWS = _DOCS / "sensitivity"

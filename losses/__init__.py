@@ -5,21 +5,21 @@ A module's `terms(...)` returns `LossTerms`; its `forward(...)` takes the same a
 Hyperparameters out of range, unknown names and wrong shapes raise ValueError before any work.
 """
 
-from losses.align_uniform import AlignUniform
-from losses.cacr import CACR, repulsion_entropy
-from losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
-from losses.clinfonce import ClInfoNCE, sample_partners
-from losses.debiasing import BiasBal, BiasCon, EnD, log_class_prior
-from losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
-from losses.fairkl import FairKL
-from losses.gather import RanksLost, gather
-from losses.hardneg import HardNegInfoNCE
-from losses.herocon import HeroConOneView, HeroConSupervised, HeroConUnsupervised
-from losses.infonce import InfoNCE, QueueInfoNCE
-from losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
-from losses.supcon import SupCon
-from losses.swav import SwAV, balanced_assignments
-from losses.terms import LossTerms
+from contrasweep.losses.align_uniform import AlignUniform
+from contrasweep.losses.cacr import CACR, repulsion_entropy
+from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
+from contrasweep.losses.clinfonce import ClInfoNCE, sample_partners
+from contrasweep.losses.debiasing import BiasBal, BiasCon, EnD, log_class_prior
+from contrasweep.losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
+from contrasweep.losses.fairkl import FairKL
+from contrasweep.losses.gather import RanksLost, gather
+from contrasweep.losses.hardneg import HardNegInfoNCE
+from contrasweep.losses.herocon import HeroConOneView, HeroConSupervised, HeroConUnsupervised
+from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
+from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
+from contrasweep.losses.supcon import SupCon
+from contrasweep.losses.swav import SwAV, balanced_assignments
+from contrasweep.losses.terms import LossTerms
 
 __all__ = [
     "CACR",

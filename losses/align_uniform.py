@@ -10,9 +10,9 @@ from itertools import combinations
 import torch
 from torch import Tensor, nn
 
-from losses.scores import full_precision, logsumexp, normalised, self_scores
-from losses.terms import LossTerms
-from losses.validation import require_at_least, require_positive, require_views
+from contrasweep.losses.scores import full_precision, logsumexp, normalised, self_scores
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_at_least, require_positive, require_views
 
 
 @full_precision

@@ -17,9 +17,9 @@ from itertools import combinations
 import torch
 from torch import Tensor, nn
 
-from losses.scores import full_precision, logsumexp, normalised, without_self
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.scores import full_precision, logsumexp, normalised, without_self
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_positive, require_views
 
 NEGATIVES = ("cross", "same")
 COSTS = ("euclidean", "rbf")

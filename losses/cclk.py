@@ -21,8 +21,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from losses.kernels import KERNELS, conditional_weights, released_weights
-from losses.scores import (
+from contrasweep.losses.kernels import KERNELS, conditional_weights, released_weights
+from contrasweep.losses.scores import (
     flat_views,
     full_precision,
     logsumexp,
@@ -32,8 +32,8 @@ from losses.scores import (
     softplus,
     without_self,
 )
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_positive, require_views
 
 WEIGHTS = ("released", "paper")
 

@@ -9,11 +9,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from losses.groups import group_index
-from losses.infonce import info_nce_terms
-from losses.supcon import supcon_terms
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_per_image, require_positive, require_views
+from contrasweep.losses.groups import group_index
+from contrasweep.losses.infonce import info_nce_terms
+from contrasweep.losses.supcon import supcon_terms
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_per_image, require_positive, require_views
 
 PAIRINGS = ("in-batch", "sampled")
 

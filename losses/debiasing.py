@@ -8,11 +8,11 @@ Shapes: V views, B images, D width, N = V * B anchors, C classes, A biases.
 import torch
 from torch import Tensor, nn
 
-from losses.groups import anchor_values, group_index, group_sizes, group_sums
-from losses.scores import flat_views, full_precision, logsumexp, self_scores
-from losses.supcon import mean_positive_score
-from losses.terms import LossTerms
-from losses.validation import (
+from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums
+from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
+from contrasweep.losses.supcon import mean_positive_score
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import (
     require_at_least,
     require_per_image,
     require_positive,

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from losses.groups import Positives, anchor_values, group_index, positives
-from losses.scores import (
+from contrasweep.losses.groups import Positives, anchor_values, group_index, positives
+from contrasweep.losses.scores import (
     flat_views,
     full_precision,
     gram_gradient,
@@ -29,9 +29,9 @@ from losses.scores import (
     softmax_and_logsumexp,
     softplus,
 )
-from losses.supcon import positive_scores
-from losses.terms import LossTerms
-from losses.validation import (
+from contrasweep.losses.supcon import positive_scores
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import (
     require_at_least,
     require_choice,
     require_per_image,

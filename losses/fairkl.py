@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from losses.groups import anchor_values, group_index
-from losses.scores import cosines, flat_views, full_precision, normalised
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_per_image, require_views
+from contrasweep.losses.groups import anchor_values, group_index
+from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_per_image, require_views
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
 

@@ -9,9 +9,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from losses.scores import cosines, flat_views, full_precision, logsumexp, partner_scores, softplus
-from losses.terms import LossTerms
-from losses.validation import require_at_least, require_fraction, require_positive, require_views
+from contrasweep.losses.scores import cosines, flat_views, full_precision, logsumexp, partner_scores, softplus
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_at_least, require_fraction, require_positive, require_views
 
 
 @full_precision

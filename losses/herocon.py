@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from losses.scores import cosines, full_precision, normalised
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_views
+from contrasweep.losses.scores import cosines, full_precision, normalised
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_views
 
 NEGATIVES = ("both", "cross")
 DISTANCES = ("auto", "hamming", "indicator")

@@ -12,7 +12,7 @@ from itertools import combinations
 import torch
 from torch import Tensor, nn
 
-from losses.scores import (
+from contrasweep.losses.scores import (
     flat_views,
     full_precision,
     logsumexp,
@@ -21,8 +21,8 @@ from losses.scores import (
     self_scores,
     softplus,
 )
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_positive, require_views
 
 NEGATIVES = ("cross", "all")
 

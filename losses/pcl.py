@@ -9,9 +9,9 @@ Shapes: B images in the batch, N images in all, D width, K prototypes.
 import torch
 from torch import Tensor, nn
 
-from losses.scores import full_precision, logsumexp, normalised
-from losses.terms import LossTerms
-from losses.validation import require_per_image, require_positive
+from contrasweep.losses.scores import full_precision, logsumexp, normalised
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_per_image, require_positive
 
 SMOOTHING = 10.0
 """alpha of Eq. 12, which keeps small clusters from too large a concentration."""

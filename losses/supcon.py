@@ -6,7 +6,7 @@ Shapes: V views, B images, D width, N = V * B anchors, each of them against all 
 
 from torch import Tensor, nn
 
-from losses.groups import (
+from contrasweep.losses.groups import (
     Positives,
     anchor_values,
     group_index,
@@ -14,9 +14,9 @@ from losses.groups import (
     group_sums,
     positives,
 )
-from losses.scores import flat_views, full_precision, logsumexp, self_scores
-from losses.terms import LossTerms
-from losses.validation import require_choice, require_per_image, require_positive, require_views
+from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_choice, require_per_image, require_positive, require_views
 
 FORMS = ("out", "in")
 

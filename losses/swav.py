@@ -8,9 +8,9 @@ Shapes: V views, B images, D width, K prototypes.
 import torch
 from torch import Tensor, nn
 
-from losses.scores import full_precision, logsumexp, normalised
-from losses.terms import LossTerms
-from losses.validation import require_at_least, require_positive, require_views
+from contrasweep.losses.scores import full_precision, logsumexp, normalised
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import require_at_least, require_positive, require_views
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """Encoders, projection heads, momentum encoders, probes and scores."""
 
-from models.encoders import (
+from contrasweep.models.encoders import (
     ENCODERS,
     VECTOR_ENCODERS,
     Encoder,
@@ -9,11 +9,11 @@ from models.encoders import (
     build_encoder,
     build_vector_encoder,
 )
-from models.export import encoder_bytes, load_encoder, vector_encoder_bytes
-from models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
-from models.key_queue import KeyQueue
-from models.momentum import MomentumCopy
-from models.probes import (
+from contrasweep.models.export import encoder_bytes, load_encoder, vector_encoder_bytes
+from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
+from contrasweep.models.key_queue import KeyQueue
+from contrasweep.models.momentum import MomentumCopy
+from contrasweep.models.probes import (
     PROBE_RECIPES,
     KNNProbe,
     LinearProbe,
@@ -28,7 +28,7 @@ from models.probes import (
     one_hot,
     probe_recipe,
 )
-from models.scores import (
+from contrasweep.models.scores import (
     MacroAUC,
     accuracy,
     group_balanced_accuracy,

@@ -9,8 +9,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from models.encoders import Encoder, build_encoder, build_vector_encoder
-from models.encoders.multiview import build_multiview_encoder
+from contrasweep.models.encoders import Encoder, build_encoder, build_vector_encoder
+from contrasweep.models.encoders.multiview import build_multiview_encoder
 
 FORMAT = "contrasweep-encoder-1"
 

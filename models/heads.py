@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from torch import nn
 
-from models.names import unknown_name
+from contrasweep.models.names import unknown_name
 
 
 def projection_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from models.names import unknown_name
+from contrasweep.models.names import unknown_name
 
 Average = Literal["weighted", "macro", "micro"]
 UNBIASED_FEWEST = 10

@@ -1,6 +1,6 @@
 """What may be searched: spaces as YAML files, the reader for them, and the settings of the papers."""
 
-from search_spaces.files import (
+from contrasweep.search_spaces.files import (
     Preset,
     available_presets,
     available_spaces,
@@ -10,8 +10,8 @@ from search_spaces.files import (
     preset,
     read_yaml,
 )
-from search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
-from search_spaces.space import Space
+from contrasweep.search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
+from contrasweep.search_spaces.space import Space
 
 __all__ = [
     "Choice",

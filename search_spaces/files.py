@@ -9,8 +9,8 @@ from typing import Any, TypedDict
 
 import yaml
 
-from search_spaces.parameters import Scalar, SpaceError, nearest
-from search_spaces.space import Space
+from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.space import Space
 
 
 class Preset(TypedDict):
@@ -84,7 +84,7 @@ def method_space(method: str) -> Space:
             f"no search space ships for method {method!r}.{nearest(method, known)} Known: {', '.join(known)}."
         )
     name = f"{method}.yaml"
-    text = files("search_spaces").joinpath(name).read_text(encoding="utf-8")
+    text = files("contrasweep.search_spaces").joinpath(name).read_text(encoding="utf-8")
     return Space.parse(parse_yaml(text, f"search_spaces/{name}"), f"search_spaces/{name}")
 
 
@@ -93,7 +93,7 @@ def preset(method: str, dataset: str) -> Preset | None:
     if (method, dataset) not in available_presets():
         return None
     name = f"search_spaces/presets/{method}@{dataset}.yaml"
-    file = files("search_spaces").joinpath("presets", f"{method}@{dataset}.yaml")
+    file = files("contrasweep.search_spaces").joinpath("presets", f"{method}@{dataset}.yaml")
     content = parse_yaml(file.read_text(encoding="utf-8"), name)
     if not isinstance(content, dict) or set(content) != {"settings", "expect", "source"}:
         raise SpaceError(f"{name}: allowed: exactly the keys settings, expect and source")
@@ -102,13 +102,13 @@ def preset(method: str, dataset: str) -> Preset | None:
 
 def available_spaces() -> tuple[str, ...]:
     """Return the methods whose search space ships with the package."""
-    entries = files("search_spaces").iterdir()
+    entries = files("contrasweep.search_spaces").iterdir()
     return _stems(entries)
 
 
 def available_presets() -> tuple[tuple[str, str], ...]:
     """Return the (method, dataset) pairs that have a preset."""
-    entries = files("search_spaces").joinpath("presets").iterdir()
+    entries = files("contrasweep.search_spaces").joinpath("presets").iterdir()
     return tuple(
         (method, dataset) for method, _, dataset in (stem.partition("@") for stem in _stems(entries))
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from search_spaces.parameters import (
+from contrasweep.search_spaces.parameters import (
     Choice,
     Fixed,
     Parameter,

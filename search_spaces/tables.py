@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from search_spaces.files import parse_yaml
-from search_spaces.papers import PAPERS
-from search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.files import parse_yaml
+from contrasweep.search_spaces.papers import PAPERS
+from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
 
 Kind = Literal["results", "figure", "hyperparameters", "definition", "statistics"]
 Source = Literal["run", "cited", "setting", "definition", "statistic"]
@@ -315,7 +315,7 @@ class Table(Strict):
 
 def available_tables() -> tuple[str, ...]:
     """Return the ids of the tables that ship, by paper, tables before figures, in order."""
-    names = (entry.name for entry in files("search_spaces").joinpath("tables").iterdir())
+    names = (entry.name for entry in files("contrasweep.search_spaces").joinpath("tables").iterdir())
     return tuple(sorted((n.removesuffix(".yaml") for n in names if n.endswith(".yaml")), key=_order))
 
 
@@ -328,7 +328,7 @@ def load_table(table: str) -> Table:
     known = available_tables()
     if table not in known:
         raise SpaceError(f"no table {table!r}.{nearest(table, known)} Known: {', '.join(known)}.")
-    file = files("search_spaces").joinpath("tables", f"{table}.yaml")
+    file = files("contrasweep.search_spaces").joinpath("tables", f"{table}.yaml")
     return parse_table(file.read_text(encoding="utf-8"), f"search_spaces/tables/{table}.yaml")
 
 

@@ -6,8 +6,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import tuning
-from tuning.methods.registry import plugin_versions
+import contrasweep
+from contrasweep.tuning.methods.registry import plugin_versions
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
 
@@ -17,7 +17,11 @@ def package_versions() -> dict[str, str]:
 
     What brings methods of its own is among them.
     """
-    versions = {"python": platform.python_version(), "contrasweep": tuning.__version__, **plugin_versions()}
+    versions = {
+        "python": platform.python_version(),
+        "contrasweep": contrasweep.__version__,
+        **plugin_versions(),
+    }
     for name in PACKAGES:
         try:
             versions[name] = version(name)
@@ -28,10 +32,11 @@ def package_versions() -> dict[str, str]:
 
 def git_revision() -> str | None:
     """Return the revision of our code, with `+changes` if files differ from it; None outside a checkout."""
-    root = Path(__file__).resolve().parents[1]
+    here = Path(__file__).resolve()
+    root = here.parents[1]
     revision = _git(root, "rev-parse", "--short=12", "HEAD")
     # An installed copy can lie inside a checkout of something else: that revision would say nothing.
-    if revision is None or _git(root, "ls-files", "--error-unmatch", __file__) is None:
+    if revision is None or _git(root, "ls-files", "--error-unmatch", str(here)) is None:
         return None
     return revision + ("+changes" if _git(root, "status", "--porcelain") else "")
 

@@ -1,21 +1,21 @@
 """The families of datasets, one module each; nothing here downloads."""
 
-from data.sources.bffhq import BFFHQ
-from data.sources.biased import BIASED_DIGITS, BIASED_MNIST
-from data.sources.cifar import CIFAR10, CIFAR100
-from data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
-from data.sources.cub import CUB
-from data.sources.digits import COLOUR_DIGITS, DIGITS
-from data.sources.hub_parquet import HUB_PARQUET
-from data.sources.image_folder import IMAGE_FOLDER
-from data.sources.imagenet import IMAGENET1K, IMAGENET100
-from data.sources.imagenet9 import IMAGENET9
-from data.sources.mnist import COLORMNIST, MNIST
-from data.sources.noisy import NOISY_MNIST
-from data.sources.stl10 import STL10
-from data.sources.wider import WIDER_ATTRIBUTE
-from data.sources.zappos import UT_ZAPPOS50K
-from data.spec import DatasetFamily
+from contrasweep.data.sources.bffhq import BFFHQ
+from contrasweep.data.sources.biased import BIASED_DIGITS, BIASED_MNIST
+from contrasweep.data.sources.cifar import CIFAR10, CIFAR100
+from contrasweep.data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
+from contrasweep.data.sources.cub import CUB
+from contrasweep.data.sources.digits import COLOUR_DIGITS, DIGITS
+from contrasweep.data.sources.hub_parquet import HUB_PARQUET
+from contrasweep.data.sources.image_folder import IMAGE_FOLDER
+from contrasweep.data.sources.imagenet import IMAGENET1K, IMAGENET100
+from contrasweep.data.sources.imagenet9 import IMAGENET9
+from contrasweep.data.sources.mnist import COLORMNIST, MNIST
+from contrasweep.data.sources.noisy import NOISY_MNIST
+from contrasweep.data.sources.stl10 import STL10
+from contrasweep.data.sources.wider import WIDER_ATTRIBUTE
+from contrasweep.data.sources.zappos import UT_ZAPPOS50K
+from contrasweep.data.spec import DatasetFamily
 
 FAMILIES: tuple[DatasetFamily, ...] = (
     DIGITS,

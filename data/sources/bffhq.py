@@ -13,19 +13,19 @@ gender is 0: no code that was found says so.
 
 from pathlib import Path
 
-from data.biased_files import (
+from contrasweep.data.biased_files import (
     BiasedFiles,
     check_count,
     check_training,
     how_to_get,
     read_biased_files,
 )
-from data.decoding import CorruptImage, read_header
-from data.encoded import DecodedImages, FileImages
-from data.images import LabelledImages
-from data.root import DatasetDamaged, DatasetMissing
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.streaming import StreamedImages
+from contrasweep.data.decoding import CorruptImage, read_header
+from contrasweep.data.encoded import DecodedImages, FileImages
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import DatasetDamaged, DatasetMissing
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.streaming import StreamedImages
 
 NAME = "bffhq"
 FOLDER = "bffhq"

@@ -13,12 +13,12 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.colour import white_on_colour
-from data.images import LabelledImages
-from data.seeds import torch_generator
-from data.sources.digits import always_there, digits_spec, read_digits
-from data.sources.mnist import check_mnist, mnist_spec, read_mnist
-from data.spec import COLOUR_NAME, DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.colour import white_on_colour
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.sources.digits import always_there, digits_spec, read_digits
+from contrasweep.data.sources.mnist import check_mnist, mnist_spec, read_mnist
+from contrasweep.data.spec import COLOUR_NAME, DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 BIAS_COLOURS = (
     (255, 0, 0),

@@ -29,15 +29,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.decoding import CorruptImage, decode_image
-from data.kept import kept_folder
-from data.multiview import MultiView
-from data.root import DatasetDamaged, check_files
-from data.seeds import numpy_generator, torch_generator
-from data.sources.listed_images import check_listed, where_to_put
-from data.spec import DatasetOption, Options
-from data.streaming import RESIDENT_LIMIT
-from data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.decoding import CorruptImage, decode_image
+from contrasweep.data.kept import kept_folder
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.seeds import numpy_generator, torch_generator
+from contrasweep.data.sources.listed_images import check_listed, where_to_put
+from contrasweep.data.spec import DatasetOption, Options
+from contrasweep.data.streaming import RESIDENT_LIMIT
+from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
-from data.encoded import check_labels
-from data.images import LabelledImages
-from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
-from data.root import DatasetDamaged, check_files
-from data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
+from contrasweep.data.encoded import check_labels
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32

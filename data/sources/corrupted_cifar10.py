@@ -20,18 +20,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from data.biased_files import (
+from contrasweep.data.biased_files import (
     BiasedFiles,
     check_count,
     check_training,
     how_to_get,
     read_biased_files,
 )
-from data.encoded import DecodedImages, FileImages, check_labels
-from data.images import LabelledImages
-from data.root import DatasetDamaged, DatasetMissing, check_files
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.streaming import StreamedImages
+from contrasweep.data.encoded import DecodedImages, FileImages, check_labels
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import DatasetDamaged, DatasetMissing, check_files
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.streaming import StreamedImages
 
 NAME = "corrupted-cifar10"
 PNG_FOLDER = "cifar10c"

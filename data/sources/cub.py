@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.root import DatasetDamaged, check_files
-from data.sources.listed_images import (
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.sources.listed_images import (
     ListedImages,
     check_listed,
     listed_options,
@@ -29,8 +29,8 @@ from data.sources.listed_images import (
     open_listed,
     where_to_put,
 )
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.top_k import rank_by_entropy
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.top_k import rank_by_entropy
 
 NAME = "cub"
 FOLDER = "CUB_200_2011"

@@ -6,12 +6,12 @@ from typing import cast
 
 import torch
 
-from data.colour import COLOURS_OPTION, Colours, on_random_colours
-from data.images import LabelledImages
-from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
-from data.seeds import torch_generator
-from data.spec import COLOUR_NAME, DatasetFamily, DatasetSpec, Options, Split
-from data.splits import stratified_split
+from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.spec import COLOUR_NAME, DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.splits import stratified_split
 
 TRAIN_COUNTS = (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
 """Training images of each digit."""

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
-from data.decoding import CorruptImage, read_header
-from data.encoded import DecodedImages, check_labels, open_images
-from data.images import LabelledImages
-from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
-from data.parquet import ParquetImages, ParquetPart, footer
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
+from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
+from contrasweep.data.decoding import CorruptImage, read_header
+from contrasweep.data.encoded import DecodedImages, check_labels, open_images
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.parquet import ParquetImages, ParquetPart, footer
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
 
 NAME = "hub-parquet"
 IMAGE_COLUMNS = ("img", "image")

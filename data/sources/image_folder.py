@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
-from data.decoding import CorruptImage, read_header
-from data.encoded import DecodedImages, FileImages, open_images
-from data.images import LabelledImages
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
+from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
+from contrasweep.data.decoding import CorruptImage, read_header
+from contrasweep.data.encoded import DecodedImages, FileImages, open_images
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
 
 NAME = "image-folder"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")

@@ -25,19 +25,25 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from data.conditioned import (
+from contrasweep.data.conditioned import (
     CONDITION_OPTIONS,
     NO_CONDITION,
     conditioned_spec,
     training_condition,
 )
-from data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
-from data.images import LabelledImages
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from data.sources.imagenet_classes import CL_INFONCE, CMC
-from data.sources.imagenet_validation import PUBLISHED_FILES, validation_classes
-from data.sources.listed_images import ListedImages, check_folder, listed_options, open_listed, where_to_put
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
+from contrasweep.data.sources.imagenet_validation import PUBLISHED_FILES, validation_classes
+from contrasweep.data.sources.listed_images import (
+    ListedImages,
+    check_folder,
+    listed_options,
+    open_listed,
+    where_to_put,
+)
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 FOLDER = "imagenet"
 SOURCE = "https://www.image-net.org/download.php (ILSVRC2012, after registration)"

@@ -22,13 +22,13 @@ from types import MappingProxyType
 
 import torch
 
-from data.conditioned import CONDITION_OPTIONS, NO_CONDITION, conditioned_spec, with_condition
-from data.encoded import DecodedImages, FileImages
-from data.images import LabelledImages
-from data.root import ROOT_VARIABLE, DatasetMissing
-from data.sources.texture_clusters import CLUSTERINGS, read_texture_clusters
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.streaming import StreamedImages
+from contrasweep.data.conditioned import CONDITION_OPTIONS, NO_CONDITION, conditioned_spec, with_condition
+from contrasweep.data.encoded import DecodedImages, FileImages
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing
+from contrasweep.data.sources.texture_clusters import CLUSTERINGS, read_texture_clusters
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.streaming import StreamedImages
 
 NAME = "imagenet9"
 A_FOLDER = "imagenet-a"

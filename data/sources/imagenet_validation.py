@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from data.root import DatasetDamaged
+from contrasweep.data.root import DatasetDamaged
 
 _DEVKIT = "ILSVRC2012_devkit_t12/data"
 _IMAGE = "ILSVRC2012_val_{:08d}"

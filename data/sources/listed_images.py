@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from data.encoded import DecodedImages, FileImages, Files
-from data.images import LabelledImages
-from data.root import ROOT_VARIABLE, DatasetMissing
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options
-from data.streaming import StreamedImages
+from contrasweep.data.encoded import DecodedImages, FileImages, Files
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options
+from contrasweep.data.streaming import StreamedImages
 
 
 @dataclass(frozen=True, eq=False)

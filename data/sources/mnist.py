@@ -6,11 +6,11 @@ from typing import cast
 
 from torch import Tensor
 
-from data.colour import COLOURS_OPTION, Colours, on_random_colours
-from data.images import LabelledImages
-from data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
-from data.root import check_files
-from data.spec import COLOUR_NAME, DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.root import check_files
+from contrasweep.data.spec import COLOUR_NAME, DatasetFamily, DatasetSpec, Options, Split
 
 MNIST_FOLDER = "MNIST/raw"
 

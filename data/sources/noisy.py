@@ -12,10 +12,10 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.seeds import numpy_generator
-from data.sources.mnist import check_mnist, mnist_spec, read_mnist
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.sources.mnist import check_mnist, mnist_spec, read_mnist
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 Law = Literal["uniform", "gaussian"]
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from data.multiview import MultiView
-from data.seeds import torch_generator
-from data.sources.digits import always_there, digits_spec, read_all_digits
-from data.sources.mnist import (
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.sources.digits import always_there, digits_spec, read_all_digits
+from contrasweep.data.sources.mnist import (
     LICENCE,
     MNIST_FOLDER,
     SOURCE,
@@ -23,9 +23,9 @@ from data.sources.mnist import (
     read_mnist_labels,
     read_mnist_pixels,
 )
-from data.sources.noisy import Law, Noise, noise_of, noise_options
-from data.spec import DatasetOption, Options
-from data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.sources.noisy import Law, Noise, noise_of, noise_options
+from contrasweep.data.spec import DatasetOption, Options
+from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
 
 MNIST_LABELLED = 20
 """Labelled images of each digit, drawn from MNIST's test files."""

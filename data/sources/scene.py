@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.multiview import MultiView
-from data.root import DatasetDamaged, check_files
-from data.seeds import numpy_generator
-from data.spec import DatasetOption, Options
-from data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.spec import DatasetOption, Options
+from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
 
 SCENE_FOLDER = "scene"
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.encoded import check_labels
-from data.images import UNLABELLED, LabelledImages
-from data.root import check_files
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.streaming import StreamedImages
+from contrasweep.data.encoded import check_labels
+from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.root import check_files
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.streaming import StreamedImages
 
 FOLDER = "stl10_binary"
 SOURCE = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz (unpack it)"

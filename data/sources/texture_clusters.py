@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from data.text_table import column_of, read_text_table
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.text_table import column_of, read_text_table
 
 CLUSTERINGS = 3
 CLUSTERS = 9

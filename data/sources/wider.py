@@ -23,9 +23,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from data.images import LabelledImages
-from data.root import DatasetDamaged, DatasetMissing
-from data.sources.listed_images import (
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import DatasetDamaged, DatasetMissing
+from contrasweep.data.sources.listed_images import (
     ListedImages,
     check_folder,
     check_listed,
@@ -34,7 +34,7 @@ from data.sources.listed_images import (
     open_listed,
     where_to_put,
 )
-from data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
 
 NAME = "wider-attribute"
 FOLDER = "WIDER_Attribute"

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.multiview import MultiView
-from data.root import DatasetDamaged, check_files
-from data.seeds import numpy_generator
-from data.sources.scene import unshuffled_folds
-from data.spec import Options
-from data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.sources.scene import unshuffled_folds
+from contrasweep.data.spec import Options
+from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
 
 NAME = "xrmb"
 FOLDER = "xrmb"

@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
-from data.images import LabelledImages
-from data.root import DatasetDamaged, check_files
-from data.seeds import torch_generator
-from data.sources.listed_images import (
+from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.sources.listed_images import (
     ListedImages,
     check_folder,
     check_listed,
@@ -39,8 +39,8 @@ from data.sources.listed_images import (
     open_listed,
     where_to_put,
 )
-from data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from data.text_table import column_of, first_few, read_text_table
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.text_table import column_of, first_few, read_text_table
 
 NAME = "ut-zappos50k"
 FOLDER = "ut-zap50k-images-square"

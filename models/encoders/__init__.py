@@ -4,8 +4,8 @@ Shapes: B images, C channels, S pixels a side, D features. An encoder of images 
 [0, 1], an encoder of vectors float `(B, width_in)`; both return `(B, D)` with `D = encoder.width`.
 """
 
-from models.encoders.encoder import Encoder
-from models.encoders.registry import (
+from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.registry import (
     ENCODERS,
     VECTOR_ENCODERS,
     EncoderSpec,

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 WIDTH = 4096
 INITIAL_DEVIATION = 0.02

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 SMALLEST_IMAGE = 5
 """Pixels a side of the patch that one place of the last layer sees."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 
 def lenet5(channels: int, image_size: int = 32) -> Encoder:

@@ -5,7 +5,7 @@ All end in ReLU and then batch norm, as the paper's released code has it.
 
 from torch import nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 VECTOR_WIDTH = 200
 IMAGE_WIDTH = 512

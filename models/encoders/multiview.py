@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from models.encoders.encoder import Encoder
-from models.encoders.registry import build_encoder, build_vector_encoder
+from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.registry import build_encoder, build_vector_encoder
 
 
 class MultiViewEncoder(Encoder):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 
 class Normalisation(nn.Module):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from models.encoders import alexnet, bagnet, convnets, herocon, resnet
-from models.encoders.encoder import Encoder
-from models.encoders.normalisation import normalised_encoder
-from models.names import unknown_name
+from contrasweep.models.encoders import alexnet, bagnet, convnets, herocon, resnet
+from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.normalisation import normalised_encoder
+from contrasweep.models.names import unknown_name
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Parameters are named as torchvision names them, so that published weights load i
 
 from torch import nn
 
-from models.encoders.encoder import Encoder
+from contrasweep.models.encoders.encoder import Encoder
 
 
 def resnet18(channels: int, image_size: int = 224) -> Encoder:

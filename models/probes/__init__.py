@@ -11,11 +11,11 @@ untrained one beside it. The minibatch probes are the papers' protocols; what is
 generator that is passed in.
 """
 
-from models.probes.knn import KNNProbe, choose_knn, fit_knn
-from models.probes.linear import LinearProbe, NonFiniteFeatures
-from models.probes.logistic import fit_logistic, fit_one_vs_rest
-from models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
-from models.probes.ridge import fit_ridge, one_hot
+from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
+from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures
+from contrasweep.models.probes.logistic import fit_logistic, fit_one_vs_rest
+from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
+from contrasweep.models.probes.ridge import fit_ridge, one_hot
 
 __all__ = [
     "PROBE_RECIPES",

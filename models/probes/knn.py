@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models.probes.linear import require_labels, require_samples
+from contrasweep.models.probes.linear import require_labels, require_samples
 
 # Similarities held at once: 64 MiB in float32.
 _BLOCK_CELLS = 2**24

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models.names import unknown_name
-from models.probes.linear import (
+from contrasweep.models.names import unknown_name
+from contrasweep.models.probes.linear import (
     LinearProbe,
     on_raw_features,
     require_labels,

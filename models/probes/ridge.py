@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models.probes.linear import (
+from contrasweep.models.probes.linear import (
     LinearProbe,
     on_raw_features,
     require_samples,

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from search_spaces import Space
-from tuning.analysis.sensitivity.axes import axes_of, strata_of
-from tuning.analysis.sensitivity.configurations import default_row
-from tuning.analysis.sensitivity.forest import draw_codes
-from tuning.analysis.sensitivity.observations import Observations, Replicates
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
+from contrasweep.tuning.sensitivity.configurations import default_row
+from contrasweep.tuning.sensitivity.forest import draw_codes
+from contrasweep.tuning.sensitivity.observations import Observations, Replicates
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Mapping[str, Floats]], Floats]

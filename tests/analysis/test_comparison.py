@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from tuning.analysis.comparison import compare_with_first, holm, mean_interval
-from tuning.analysis.final import scores_by_seed
-from tuning.analysis.summary import Summary, summarise
+from contrasweep.tuning.results.final_runs import scores_by_seed
+from contrasweep.tuning.statistics import Summary, compare_with_first, holm, mean_interval, summarise
 
 
 def test_the_interval_is_students() -> None:

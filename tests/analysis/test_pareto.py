@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tuning.analysis.conditions import parse_condition
-from tuning.analysis.pareto import pareto_front
-from tuning.errors import InputError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.conditions import parse_condition
+from contrasweep.tuning.results.pareto import pareto_front
 
 
 def test_the_front_is_what_nothing_beats() -> None:

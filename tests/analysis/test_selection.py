@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials, untrained_scores
+from contrasweep.tuning.store import StoreError
 from tests.analysis.written import STUDY, WrittenStudy
-from tuning.analysis.selection import SelectedTrial, best_trials, front_trials, untrained_scores
-from tuning.errors import SweepFailed
-from tuning.store import StoreError
 
 
 class _Study(WrittenStudy):

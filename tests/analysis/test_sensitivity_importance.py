@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contrasweep.tuning.sensitivity.density import bandwidth, cells
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.importance import Importance, importances, pearson_share
 from tests.analysis.synthetic import observed, space_of
-from tuning.analysis.sensitivity.density import bandwidth, cells
-from tuning.analysis.sensitivity.enough import TooFew
-from tuning.analysis.sensitivity.importance import Importance, importances, pearson_share
 
 FORMS = {
     "x": {"log": [1e-3, 1.0], "default": 0.1},

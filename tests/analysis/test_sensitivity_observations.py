@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contrasweep.tuning.sensitivity.analyse import analyse
+from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from tests.analysis.written import STUDY, WrittenStudy
-from tuning.analysis.sensitivity.analyse import analyse
-from tuning.analysis.sensitivity.axes import axes_of, strata_of
-from tuning.analysis.sensitivity.enough import TooFew
-from tuning.analysis.sensitivity.observations import Observations, observations_from, observe
 
 
 class _Study(WrittenStudy):

@@ -6,14 +6,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from contrasweep.tuning.sensitivity.budget import BudgetCurve, best_weights, budget_curve, ended_scores
+from contrasweep.tuning.sensitivity.comparison import EqualBudget, StudyAtBudget, equal_budget, wins
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity, widened
+from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
+from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.sensitivity.ranks import MeanRanks, mean_ranks, method_ranks, paired_tests, seed_tests
 from tests.analysis.synthetic import observed, space_of
-from tuning.analysis.sensitivity.budget import BudgetCurve, best_weights, budget_curve, ended_scores
-from tuning.analysis.sensitivity.comparison import EqualBudget, StudyAtBudget, equal_budget, wins
-from tuning.analysis.sensitivity.enough import TooFew
-from tuning.analysis.sensitivity.fidelity import Fidelity, fidelity, widened
-from tuning.analysis.sensitivity.noise import SeedNoise, seed_noise
-from tuning.analysis.sensitivity.observations import Observations, Replicates
-from tuning.analysis.sensitivity.ranks import MeanRanks, mean_ranks, method_ranks, paired_tests, seed_tests
 
 SPACE = space_of(a="unit", b="unit")
 

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contrasweep.tuning.sensitivity.analyse import analyse_observations
+from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
+from contrasweep.tuning.sensitivity.decomposition import interaction_shares, variance_shares
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest
+from contrasweep.tuning.sensitivity.marginals import marginals
+from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.sensitivity.robust import robustness
+from contrasweep.tuning.sensitivity.scores import scored_trials
+from contrasweep.tuning.sensitivity.tunability import tunability
 from tests.analysis.synthetic import observed, space_of
-from tuning.analysis.sensitivity.analyse import analyse_observations
-from tuning.analysis.sensitivity.boxes import View, averages, leaves_of
-from tuning.analysis.sensitivity.decomposition import interaction_shares, variance_shares
-from tuning.analysis.sensitivity.enough import TooFew
-from tuning.analysis.sensitivity.forest import Forest, draw_codes, fit_forest
-from tuning.analysis.sensitivity.marginals import marginals
-from tuning.analysis.sensitivity.observations import Observations
-from tuning.analysis.sensitivity.robust import robustness
-from tuning.analysis.sensitivity.scores import scored_trials
-from tuning.analysis.sensitivity.tunability import tunability
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
 CONDITIONAL = space_of(

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from tuning.analysis.final import summarise_runs
-from tuning.analysis.summary import Summary, summarise
+from contrasweep.tuning.results.final_runs import summarise_runs
+from contrasweep.tuning.statistics import Summary, summarise
 
 
 def test_the_standard_deviation_is_that_of_a_sample() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
 STUDY = "study-1"
 

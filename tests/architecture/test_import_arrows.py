@@ -5,16 +5,34 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-import tuning
+import contrasweep
 
 ROOT = Path(__file__).parents[2]
 LEAVES = ("losses", "models", "data", "search_spaces")
 PACKAGES = (*LEAVES, "tuning")
 MAX_LINES = 400
+MAX_LOOSE = 6
+
+FLOORS = (
+    ("losses", "models", "data", "search_spaces"),
+    ("tuning/errors", "tuning/statistics"),
+    ("tuning/files", "tuning/experiment"),
+    ("tuning/store", "tuning/search"),
+    ("tuning/objectives",),
+    ("tuning/methods",),
+    ("tuning/provenance", "tuning/training"),
+    ("tuning/results",),
+    ("tuning/planning",),
+    ("tuning/reports", "tuning/ray"),
+    ("tuning/sensitivity", "tuning/tables"),
+    ("tuning/cli",),
+)
+"""The rooms from the ground up: a room imports from the floors below its own, and from no other room."""
 
 
 def _files(*folders: str) -> list[Path]:
@@ -22,7 +40,7 @@ def _files(*folders: str) -> list[Path]:
 
 
 LIBRARY = _files(*PACKAGES)
-EVERYTHING = _files(*PACKAGES, "tests", "benchmarks")
+EVERYTHING = _files(*PACKAGES, "src", "tests", "benchmarks")
 
 
 def _name(path: Path) -> str:
@@ -53,7 +71,7 @@ def imports(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def _imports_of(path: Path) -> set[str]:
-    package = ".".join(path.relative_to(ROOT).parent.parts)
+    package = ".".join(("contrasweep", *path.relative_to(ROOT).parent.parts))
     return set(imports(_tree(path), package))
 
 
@@ -64,6 +82,45 @@ def _importing(module: str, files: list[Path]) -> set[str]:
         for path in files
         if any(name == module or name.startswith(f"{module}.") for name in _imports_of(path))
     }
+
+
+def _module(path: Path) -> str:
+    """The name of a file as a module, without `contrasweep.`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_module(path): path for path in LIBRARY}
+
+
+def _imported_modules(path: Path) -> set[str]:
+    """The modules of ours that a file imports; of `from package import module`, the module alone."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in inside if name.removeprefix("contrasweep.") in MODULES}
+            found |= modules if modules == inside else {*modules, str(node.module)}
+    return {name.removeprefix("contrasweep.") for name in found} & set(MODULES) - {_module(path)}
+
+
+def _room(module: str) -> str:
+    """The package of a module: one of the four libraries, or a room or a loose module of the engine."""
+    first, *rest = module.split(".")
+    return "/".join(["tuning", *rest[:1]]) if first == "tuning" else first
+
+
+def climbing_imports() -> list[str]:
+    """Every import of another room that does not lie on a lower floor."""
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    return sorted(
+        f"{_name(path)} imports {other}"
+        for module, path in MODULES.items()
+        for other in _imported_modules(path)
+        if _room(other) not in (_room(module), "tuning") and floor[_room(other)] >= floor[_room(module)]
+    )
 
 
 def test_the_files_are_found() -> None:
@@ -79,7 +136,7 @@ def test_the_files_are_found() -> None:
         ("import ray.tune as t", {"ray.tune"}),
         ("from ray import tune", {"ray", "ray.tune"}),
         ("def f():\n    from ray.tune import Tuner", {"ray.tune", "ray.tune.Tuner"}),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tuning.ray", {"tuning.ray"}),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a.ray", {"a.ray"}),
         ("from . import x", {"a.b", "a.b.x"}),
         ("from ..c import x", {"a.c", "a.c.x"}),
         ("import importlib\nimportlib.import_module('ray')", {"ray"}),
@@ -89,11 +146,35 @@ def test_no_way_of_importing_is_overlooked(source: str, found: set[str]) -> None
     assert found <= set(imports(ast.parse(source), "a.b"))
 
 
-@pytest.mark.parametrize("package", LEAVES)
-def test_the_four_libraries_import_neither_each_other_nor_the_engine(package: str) -> None:
-    for other in PACKAGES:
-        if other != package:
-            assert _importing(other, _files(package)) == set()
+def test_every_room_has_a_floor() -> None:
+    assert {_room(module) for module in MODULES} - {"tuning"} == {room for rooms in FLOORS for room in rooms}
+
+
+@pytest.mark.xfail(strict=True, reason="the results of a study are still read through its plan")
+def test_no_import_climbs() -> None:
+    assert climbing_imports() == []
+
+
+def test_no_modules_import_each_other_in_a_ring() -> None:
+    try:
+        tuple(
+            TopologicalSorter(
+                {module: _imported_modules(path) for module, path in MODULES.items()}
+            ).static_order()
+        )
+    except CycleError as error:
+        pytest.fail(f"a ring: {' <- '.join(error.args[1])}")
+
+
+def test_few_modules_of_the_engine_lie_outside_its_rooms() -> None:
+    loose = [path.name for path in (ROOT / "tuning").glob("*.py") if path.name != "__init__.py"]
+    assert len(loose) <= MAX_LOOSE, loose
+
+
+def test_our_packages_are_imported_by_one_name() -> None:
+    """A bare `import losses` from the repository's folder would load a second copy."""
+    for package in PACKAGES:
+        assert _importing(package, _files(*PACKAGES, "src", "tests", "benchmarks", "docs")) == set()
 
 
 def test_ray_stays_in_its_folder() -> None:
@@ -110,47 +191,37 @@ def test_optuna_stays_in_its_folder() -> None:
 
 def test_only_the_command_line_imports_its_libraries() -> None:
     inside = {_name(path) for path in _files("tuning/cli")}
-    for module in ("typer", "rich", "tuning.cli"):
+    for module in ("typer", "rich"):
         assert _importing(module, LIBRARY) <= inside
 
 
 def test_only_the_end_of_a_final_run_can_read_the_test_split() -> None:
-    readers = _importing("data.load_test", _files("tuning")) | _importing(
-        "data.datasets.load_test", _files("tuning")
+    readers = _importing("contrasweep.data.load_test", _files("tuning")) | _importing(
+        "contrasweep.data.datasets.load_test", _files("tuning")
     )
-    assert readers == {"tuning/training/final.py"}
+    assert readers == {"tuning/training/final_scores.py"}
     for path in _files("tuning"):
         if _name(path) not in readers:
             assert "load_test" not in path.read_text(encoding="utf-8"), _name(path)
 
 
-def test_training_knows_nothing_of_store_search_or_command_line() -> None:
-    for module in (
-        "tuning.store",
-        "tuning.search",
-        "tuning.ray",
-        "tuning.cli",
-        "tuning.trial",
-        "tuning.plan",
-        "tuning.planning",
-    ):
-        assert _importing(module, _files("tuning/training", "tuning/methods")) == set()
-
-
 def test_a_run_without_ray_loads_no_ray() -> None:
+    modules = [
+        *(name for name in MODULES if name.startswith(("tuning.training", "tuning.planning"))),
+        *(name for name in MODULES if name.startswith("tuning.results")),
+    ]
     code = (
-        "import sys, tuning.training.pretrain, tuning.training.final, tuning.trial, tuning.planning\n"
-        "import tuning.best, tuning.analysis.selection, tuning.analysis.final\n"
-        "assert 'ray' not in sys.modules"
+        f"import sys, {', '.join(f'contrasweep.{name}' for name in modules)}; assert 'ray' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would put it in the function's place.
-    submodules = {module.name for module in pkgutil.iter_modules([str(ROOT / "tuning")])}
-    assert tuning.__all__
-    assert submodules.isdisjoint(tuning.__all__)
+    submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
+    assert submodules - {"__main__"} == set(PACKAGES)
+    assert submodules.isdisjoint(contrasweep.__all__)
+    assert set(contrasweep.__all__) <= set(dir(contrasweep))
 
 
 def test_library_code_does_not_print() -> None:

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tuning.analysis.selection import SelectedTrial
-from tuning.best import best_yaml
-from tuning.cli import app
-from tuning.resolve import resolve
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.planning.best_config import best_yaml
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.results.selection import SelectedTrial
 
 Run = Callable[..., Result]
 
@@ -223,8 +223,8 @@ def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
 def test_train_on_workers_that_are_not_there(
     arguments: list[str], parts: list[str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
-    monkeypatch.setattr("tuning.resources.available_gpus", lambda: 1)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 1)
     (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
     says(run("train", "experiment.yaml", *arguments), *parts)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from typer.testing import CliRunner, Result
 
-from search_spaces import available_presets, method_space
-from tuning.cli import app
-from tuning.methods import METHODS
+from contrasweep.search_spaces import available_presets, method_space
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.methods import METHODS
 
 Run = Callable[..., Result]
 WIDTH = 80

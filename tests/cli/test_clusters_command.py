@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tuning.cli import app
+from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
 

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tuning.cli import app
-from tuning.cli.progress import ProgressLine, duration, sweep_line
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.ray.searcher import Progress
-from tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.cli.progress import ProgressLine, duration, sweep_line
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
 Run = Callable[..., Result]
 UNTRAINED = 0.5
@@ -176,9 +176,13 @@ def test_every_command_has_help_with_an_example(run: Run) -> None:
 
 
 def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> None:
-    """A user's own models/ and data.py, in the folder they work in, stand in nobody's way."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "__init__.py").write_text("raise RuntimeError('the wrong models')")
+    """A user's own models/ and data.py, in the folder they work in, stand in nobody's way.
+
+    `python -m` puts that folder first on the path, also on the path of Ray's workers.
+    """
+    for name in ("models", "losses", "search_spaces", "tuning"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the wrong {name}')")
     (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
     sweep = [
         "sweep",
@@ -208,23 +212,10 @@ def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> No
     assert [row["seed"] for row in rows] == [1, 2]
 
 
-def test_a_hidden_package_is_named(tmp_path: Path) -> None:
-    """`python -m` puts the folder first on the path, where the console script does not."""
-    (tmp_path / "data.py").write_text("")
-    code = "from tuning.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "methods"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert str(tmp_path / "data.py") in done.stderr
-    assert "'data'" in done.stderr
-
-
 def _command(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    script = Path(sys.executable).parent / "contrasweep"
     environment = {**os.environ, "COLUMNS": "200"}
     return subprocess.run(
-        [str(script), *arguments],
+        [sys.executable, "-m", "contrasweep", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

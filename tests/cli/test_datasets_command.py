@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from data import DATASETS, TRANSDUCTIVE
-from tuning.cli import app
+from contrasweep.data import DATASETS, TRANSDUCTIVE
+from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
 TREE = "image-folder:path=tree,size=4"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tuning.cli import app
-from tuning.planning import plan_sweep
-from tuning.store import TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.store import TrialInfo, TrialWriter, open_location, save_study
 
 
 @pytest.fixture

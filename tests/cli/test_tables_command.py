@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import tuning.ray.final as final
-from search_spaces.tables import load_table
-from tuning.cli import app
-from tuning.reproduction.plan import CellPlan, plan_table
-from tuning.store import ResultsStore
+import contrasweep.tuning.ray.final as final
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.tables.plan import CellPlan, plan_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reproduction"))
 from stored import store_runs
@@ -142,8 +142,8 @@ def test_a_figure_of_clusterings_says_whether_their_file_is_here(run: Run) -> No
 def test_each_row_of_a_searched_table_says_that_it_searches(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tuning.ray.tables as running
-    from tuning.cli.progress import ProgressLine
+    import contrasweep.tuning.tables.run as running
+    from contrasweep.tuning.cli.progress import ProgressLine
 
     shown: list[str] = []
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-import tuning
-from search_spaces import SpaceError
-from tuning.analysis.selection import SelectedTrial
-from tuning.best import best_yaml, config_of, load_best, read_mapping
-from tuning.errors import InputError
-from tuning.resolve import resolve
+import contrasweep
+from contrasweep.search_spaces import SpaceError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.best_config import best_yaml, config_of, load_best, read_mapping
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.results.selection import SelectedTrial
 
 VALUES = {"kernel": "rbf", "sigma2": 1 / 3, "lam": 0.01, "optimizer.lr": 1e-7, "views.flip": 0.0}
 SELECTED = SelectedTrial(
@@ -57,7 +57,7 @@ def test_what_was_written_is_read_back(best: Path) -> None:
 
 def test_the_file_says_how_it_was_selected(best: Path) -> None:
     content = yaml.safe_load(best.read_text())
-    assert content["contrasweep"] == tuning.__version__
+    assert content["contrasweep"] == contrasweep.__version__
     assert content["selected"]["score"] == 0.9123
     assert content["selected"]["untrained"] == 0.8
     assert "val.accuracy" in content["selected"]["rule"]
@@ -119,7 +119,7 @@ def test_how_it_was_selected_may_be_left_out(best: Path) -> None:
 def test_another_version_s_file_is_refused(best: Path, version: object) -> None:
     message = _refused(_edit(best, contrasweep=version))
     assert str(version) in message
-    assert tuning.__version__ in message
+    assert contrasweep.__version__ in message
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_versions_of_one_series_read_each_other_s_files(
     best: Path, here: str, there: str, readable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _edit(best, contrasweep=there)
-    monkeypatch.setattr(tuning, "__version__", here)
+    monkeypatch.setattr(contrasweep, "__version__", here)
     if readable:
         assert load_best(best).study == "demo"
     else:

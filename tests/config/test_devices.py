@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from tuning.devices import device_for, gpus_for
-from tuning.errors import InputError
-from tuning.machine import Machine
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.devices import device_for, gpus_for
+from contrasweep.tuning.planning.machine import Machine
 
 
 def _there(monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0) -> None:

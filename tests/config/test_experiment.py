@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tuning.config import Experiment, parse_experiment, setting_names
-from tuning.errors import InputError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, parse_experiment, setting_names
 
 BASE = Experiment(
     method="infonce", dataset="digits", hyperparameters={"temperature": 0.1, "negatives": "all"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tuning.errors import InputError
-from tuning.outputs import check_file, check_folder, write_whole
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file, check_folder, write_whole
 
 
 @pytest.fixture

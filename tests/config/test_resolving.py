@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from search_spaces import Space, available_presets, method_space, preset
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.facts import known_datasets
-from tuning.methods import METHODS
-from tuning.planning import split_preset
-from tuning.resolve import DATASET_SETTINGS, check_experiment, lacking, resolve, space_of
-from tuning.spaces import complete_space, pin_values, with_defaults
+from contrasweep.search_spaces import Space, available_presets, method_space, preset
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.datasets import known_datasets
+from contrasweep.tuning.planning.plan_sweep import split_preset
+from contrasweep.tuning.planning.resolve import DATASET_SETTINGS, check_experiment, lacking, resolve, space_of
+from contrasweep.tuning.planning.spaces import complete_space, pin_values, with_defaults
 
 FITTING = [
     (method, facts.name)

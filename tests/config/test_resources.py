@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from search_spaces import Space
-from tuning.errors import InputError
-from tuning.plan import plan_of
-from tuning.planning import plan_sweep
-from tuning.resources import Resources
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resources import Resources
 
 
 def _refused(**options: Any) -> str:
@@ -18,7 +18,7 @@ def _refused(**options: Any) -> str:
 
 
 def test_workers_share_batches_of_every_size_that_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     message = _refused(workers=3, values={"batch_size": 64})
     assert message == "batch_size 64 does not divide among 3 workers: give 63 or 66, or other workers"
     sizes = Space.parse({"batch_size": {"choice": [64, 63], "default": 64}}, "own")
@@ -50,8 +50,8 @@ def test_no_more_groups_run_at_once_than_fit(
     at_once: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: cores)
-    monkeypatch.setattr("tuning.resources.available_gpus", lambda: gpus_there)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: cores)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: gpus_there)
     plan = plan_sweep("infonce", "digits", **options)
     assert plan.resources.concurrency == at_once
     # A resumed study takes no more than fits here, also of single processes.
@@ -59,8 +59,8 @@ def test_no_more_groups_run_at_once_than_fit(
 
 
 def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
-    monkeypatch.setattr("tuning.resources.available_gpus", lambda: 2)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 2)
     message = _refused(workers=3, gpus_per_worker=1, values={"batch_size": 96})
     assert message == "3 workers of 1 GPU each were asked for; this machine has 2 GPUs"
     # A share is of one GPU: two workers of 0.6 do not fit on one and a bit.
@@ -68,7 +68,7 @@ def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_study_goes_on_with_other_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     stored = plan_sweep("infonce", "digits", workers=2).record()
     assert plan_of(stored, "r", workers=4).resources == Resources(2, workers=4)
     assert plan_of(stored, "r", workers=1, concurrency=8).resources == Resources(8)

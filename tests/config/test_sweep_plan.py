@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from data import DatasetMissing, dataset_spec
-from search_spaces import Space, SpaceError
-from tuning.difference import refuse_difference
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.plan import plan_of
-from tuning.planning import plan_sweep
-from tuning.resolve import lacking, space_of
-from tuning.resources import Resources, available_cores
-from tuning.store import StudyRecord
-from tuning.training.metrics import goals, search_metrics
+from contrasweep.data import DatasetMissing, dataset_spec
+from contrasweep.search_spaces import Space, SpaceError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import goals, search_metrics
+from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import lacking, space_of
+from contrasweep.tuning.planning.resources import Resources, available_cores
+from contrasweep.tuning.planning.resume_check import refuse_difference
+from contrasweep.tuning.store import StudyRecord
 
 
 def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -> str:
@@ -275,12 +275,12 @@ def test_the_data_may_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_resumed_study_takes_what_this_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 64)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 64)
     stored = plan_sweep("infonce", "digits", trials=40, concurrency=16, cpus_per_trial=2).record()
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 4)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 4)
     assert plan_of(stored, "r").resources == Resources(concurrency=2, cpus=2)
     assert plan_of(stored, "r", concurrency=1).resources == Resources(concurrency=1, cpus=2)
-    monkeypatch.setattr("tuning.resources.available_cores", lambda: 1)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 1)
     with pytest.raises(InputError, match="2 cpus"):
         plan_of(stored, "r")
 

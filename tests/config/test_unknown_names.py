@@ -1,6 +1,6 @@
 import pytest
 
-from tuning.errors import InputError, SweepFailed, TrainingDiverged, unknown_name
+from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged, unknown_name
 
 
 def test_the_error_says_what_was_given_what_is_nearest_and_what_is_known() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from encoded_files import encoded, pixels
 
-from data.sources import bffhq, corrupted_cifar10
+from contrasweep.data.sources import bffhq, corrupted_cifar10
 
 
 def write_biased(

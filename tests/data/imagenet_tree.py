@@ -4,7 +4,7 @@ from pathlib import Path
 
 from encoded_files import encoded, pixels
 
-from data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
+from contrasweep.data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
 
 
 def write_imagenet9(root: Path, side: int = 8) -> None:

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from data import DatasetMissing, check_available, check_transductive, dataset_spec, transductive_spec
-from data.transductive import TRANSDUCTIVE
+from contrasweep.data import (
+    DatasetMissing,
+    check_available,
+    check_transductive,
+    dataset_spec,
+    transductive_spec,
+)
+from contrasweep.data.transductive import TRANSDUCTIVE
 
 
 def real_root(name: str) -> Path:

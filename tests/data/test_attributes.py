@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from data import read_attributes
+from contrasweep.data import read_attributes
 
 _TABLE = """path,laces,sole,boot
 a.png,1,rubber,TRUE

@@ -4,8 +4,15 @@ import pytest
 import torch
 from real_data import real_root
 
-from data import LabelledImages, dataset_spec, load_test, load_training
-from data.sources.biased import BIAS_COLOURS, DIGITS_STROKE, MNIST_STROKE, bias_counts, biased, draw_bias
+from contrasweep.data import LabelledImages, dataset_spec, load_test, load_training
+from contrasweep.data.sources.biased import (
+    BIAS_COLOURS,
+    DIGITS_STROKE,
+    MNIST_STROKE,
+    bias_counts,
+    biased,
+    draw_bias,
+)
 
 
 def _table(labels: torch.Tensor, bias: torch.Tensor) -> list[list[int]]:

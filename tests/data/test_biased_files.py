@@ -8,7 +8,7 @@ import pytest
 import torch
 from biased_trees import report_counts, write_bffhq, write_cifar10c
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     LabelledImages,
@@ -19,7 +19,7 @@ from data import (
     load_test,
     load_training,
 )
-from data.sources import corrupted_cifar10
+from contrasweep.data.sources import corrupted_cifar10
 
 CIFAR = "corrupted-cifar10:percent=5"
 NPY = "corrupted-cifar10:percent=2,layout=npy,severity=3"

@@ -8,7 +8,7 @@ import torch
 from encoded_files import pixels
 from listed_archives import write_celeba, write_image
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     check_transductive,
@@ -16,8 +16,8 @@ from data import (
     load_transductive_test,
     transductive_spec,
 )
-from data.sources import celeba
-from data.sources.celeba import _views_of, noisy_lower_half
+from contrasweep.data.sources import celeba
+from contrasweep.data.sources.celeba import _views_of, noisy_lower_half
 
 LABELS = np.where(np.random.default_rng(0).random((7, 40)) < 0.25, 1, -1)
 

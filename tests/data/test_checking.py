@@ -9,8 +9,8 @@ import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
 
-from data import DATASETS, DatasetDamaged, DatasetFamily, datasets, inspect_dataset
-from data.spec import Options
+from contrasweep.data import DATASETS, DatasetDamaged, DatasetFamily, datasets, inspect_dataset
+from contrasweep.data.spec import Options
 
 HUB = "hub-parquet:path=set"
 

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from data import DATASETS, DatasetDamaged, DatasetMissing, dataset_spec
-from data.sources.cifar import CIFAR10_LAYOUT, CIFAR100_LAYOUT, CifarLayout, cifar_family, read_cifar
+from contrasweep.data import DATASETS, DatasetDamaged, DatasetMissing, dataset_spec
+from contrasweep.data.sources.cifar import (
+    CIFAR10_LAYOUT,
+    CIFAR100_LAYOUT,
+    CifarLayout,
+    cifar_family,
+    read_cifar,
+)
 
 
 def _batch(seed: int, layout: CifarLayout, images: int = 4) -> dict[str, object]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from data import (
+from contrasweep.data import (
     CLUSTERINGS,
     Clusterings,
     DatasetMissing,

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from data import kmeans_clusters
-from data.clusters import _distinct_rows
+from contrasweep.data import kmeans_clusters
+from contrasweep.data.clusters import _distinct_rows
 
 
 def _blobs() -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,7 +29,7 @@ def test_the_seed_decides() -> None:
 def test_large_sets_take_mini_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     import sklearn.cluster
 
-    monkeypatch.setattr("data.clusters._MINI_BATCH_ABOVE", 100)
+    monkeypatch.setattr("contrasweep.data.clusters._MINI_BATCH_ABOVE", 100)
     monkeypatch.setattr(sklearn.cluster, "KMeans", None)
     features, truth = _blobs()
     found = kmeans_clusters(features, 3, seed=0)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from data import LabelledImages, dataset_spec, load_training, numpy_generator
-from data.colour import (
+from contrasweep.data import LabelledImages, dataset_spec, load_training, numpy_generator
+from contrasweep.data.colour import (
     BASE_COLOURS,
     colour_backgrounds,
     draw_palette_colours,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from data import read_condition
+from contrasweep.data import read_condition
 
 _VALUES = np.array([[0.5, 1.0], [-2.0, 3.0], [4.0, 5.0]])
 

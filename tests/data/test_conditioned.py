@@ -8,7 +8,7 @@ import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     check_available,
@@ -16,7 +16,7 @@ from data import (
     load_test,
     load_training,
 )
-from data.sources.cifar import CIFAR10_LAYOUT, cifar_family
+from contrasweep.data.sources.cifar import CIFAR10_LAYOUT, cifar_family
 
 TREE = "image-folder:path=tree,size=8"
 HUB = "hub-parquet:path=hub"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from data import cluster_information
+from contrasweep.data import cluster_information
 
 _GOLDEN = Path(__file__).parent.parent / "golden" / "cluster-information.npz"
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from listed_archives import write_cub
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     StreamedImages,
@@ -16,7 +16,7 @@ from data import (
     load_test,
     load_training,
 )
-from data.sources import cub
+from contrasweep.data.sources import cub
 
 PRESENT = np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1]])
 TRAINING = (1, 1, 1, 1, 0, 0)

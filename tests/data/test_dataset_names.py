@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages
-from data.spec import Options
+from contrasweep.data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages
+from contrasweep.data.spec import Options
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from data import (
+from contrasweep.data import (
     DATASETS,
     UNLABELLED,
     DatasetMissing,
@@ -18,9 +18,9 @@ from data import (
     load_test,
     load_training,
 )
-from data.root import check_files
-from data.sources.mnist import MNIST_FILES
-from data.splits import stratified_split
+from contrasweep.data.root import check_files
+from contrasweep.data.sources.mnist import MNIST_FILES
+from contrasweep.data.splits import stratified_split
 
 
 def _available_root(name: str) -> Path | None:

@@ -8,8 +8,8 @@ import torch
 from encoded_files import encoded, pixels
 from PIL import Image
 
-from data import decoding
-from data.decoding import CorruptImage, decode_image, fit_square, read_header
+from contrasweep.data import decoding
+from contrasweep.data.decoding import CorruptImage, decode_image, fit_square, read_header
 
 LEVELS = pixels(0, 12, 10)
 

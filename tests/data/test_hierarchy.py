@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from data import Hierarchy, hierarchy_clusters, read_hierarchy
+from contrasweep.data import Hierarchy, hierarchy_clusters, read_hierarchy
 
 _TREE = """\
 entity animal

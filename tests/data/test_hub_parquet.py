@@ -12,7 +12,7 @@ import torch
 from encoded_files import encoded, pixels, write_parquet
 from torch import Tensor
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     Placement,
@@ -297,7 +297,7 @@ def test_training_opens_no_test_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "set/test-00000-of-00001.parquet").write_bytes(b"")
     with pytest.raises(DatasetDamaged):
         check_available(name, tmp_path)
-    from data.datasets import parse_dataset
+    from contrasweep.data.datasets import parse_dataset
 
     family, options = parse_dataset(name)
     assert len(family.read(tmp_path, "train", options)) == 10

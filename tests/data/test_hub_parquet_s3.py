@@ -11,7 +11,7 @@ pytest.importorskip("flask")
 from pyarrow import fs
 from test_hub_parquet import write_set
 
-from data import DatasetMissing, dataset_spec, image_chunks, load_training
+from contrasweep.data import DatasetMissing, dataset_spec, image_chunks, load_training
 from tests.store.s3_server import s3_server
 
 

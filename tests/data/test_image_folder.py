@@ -7,7 +7,7 @@ import pytest
 import torch
 from encoded_files import encoded, pixels
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     StreamedImages,

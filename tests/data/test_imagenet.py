@@ -8,9 +8,16 @@ import torch
 from encoded_files import encoded, pixels
 from listed_archives import write_imagenet
 
-from data import DatasetDamaged, DatasetMissing, check_available, dataset_spec, load_test, load_training
-from data.sources import imagenet
-from data.sources.imagenet_classes import CL_INFONCE, CMC
+from contrasweep.data import (
+    DatasetDamaged,
+    DatasetMissing,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
+from contrasweep.data.sources import imagenet
+from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
 
 ONE, TWO, THREE = "n00000011", "n00000012", "n00000013"
 TREE = f"n0 n1\nn0 {THREE}\nn1 {ONE}\nn1 {TWO}\n"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from imagenet_tree import write_imagenet9, write_textures
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     StreamedImages,
@@ -19,8 +19,8 @@ from data import (
     load_test,
     load_training,
 )
-from data.sources import imagenet9
-from data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
+from contrasweep.data.sources import imagenet9
+from contrasweep.data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
 
 NAME = "imagenet9:size=8"
 

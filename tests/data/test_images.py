@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from data import LabelledImages
+from contrasweep.data import LabelledImages
 
 
 def _split(count: int = 5) -> LabelledImages:

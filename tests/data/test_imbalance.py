@@ -4,9 +4,9 @@ import pytest
 import torch
 from real_data import real_root
 
-from data import dataset_spec, load_test, load_training
-from data.imbalance import imbalanced_counts, imbalanced_rows
-from data.sources.digits import TRAIN_COUNTS
+from contrasweep.data import dataset_spec, load_test, load_training
+from contrasweep.data.imbalance import imbalanced_counts, imbalanced_rows
+from contrasweep.data.sources.digits import TRAIN_COUNTS
 
 
 def test_the_linear_rule_on_cifar10() -> None:

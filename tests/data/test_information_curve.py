@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from data import InformationCurve, cluster_information, information_curve, top_k_clusterings
+from contrasweep.data import InformationCurve, cluster_information, information_curve, top_k_clusterings
 
 
 def _curve(information: list[float], entropy: list[float], ks: list[int] | None = None) -> InformationCurve:

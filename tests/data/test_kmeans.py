@@ -5,8 +5,8 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from data import kmeans_clusters, lloyd_kmeans
-from data.kmeans import _means, _nearest, _without_empty
+from contrasweep.data import kmeans_clusters, lloyd_kmeans
+from contrasweep.data.kmeans import _means, _nearest, _without_empty
 
 
 def _blobs(groups: int = 12, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -77,7 +77,7 @@ def test_global_chance_is_neither_used_nor_moved() -> None:
 def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, _ = _blobs(dtype=torch.float64)
     whole = lloyd_kmeans(rows, 9, seed=0)
-    monkeypatch.setattr("data.kmeans._BLOCK_CELLS", 9 * 7)
+    monkeypatch.setattr("contrasweep.data.kmeans._BLOCK_CELLS", 9 * 7)
     assert torch.equal(lloyd_kmeans(rows, 9, seed=0), whole)
 
 
@@ -128,8 +128,8 @@ def test_features_on_an_accelerator_take_this_way(monkeypatch: pytest.MonkeyPatc
         calls.append((len(rows), clusters, seed, starts, iterations))
         return torch.full((len(rows),), 5)
 
-    monkeypatch.setattr("data.clusters._scikit_kmeans", None)
-    monkeypatch.setattr("data.clusters.lloyd_kmeans", recorded)
+    monkeypatch.setattr("contrasweep.data.clusters._scikit_kmeans", None)
+    monkeypatch.setattr("contrasweep.data.clusters.lloyd_kmeans", recorded)
     rows = _blobs()[0].as_subclass(OnAccelerator)
     assert kmeans_clusters(rows, 12, seed=3).eq(5).all()
     kmeans_clusters(rows, 12, seed=4, starts=1, iterations=20)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from data import MultiView
+from contrasweep.data import MultiView
 
 
 def _set(count: int = 5) -> MultiView:

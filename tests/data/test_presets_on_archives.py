@@ -15,11 +15,11 @@ from listed_archives import (
     write_zappos_split,
 )
 
-from data import load_training
-from data.sources import celeba, cub, imagenet, wider, zappos
-from tuning.methods.clustering import static_clusters
-from tuning.resolve import resolve
-from tuning.training.pretrain import pretrain
+from contrasweep.data import load_training
+from contrasweep.data.sources import celeba, cub, imagenet, wider, zappos
+from contrasweep.tuning.methods.clustering import static_clusters
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import pretrain
 
 RANDOM = np.random.default_rng(0)
 SCENES = (0, 3, 17)

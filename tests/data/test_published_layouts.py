@@ -11,17 +11,17 @@ from biased_trees import report_counts, write_bffhq, write_cifar10c
 from imagenet_tree import write_imagenet9, write_textures
 from xrmb_files import write_xrmb
 
-from data import dataset_spec
-from data.sources import imagenet9, xrmb
-from losses import FairKL
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.final import FinalScores
-from tuning.training.metrics import ALWAYS, final_metrics, search_metrics
-from tuning.training.objective import Batch
-from tuning.training.prepared import PreparedData, prepare_data
-from tuning.training.pretrain import build_objective, pretrain
+from contrasweep.data import dataset_spec
+from contrasweep.data.sources import imagenet9, xrmb
+from contrasweep.losses import FairKL
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import ALWAYS, final_metrics, search_metrics
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 QUICK = {"epochs": 1, "batch_size": 64, "probes.max_steps": 2, "validation.fraction": 0.25}
 IMAGES = {**QUICK, "views.size": 32}
@@ -102,7 +102,7 @@ def test_without_a_bias_label_fairkl_weighs_pairs_by_the_cosines_of_the_conditio
 
 
 def test_a_final_run_scores_the_clusters_of_textures(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.scores.UNBIASED_FEWEST", 2)
+    monkeypatch.setattr("contrasweep.models.scores.UNBIASED_FEWEST", 2)
     dataset = "imagenet9:size=32,textures=9class_imagenet_val.csv"
     values = {**QUICK, "views.size": 32, "encoder.name": "small-conv", "batch_size": 30}
     e = resolve("cross-entropy", dataset, values, data_root=root)

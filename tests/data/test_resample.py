@@ -6,8 +6,8 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as vision
 
-from data import RandomViews, ViewParameters, centre_crop, torch_generator, whole_image
-from data.resample import Interpolation
+from contrasweep.data import RandomViews, ViewParameters, centre_crop, torch_generator, whole_image
+from contrasweep.data.resample import Interpolation
 
 BICUBIC = InterpolationMode.BICUBIC
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from data import (
+from contrasweep.data import (
     ClassBalancedBatches,
     OneClusterBatches,
     PairedBatches,

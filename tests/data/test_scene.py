@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from real_data import real_root
 from sklearn.model_selection import StratifiedKFold
 
-from data import DatasetDamaged, DatasetMissing, load_transductive, load_transductive_test, transductive_spec
-from data.sources.scene import (
+from contrasweep.data import (
+    DatasetDamaged,
+    DatasetMissing,
+    load_transductive,
+    load_transductive_test,
+    transductive_spec,
+)
+from contrasweep.data.sources.scene import (
     CLASS_NAMES,
     noisy_views,
     read_label_names,

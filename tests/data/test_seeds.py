@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from data import named_seed, numpy_generator, torch_generator
+from contrasweep.data import named_seed, numpy_generator, torch_generator
 
 
 def test_the_seed_of_a_name_never_changes() -> None:
@@ -13,7 +13,7 @@ def test_the_seed_of_a_name_never_changes() -> None:
 
 
 def test_another_python_process_gives_the_same_seed() -> None:
-    code = "from data.seeds import named_seed; print(named_seed('colour', 3, 'train'))"
+    code = "from contrasweep.data.seeds import named_seed; print(named_seed('colour', 3, 'train'))"
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_root()
     ).stdout
@@ -21,7 +21,7 @@ def test_another_python_process_gives_the_same_seed() -> None:
 
 
 def _root() -> str:
-    import data
+    from contrasweep import data
 
     return str(data.__path__[0]) + "/.."
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from data import (
+from contrasweep.data import (
     UNLABELLED,
     DatasetDamaged,
     DatasetMissing,
@@ -15,8 +15,8 @@ from data import (
     load_test,
     load_training,
 )
-from data.sources import stl10
-from data.sources.stl10 import FOLDER, read_stl10
+from contrasweep.data.sources import stl10
+from contrasweep.data.sources.stl10 import FOLDER, read_stl10
 
 PARTS = {"train": 20, "test": 3, "unlabeled": 7}
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from data import LabelledImages, StreamedImages, image_batches, image_chunks, streaming
-from data.streaming import BATCHES_AHEAD, place
+from contrasweep.data import LabelledImages, StreamedImages, image_batches, image_chunks, streaming
+from contrasweep.data.streaming import BATCHES_AHEAD, place
 
 STORED = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 

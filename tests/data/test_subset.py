@@ -4,8 +4,8 @@ import pytest
 import torch
 from real_data import real_root
 
-from data import DATASETS, dataset_spec, load_test, load_training
-from data.subset import subset_rows
+from contrasweep.data import DATASETS, dataset_spec, load_test, load_training
+from contrasweep.data.subset import subset_rows
 
 
 def test_every_class_keeps_its_share_and_a_smaller_part_is_within_a_larger() -> None:
@@ -106,7 +106,7 @@ def test_cifar10_in_parquet_is_cut_before_it_is_decoded(monkeypatch: pytest.Monk
     def counted(self, rows, out):  # type: ignore[no-untyped-def]
         decoded.extend(rows)
 
-    monkeypatch.setattr("data.encoded.DecodedImages.decode", counted)
+    monkeypatch.setattr("contrasweep.data.encoded.DecodedImages.decode", counted)
     cut = load_training("hub-parquet:path=cifar10-jpeg,images=200", root).train
     assert cut.labels.bincount().tolist() == [20] * 10
     assert len(decoded) == 200

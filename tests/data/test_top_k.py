@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from data import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
+from contrasweep.data import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
 
 # Ones in 1, 4, 5 (rarer side 3), 2 of 8 images.
 _VALUES = torch.tensor(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from real_data import real_root
 
-from data import (
+from contrasweep.data import (
     TRANSDUCTIVE,
     DatasetMissing,
     MultiView,
@@ -18,10 +18,10 @@ from data import (
     parse_transductive,
     transductive_spec,
 )
-from data.sources.digits import read_all_digits
-from data.sources.mnist import read_mnist_pixels
-from data.sources.noisy import Noise
-from data.sources.noisy_views import DIGITS_MEAN, DIGITS_STD, labelled_rows
+from contrasweep.data.sources.digits import read_all_digits
+from contrasweep.data.sources.mnist import read_mnist_pixels
+from contrasweep.data.sources.noisy import Noise
+from contrasweep.data.sources.noisy_views import DIGITS_MEAN, DIGITS_STD, labelled_rows
 
 
 def _prints(objects: MultiView) -> list[bytes]:

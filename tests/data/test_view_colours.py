@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as vision
 
-from data import RandomViews, ViewParameters, normalise, torch_generator
+from contrasweep.data import RandomViews, ViewParameters, normalise, torch_generator
 
 OPERATIONS = ("brightness", "contrast", "saturation", "hue")
 TORCHVISION = (
@@ -160,8 +160,8 @@ def test_a_batch_in_many_parts_gives_the_views_of_one(monkeypatch: pytest.Monkey
     views = RandomViews(SIZE, 0.3, **STRONG, grayscale=0.2)
     drawn = _drawn(views, 200)
     whole = views.apply(images, drawn)
-    monkeypatch.setattr("data.views._COLOURED_AT_ONCE", 0)
-    monkeypatch.setattr("data.resample._CROPPED_AT_ONCE", 0)
+    monkeypatch.setattr("contrasweep.data.views._COLOURED_AT_ONCE", 0)
+    monkeypatch.setattr("contrasweep.data.resample._CROPPED_AT_ONCE", 0)
     torch.testing.assert_close(views.apply(images, drawn), whole, rtol=0, atol=1e-6)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import ColorJitter
 
-from data import RandomViews, ViewParameters, torch_generator
+from contrasweep.data import RandomViews, ViewParameters, torch_generator
 
 COUNT = 6000
 

@@ -3,7 +3,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from data import VIEW_PRESETS, RandomViews, preset_views, torch_generator, whole_image
+from contrasweep.data import VIEW_PRESETS, RandomViews, preset_views, torch_generator, whole_image
 
 
 @pytest.mark.parametrize("name", VIEW_PRESETS)

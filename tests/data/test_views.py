@@ -10,8 +10,8 @@ from torch import Tensor
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as vision
 
-from data import RandomViews, ViewParameters, torch_generator, whole_image
-from data.resample import Interpolation
+from contrasweep.data import RandomViews, ViewParameters, torch_generator, whole_image
+from contrasweep.data.resample import Interpolation
 
 
 def _images(count: int, channels: int, height: int, width: int) -> Tensor:

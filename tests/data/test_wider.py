@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 from listed_archives import write_wider
 
-from data import DatasetDamaged, DatasetMissing, check_available, dataset_spec, load_test, load_training
-from data.sources import wider
+from contrasweep.data import (
+    DatasetDamaged,
+    DatasetMissing,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
+from contrasweep.data.sources import wider
 
 NONE = [-1] * 14
 UNKNOWN = [0] * 14

@@ -9,7 +9,7 @@ from scipy.io import savemat
 from sklearn.model_selection import StratifiedKFold
 from xrmb_files import ROWS, write_xrmb
 
-from data import (
+from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     check_transductive,
@@ -17,8 +17,8 @@ from data import (
     load_transductive_test,
     transductive_spec,
 )
-from data.sources import xrmb
-from data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER, read_xrmb
+from contrasweep.data.sources import xrmb
+from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER, read_xrmb
 
 OF_EACH, FOLDS = 10, 4
 

@@ -7,8 +7,15 @@ import pytest
 import torch
 from listed_archives import write_zappos, write_zappos_split
 
-from data import DatasetDamaged, DatasetMissing, check_available, dataset_spec, load_test, load_training
-from data.sources import zappos
+from contrasweep.data import (
+    DatasetDamaged,
+    DatasetMissing,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
+from contrasweep.data.sources import zappos
 
 PATHS = [
     "Shoes/Clogs and Mules/Neil M./1.11.jpg",

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import savemat
 
-from data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER
+from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER
 
 ROWS = 40 * 23
 

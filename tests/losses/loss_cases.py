@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-import losses
+from contrasweep import losses
 
 Inputs = dict[str, Tensor]
 

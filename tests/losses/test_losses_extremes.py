@@ -9,7 +9,7 @@ from loss_cases import LOSS_CASES, LossCase, seeded_inputs, value_and_gradient
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import losses
+from contrasweep import losses
 
 WITH_TEMPERATURE: dict[str, Callable[[float], nn.Module]] = {
     "infonce": losses.InfoNCE,
@@ -229,5 +229,5 @@ def test_herocon_chunks_do_not_change_the_value(monkeypatch: pytest.MonkeyPatch)
     features = torch.randn(30, 8, generator=generator, dtype=torch.float64)
     labels = (torch.rand(30, 12, generator=generator) < 0.4).long()
     whole = losses.HeroConSupervised()(features, labels)
-    monkeypatch.setattr("losses.herocon.LARGEST_CHUNK", 200)
+    monkeypatch.setattr("contrasweep.losses.herocon.LARGEST_CHUNK", 200)
     torch.testing.assert_close(losses.HeroConSupervised()(features, labels), whole, rtol=1e-12, atol=0)

@@ -10,7 +10,7 @@ import torch.multiprocessing as mp
 from loss_cases import CASE_NAMES, LOSS_CASES, LossCase, seeded_inputs
 from torch import Tensor
 
-from losses import gather
+from contrasweep.losses import gather
 
 WORLD = 2
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import losses
+from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem != "cluster-information")

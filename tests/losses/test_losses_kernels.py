@@ -5,7 +5,7 @@ import references
 import torch
 from torch import Tensor
 
-from losses import FairCCLK, kernels
+from contrasweep.losses import FairCCLK, kernels
 
 
 def condition(B: int, Z: int, seed: int = 0) -> Tensor:

@@ -8,8 +8,8 @@ import references_clusters
 import torch
 from torch import Tensor
 
-import losses
-from losses.pcl import SMALLEST_SHARE
+from contrasweep import losses
+from contrasweep.losses.pcl import SMALLEST_SHARE
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import losses
+from contrasweep import losses
 
 
 class Drawn:

@@ -7,9 +7,9 @@ import references
 import torch
 from torch import Tensor
 
-import losses
-from losses.clinfonce import sample_partners
-from losses.fairkl import _gaussian_kl
+from contrasweep import losses
+from contrasweep.losses.clinfonce import sample_partners
+from contrasweep.losses.fairkl import _gaussian_kl
 
 
 def views(V: int, B: int = 8, D: int = 5, seed: int = 0) -> Tensor:

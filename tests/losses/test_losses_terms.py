@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from losses import LossTerms
+from contrasweep.losses import LossTerms
 
 
 def test_mean_is_over_valid_anchors() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import losses
+from contrasweep import losses
 
 BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
     "zero temperature": (lambda: losses.InfoNCE(0.0), r"temperature must be .* > 0, got 0"),

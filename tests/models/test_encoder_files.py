@@ -5,7 +5,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from models import (
+from contrasweep.models import (
     ENCODERS,
     VECTOR_ENCODERS,
     build_encoder,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from models import ENCODERS, VECTOR_ENCODERS, build_encoder, build_vector_encoder
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder, build_vector_encoder
 
 
 def _parameters(module: nn.Module) -> int:

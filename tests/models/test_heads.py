@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models import HEADS, build_encoder, build_head, projection_head
+from contrasweep.models import HEADS, build_encoder, build_head, projection_head
 
 
 def _parameters(module: nn.Module) -> int:

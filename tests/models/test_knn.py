@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models import KNNProbe, accuracy, choose_knn, fit_knn
-from models.probes import knn
+from contrasweep.models import KNNProbe, accuracy, choose_knn, fit_knn
+from contrasweep.models.probes import knn
 
 CLASSES = 3
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from models import (
+from contrasweep.models import (
     PROBE_RECIPES,
     ProbeRecipe,
     accuracy,

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from models import KeyQueue, MomentumCopy
+from contrasweep.models import KeyQueue, MomentumCopy
 
 
 def _network(seed: int) -> nn.Sequential:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from models import load_encoder
-from models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
-from models.export import multiview_encoder_bytes
+from contrasweep.models import load_encoder
+from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
+from contrasweep.models.export import multiview_encoder_bytes
 
 
 def test_vectors_of_different_widths_are_joined() -> None:

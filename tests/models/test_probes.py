@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from models import LinearProbe, accuracy, fit_logistic, fit_ridge, mean_squared_error, one_hot
+from contrasweep.models import LinearProbe, accuracy, fit_logistic, fit_ridge, mean_squared_error, one_hot
 
 ROWS, CLASSES = 300, 10
 

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score, top_k_accuracy_score
 from torch import Tensor
 
-from models import group_balanced_accuracy, macro_auc, multi_label_f1, top_accuracy, unbiased_accuracy
-from models.scores import Average
+from contrasweep.models import (
+    group_balanced_accuracy,
+    macro_auc,
+    multi_label_f1,
+    top_accuracy,
+    unbiased_accuracy,
+)
+from contrasweep.models.scores import Average
 
 SHAPES = {"rows": st.integers(1, 30), "labels": st.integers(1, 5), "seed": st.integers(0, 2**20)}
 

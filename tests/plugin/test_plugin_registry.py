@@ -9,15 +9,15 @@ import pytest
 import torch
 from installing import install_example, write_metadata
 
-from losses import InfoNCE
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.methods.registry import Registry, own_methods, plugin_versions
-from tuning.provenance import package_versions
+from contrasweep.losses import InfoNCE
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.registry import Registry, own_methods, plugin_versions
+from contrasweep.tuning.provenance import package_versions
 
 HEAD = """
-from search_spaces import Space
-from tuning.methods import Hyperparameter, Method
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.methods import Hyperparameter, Method
 
 def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}):
     return Method(

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from installing import PROJECT, install_example
 
-from tuning.store import ResultsStore
+from contrasweep.tuning.store import ResultsStore
 
 ROOT = Path(__file__).parents[2]
-CONTRASWEEP = "from tuning.cli import main; main()"
+CONTRASWEEP = "from contrasweep.tuning.cli import main; main()"
 PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
 
 
 def _python(folder: Path, code: str, *arguments: str) -> str:
     """Run Python in a folder of its own, with the plug-in installed, for Ray's workers too."""
-    path = os.pathsep.join([str(ROOT), *install_example(folder / "site")])
+    path = os.pathsep.join([str(ROOT / "src"), *install_example(folder / "site")])
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,
@@ -45,7 +45,10 @@ def test_its_space_is_printed(tmp_path: Path) -> None:
 
 def test_it_is_found_when_it_is_imported_first(tmp_path: Path) -> None:
     # It imports our registry while it is itself incomplete: to look for plug-ins there would be too early.
-    _python(tmp_path, "import contrasweep_dcl as c, tuning.methods as t; assert t.METHODS['dcl'] is c.METHOD")
+    _python(
+        tmp_path,
+        "import contrasweep_dcl as c, contrasweep.tuning.methods as t; assert t.METHODS['dcl'] is c.METHOD",
+    )
 
 
 def test_it_runs_in_a_sweep(tmp_path: Path) -> None:

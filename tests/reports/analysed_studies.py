@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 
+from contrasweep.tuning.sensitivity.analyse import Sensitivity
+from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.sensitivity.page import sensitivity_page
+from contrasweep.tuning.store import StudyRecord, StudySchema
 from tests.analysis.synthetic import observed, space_of
-from tuning.analysis.sensitivity.analyse import Sensitivity
-from tuning.analysis.sensitivity.observations import Observations
-from tuning.reports.sensitivity_page import sensitivity_page
-from tuning.store import StudyRecord, StudySchema
 
 SPACE = space_of(
     kernel={"choice": ["rbf", "cosine"], "default": "rbf"},

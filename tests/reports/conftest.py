@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from written_studies import Written, make_record, write_trial
 
-from tuning.store import Location, ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.store import Location, ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
 WriteStudy = Callable[..., str]
 

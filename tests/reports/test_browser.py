@@ -15,9 +15,9 @@ import pytest
 from analysed_studies import page_of, study
 from written_studies import Written
 
-from tuning.analysis.sensitivity.analyse import analyse_observations
-from tuning.reports.page import Section, Table, render_page
-from tuning.reports.report import report
+from contrasweep.tuning.reports.page import Section, Table, render_page
+from contrasweep.tuning.reports.report import report
+from contrasweep.tuning.sensitivity.analyse import analyse_observations
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")

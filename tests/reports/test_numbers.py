@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from written_studies import CREATED, Written
 
-from tuning.analysis.summary import Summary
-from tuning.reports.cost import Cost, cost_of, duration
-from tuning.reports.final import mean_and_std
-from tuning.reports.study import read_study
+from contrasweep.tuning.reports.cost import Cost, cost_of, duration
+from contrasweep.tuning.reports.final import mean_and_std
+from contrasweep.tuning.results.study import read_study
+from contrasweep.tuning.statistics import Summary
 
 
 def test_what_a_study_cost(write_study, store) -> None:

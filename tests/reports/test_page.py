@@ -4,7 +4,7 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from tuning.reports.page import OPEN_ROWS, OPEN_SECTIONS, Section, Table, cell_text, render_page
+from contrasweep.tuning.reports.page import OPEN_ROWS, OPEN_SECTIONS, Section, Table, cell_text, render_page
 
 
 def page(*sections: Section, **options: float) -> str:

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from written_studies import Written
 
-from tuning.errors import InputError
-from tuning.reports.comparison import budget_line, comparison_section
-from tuning.reports.report import report, watch_report, write_report
-from tuning.reports.rows import write_rows
-from tuning.reports.study import read_study
-from tuning.store import Heartbeat, Location, ResultsStore
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.reports.comparison import budget_line, comparison_section
+from contrasweep.tuning.reports.report import report, watch_report, write_report
+from contrasweep.tuning.reports.rows import write_rows
+from contrasweep.tuning.results.study import read_study
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
 
 
 def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 from written_studies import Written
 
-from tuning.cli import app
+from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
 

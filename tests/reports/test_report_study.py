@@ -4,10 +4,10 @@ import random
 import pytest
 from written_studies import Written, make_record
 
-from tuning.errors import InputError
-from tuning.reports.figures import best_so_far
-from tuning.reports.study import read_study
-from tuning.store import ResultsStore, StoreError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.reports.figures import best_so_far
+from contrasweep.tuning.results.study import read_study
+from contrasweep.tuning.store import ResultsStore, StoreError
 
 
 def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(write_study, store) -> None:
@@ -103,9 +103,9 @@ def test_a_study_before_its_first_trial(write_study, store) -> None:
 
 
 def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
-    from tuning.analysis.selection import best_trials
-    from tuning.planning import plan_sweep
-    from tuning.store import TrialInfo, TrialWriter, open_location, save_study
+    from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import TrialInfo, TrialWriter, open_location, save_study
 
     plan = plan_sweep("infonce", "colour-digits", trials=4, epochs=1, results=tmp_path, name="demo")
     location, record = open_location(tmp_path, writable=True), plan.record()

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 from written_studies import CATEGORICAL, Written
 
-from tuning.reports import sections
-from tuning.reports.final import selected_runs
-from tuning.reports.page import Section
-from tuning.reports.sample import MAX_POINTS, sampled, thinned
-from tuning.reports.sections import state_line, study_sections
-from tuning.reports.study import Curve, StudyData, read_study
+from contrasweep.tuning.reports import sections
+from contrasweep.tuning.reports.final import selected_runs
+from contrasweep.tuning.reports.page import Section
+from contrasweep.tuning.reports.sample import MAX_POINTS, sampled, thinned
+from contrasweep.tuning.reports.sections import state_line, study_sections
+from contrasweep.tuning.results.study import Curve, StudyData, read_study
 
 
 def by_title(data: StudyData) -> Mapping[str, Section]:

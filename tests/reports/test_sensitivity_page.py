@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from analysed_studies import page_of, study
 
+from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
+from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
 from tests.analysis.synthetic import observed, space_of
-from tuning.analysis.sensitivity.analyse import Sensitivity, analyse_observations
-from tuning.reports.sensitivity_paper import draw_paper_figures
-from tuning.reports.sensitivity_tables import as_records, sensitivity_tables, write_csv
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from written_studies import Written, write_trial
 
-from tuning.errors import InputError
-from tuning.reports.sensitivity import write_sensitivity
-from tuning.store import Heartbeat, Location, ResultsStore
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.sensitivity.write import write_sensitivity
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
 
 
 def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path: Path) -> None:

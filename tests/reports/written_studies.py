@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tuning.store import (
+from contrasweep.tuning.store import (
     Location,
     StudyRecord,
     StudySchema,

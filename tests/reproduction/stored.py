@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tuning.facts import facts_of
-from tuning.methods import METHODS
-from tuning.plan import FINAL_SUFFIX, SweepPlan
-from tuning.reproduction.plan import CellPlan, TablePlan
-from tuning.store import (
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import final_metrics
+from contrasweep.tuning.objectives.datasets import facts_of
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX, SweepPlan
+from contrasweep.tuning.store import (
     ResultsStore,
     StudyRecord,
     StudySchema,
@@ -18,7 +18,7 @@ from tuning.store import (
     save_study,
     study_names,
 )
-from tuning.training.metrics import final_metrics
+from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 
 Score = Callable[[CellPlan, int], float | None]
 """Of a cell and a seed: the accuracy of its run; None where the run failed."""

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from search_spaces.tables import available_tables, load_table
-from tuning.errors import InputError
-from tuning.reproduction.claims import (
+from contrasweep.search_spaces.tables import available_tables, load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.tables.checks import (
     CURVE_FUNCTIONS,
     FUNCTIONS,
     Arithmetic,
@@ -23,8 +23,8 @@ from tuning.reproduction.claims import (
     parse_check,
     walk,
 )
-from tuning.reproduction.curves import Curve, NoCurve
-from tuning.reproduction.evaluate import MissingCells, Numbers, evaluate, needed_cells, printed_numbers
+from contrasweep.tuning.tables.curves import Curve, NoCurve
+from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells, printed_numbers
 
 TABLES = {name: load_table(name) for name in available_tables()}
 PRINTED = {name: printed_numbers(table) for name, table in TABLES.items()}

@@ -5,12 +5,12 @@ import math
 import pytest
 from scipy import stats
 
-from search_spaces.tables import available_tables, load_table
-from tuning.analysis.final import UNTRAINED
-from tuning.analysis.summary import Summary
-from tuning.reproduction.compare import compare, difference
-from tuning.reproduction.plan import Scale, column_name
-from tuning.reproduction.results import CellInfo, RunValue, TableResults
+from contrasweep.search_spaces.tables import available_tables, load_table
+from contrasweep.tuning.results.final_runs import UNTRAINED
+from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.tables.compare import compare, difference
+from contrasweep.tuning.tables.plan import Scale, column_name
+from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 
 
 def test_the_interval_is_welch_where_the_print_says_enough() -> None:

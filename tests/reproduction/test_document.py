@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import tuning.reproduction.document as document
+import contrasweep.tuning.tables.document as document
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from data import DatasetMissing, DatasetSpec, dataset_spec, parse_dataset
-from search_spaces.tables import available_tables, load_table
-from tuning.config import flat_settings
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.plan import FINAL_SUFFIX
-from tuning.reproduction.plan import DATA, NEVER, RUNS, CellPlan, needed_data, plan_table
-from tuning.resolve import resolve
-from tuning.store.study import MAX_NAME_LENGTH
+from contrasweep.data import DatasetMissing, DatasetSpec, dataset_spec, parse_dataset
+from contrasweep.search_spaces.tables import available_tables, load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.store.study import MAX_NAME_LENGTH
+from contrasweep.tuning.tables.plan import DATA, NEVER, RUNS, CellPlan, needed_data, plan_table
 
 TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
@@ -23,8 +23,8 @@ RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 @pytest.fixture(autouse=True)
 def all_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every dataset counts as there, with the files that its options name: a plan opens none."""
-    monkeypatch.setattr("tuning.reproduction.plan.check_files", lambda name, root: None)
-    monkeypatch.setattr("tuning.training.prepared.dataset_spec", _facts_as_if_there)
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_files", lambda name, root: None)
+    monkeypatch.setattr("contrasweep.tuning.objectives.prepared.dataset_spec", _facts_as_if_there)
 
 
 def _facts_as_if_there(name: str, data_root: Path | None = None) -> DatasetSpec:

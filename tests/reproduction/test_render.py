@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from stored import store_runs
 
-from search_spaces.tables import load_table
-from tuning.errors import InputError
-from tuning.reproduction.collect import StoredRuns, collect
-from tuning.reproduction.document import main, write_document
-from tuning.reproduction.figure import draw_table
-from tuning.reproduction.plan import CellPlan, Scale, plan_table
-from tuning.reproduction.render import CSV_COLUMNS, comma_separated, content, latex, markdown
-from tuning.reproduction.results import CellInfo, RowSearch, RunValue, TableResults, save_results
-from tuning.reproduction.text import selection, signed
-from tuning.reproduction.verdict import judge_all
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.document import main, write_document
+from contrasweep.tuning.tables.figure import draw_table
+from contrasweep.tuning.tables.plan import CellPlan, Scale, plan_table
+from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
+from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
+from contrasweep.tuning.tables.text import selection, signed
+from contrasweep.tuning.tables.verdict import judge_all
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from stored import store_runs
 
-from search_spaces.tables import load_table
-from tuning.errors import InputError
-from tuning.reproduction.collect import StoredRuns, collect, runs_done
-from tuning.reproduction.plan import CellPlan, plan_table
-from tuning.reproduction.results import read_results, save_results
-from tuning.store import ResultsStore
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
+from contrasweep.tuning.tables.plan import CellPlan, plan_table
+from contrasweep.tuning.tables.results import read_results, save_results
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
 

@@ -6,17 +6,12 @@ from typing import Any
 import pytest
 from stored import store_runs, store_search
 
-import tuning.ray.final as final
-import tuning.ray.tables as running
-from search_spaces.tables import load_table
-from tuning.plan import SweepPlan
-from tuning.ray.tables import TableProgress, run_table
-from tuning.reproduction.collect import StoredRuns, collect, runs_done
-from tuning.reproduction.plan import CellPlan, TablePlan, plan_table
-from tuning.reproduction.results import read_results, save_results
-from tuning.reproduction.shared import search_held
-from tuning.reproduction.text import facts
-from tuning.store import (
+import contrasweep.tuning.ray.final as final
+import contrasweep.tuning.tables.run as running
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
+from contrasweep.tuning.store import (
     Heartbeat,
     ResultsStore,
     TrialInfo,
@@ -25,7 +20,12 @@ from tuning.store import (
     save_study,
     study_names,
 )
-from tuning.trial import TrialReport, TrialRequest
+from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
+from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
+from contrasweep.tuning.tables.results import read_results, save_results
+from contrasweep.tuning.tables.reuse import search_held
+from contrasweep.tuning.tables.run import TableProgress, run_table
+from contrasweep.tuning.tables.text import facts
 
 
 def quick(table: str, **more: Any) -> TablePlan:
@@ -74,7 +74,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
 def test_rows_that_two_tables_print_are_the_same_experiment(
     table: str, row: str, other: str, other_row: str, scale: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.reproduction.plan.check_files", lambda name, root: None)
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_files", lambda name, root: None)
 
     def identity(table: str, row: str) -> set[str]:
         cells = plan_table(load_table(table), scale=scale).running

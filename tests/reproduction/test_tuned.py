@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from stored import store_search
 
-import tuning.ray.tables as running
-from search_spaces.tables import load_table
-from tuning.best import BestConfig
-from tuning.errors import SweepFailed
-from tuning.plan import SweepPlan
-from tuning.ray.final import FinalRuns
-from tuning.ray.tables import run_table
-from tuning.reproduction.collect import StoredRuns, collect
-from tuning.reproduction.plan import plan_table
-from tuning.reproduction.results import read_results, save_results
-from tuning.reproduction.text import selection
-from tuning.store import ResultsStore
+import contrasweep.tuning.tables.run as running
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.ray.final import FinalRuns
+from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.results import read_results, save_results
+from contrasweep.tuning.tables.run import run_table
+from contrasweep.tuning.tables.text import selection
 
 PLAN = plan_table(load_table("cclk-t5a"), scale="quick", tune=True, trials=2, seeds=1)
 

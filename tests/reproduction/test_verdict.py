@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from search_spaces.tables import Claim, load_table
-from tuning.reproduction.results import RunValue, TableResults
-from tuning.reproduction.verdict import judge, judge_all
+from contrasweep.search_spaces.tables import Claim, load_table
+from contrasweep.tuning.tables.results import RunValue, TableResults
+from contrasweep.tuning.tables.verdict import judge, judge_all
 
 TABLE = load_table("cclk-t3")
 

@@ -16,10 +16,10 @@ import pytest
 from optuna.trial import TrialState
 from sqlalchemy.exc import OperationalError
 
-from search_spaces import Space
-from tuning.errors import InputError
-from tuning.search import Mirror, PastTrial, SearchStudy, checked_storage
-from tuning.search.mirror import open_storage
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search import Mirror, PastTrial, SearchStudy, checked_storage
+from contrasweep.tuning.search.mirror import open_storage
 
 SPACE = Space.parse(
     {

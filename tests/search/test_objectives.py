@@ -6,9 +6,9 @@ import statistics
 import pytest
 from optuna.trial import TrialState
 
-from search_spaces import Space
-from tuning.errors import InputError
-from tuning.search import PastTrial, SearchStudy
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search import PastTrial, SearchStudy
 
 SPACE = Space.parse(
     {

@@ -6,10 +6,10 @@ import statistics
 
 import pytest
 
-from search_spaces import Scalar, Space
-from tuning.errors import InputError
-from tuning.search import PastTrial, Proposal, SearchStudy
-from tuning.search.gaussian_process import normal_scores
+from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
+from contrasweep.tuning.search.gaussian_process import normal_scores
 
 SPACE = Space.parse(
     {

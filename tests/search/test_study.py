@@ -9,8 +9,8 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from search_spaces import Scalar, Space
-from tuning.search import PastTrial, SearchStudy
+from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.search import PastTrial, SearchStudy
 
 SPACE = Space.parse(
     {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces import (
+from contrasweep.search_spaces import (
     Space,
     SpaceError,
     available_presets,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from search_spaces import Fixed, Space, SpaceError
+from contrasweep.search_spaces import Fixed, Space, SpaceError
 
 CONTENT = {
     "temperature": 0.1,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces import Choice, Fixed, Range, Space, SpaceError
+from contrasweep.search_spaces import Choice, Fixed, Range, Space, SpaceError
 
 KERNELS = {
     "sigma2": {"log": [1.0, 1.0e5], "default": 100.0, "when": {"kernel": ["rbf", "linear"]}},

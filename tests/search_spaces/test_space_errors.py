@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from search_spaces import Fixed, Space, SpaceError
+from contrasweep.search_spaces import Fixed, Space, SpaceError
 
 CHOICE = {"choice": ["rbf", "cosine"], "default": "rbf"}
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from search_spaces import SpaceError, available_presets, parse_yaml
-from search_spaces.papers import PAPERS
-from search_spaces.tables import available_tables, load_table, parse_table
+from contrasweep.search_spaces import SpaceError, available_presets, parse_yaml
+from contrasweep.search_spaces.papers import PAPERS
+from contrasweep.search_spaces.tables import available_tables, load_table, parse_table
 
 TABLES = [load_table(name) for name in available_tables()]
 

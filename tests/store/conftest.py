@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tuning.store import Location, StudyRecord, StudySchema, TrialInfo, TrialWriter, open_location, save_study
-from tuning.store.retry import ONCE
+from contrasweep.tuning.store import (
+    Location,
+    StudyRecord,
+    StudySchema,
+    TrialInfo,
+    TrialWriter,
+    open_location,
+    save_study,
+)
+from contrasweep.tuning.store.retry import ONCE
 
 
 @pytest.fixture

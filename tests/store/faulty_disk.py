@@ -8,7 +8,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from tuning.store import Location, Retry
+from contrasweep.tuning.store import Location, Retry
 
 
 @dataclass

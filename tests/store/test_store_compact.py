@@ -1,7 +1,15 @@
 import pytest
 
-from tuning.store import Heartbeat, Location, ResultsStore, StoreError, compact, end_trial, next_attempt
-from tuning.store import parts as parts_module
+from contrasweep.tuning.store import (
+    Heartbeat,
+    Location,
+    ResultsStore,
+    StoreError,
+    compact,
+    end_trial,
+    next_attempt,
+)
+from contrasweep.tuning.store import parts as parts_module
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from faulty_disk import faulty_location
 
-from tuning.store import (
+from contrasweep.tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
@@ -23,7 +23,7 @@ from tuning.store import (
     end_trial,
     read_heartbeat,
 )
-from tuning.store.tensorboard import TrialEvents
+from contrasweep.tuning.store.tensorboard import TrialEvents
 
 Info = Callable[..., TrialInfo]
 WAITS = Retry().waits

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from tuning.store import Location, ResultsStore, StoreError, open_location
-from tuning.store import filesystem as filesystem_module
+from contrasweep.tuning.store import Location, ResultsStore, StoreError, open_location
+from contrasweep.tuning.store import filesystem as filesystem_module
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +18,8 @@ import sys
 import pyarrow as pa
 import numpy as np
 from datetime import UTC, datetime
-from tuning.store import load_study, open_location
-from tuning.store.parts import Key, epoch_path, write_rows, write_table
+from contrasweep.tuning.store import load_study, open_location
+from contrasweep.tuning.store.parts import Key, epoch_path, write_rows, write_table
 
 location = open_location(sys.argv[1])
 record = load_study(location, "digits-1")

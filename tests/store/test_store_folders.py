@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tuning.store import (
+from contrasweep.tuning.store import (
     Location,
     ResultsStore,
     StudyRecord,
@@ -15,7 +15,7 @@ from tuning.store import (
     compact,
     end_trial,
 )
-from tuning.store import parts as parts_module
+from contrasweep.tuning.store import parts as parts_module
 
 
 def test_the_listings_of_a_trial_do_not_grow_with_its_study(

@@ -10,9 +10,17 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.store import Heartbeat, Location, ResultsStore, StudySchema, TrialWriter, end_trial, save_study
-from tuning.store import parts as parts_module
-from tuning.store.heartbeat import STALE_SECONDS
+from contrasweep.tuning.store import (
+    Heartbeat,
+    Location,
+    ResultsStore,
+    StudySchema,
+    TrialWriter,
+    end_trial,
+    save_study,
+)
+from contrasweep.tuning.store import parts as parts_module
+from contrasweep.tuning.store.heartbeat import STALE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +30,7 @@ LOAD_TRIALS = int(os.environ.get("CONTRASWEEP_LOAD_TRIALS", "120"))
 
 WORKER = """
 import sys
-from tuning.store import TrialInfo, TrialWriter, load_study, open_location
+from contrasweep.tuning.store import TrialInfo, TrialWriter, load_study, open_location
 
 location = open_location(sys.argv[1])
 record = load_study(location, "digits-1")

@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("moto")
 pytest.importorskip("flask")
 
-from tests.store.s3_server import Server, s3_server
-from tuning.store import (
+from contrasweep.tuning.store import (
     ResultsStore,
     StoreError,
     StudyRecord,
@@ -19,6 +18,7 @@ from tuning.store import (
     open_location,
     save_study,
 )
+from tests.store.s3_server import Server, s3_server
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from tuning.store import StoreError, StudySchema
+from contrasweep.tuning.store import StoreError, StudySchema
 
 
 def test_a_schema_survives_json(columns):

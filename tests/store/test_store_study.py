@@ -3,7 +3,14 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from tuning.store import ResultsStore, StoreError, check_study_name, load_study, save_study, study_names
+from contrasweep.tuning.store import (
+    ResultsStore,
+    StoreError,
+    check_study_name,
+    load_study,
+    save_study,
+    study_names,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "fair-cclk@2".replace("@", "_"), "2024", "x.y-final", "A" * 100])

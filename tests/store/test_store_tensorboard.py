@@ -6,7 +6,7 @@ import pytest
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 from tensorboard.plugins.hparams import api_pb2, metadata
 
-from tuning.store.tensorboard import TrialEvents, write_experiment
+from contrasweep.tuning.store.tensorboard import TrialEvents, write_experiment
 
 HYPERPARAMETERS = {"kernel": "rbf", "layers": 2, "flip": True, "sigma2": 0.5, "optimizer.lr": None}
 

@@ -3,8 +3,8 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, end_trial, next_attempt
-from tuning.store.writer import FLUSH_SECONDS
+from contrasweep.tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, end_trial, next_attempt
+from contrasweep.tuning.store.writer import FLUSH_SECONDS
 
 
 @pytest.fixture
@@ -96,7 +96,10 @@ def test_epochs_are_kept_when_the_store_cannot_be_written(location, record, stor
     writer.start()
     writer.add_epoch(0, {}, seconds=0.0, train_seconds=0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("tuning.store.filesystem.os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        patch.setattr(
+            "contrasweep.tuning.store.filesystem.os.replace",
+            lambda *_: (_ for _ in ()).throw(OSError("full")),
+        )
         with pytest.raises(OSError, match="full"):
             writer.flush()
     writer.flush()
@@ -133,7 +136,7 @@ def test_wrong_names_are_refused_before_anything_is_written(location, record, in
 
 
 def test_a_row_that_lacks_a_cell_is_an_error(location, record):
-    from tuning.store.parts import write_rows
+    from contrasweep.tuning.store.parts import write_rows
 
     with pytest.raises(KeyError):
         write_rows(location, "trials/x.parquet", [{"trial": 1}], record.columns.trials)

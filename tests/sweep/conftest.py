@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from studies import small_plan
 
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import run_sweep
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import run_sweep
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ import sys
 
 from studies import small_plan
 
-from tuning.cli.errors import reporting_errors
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import resume_sweep, run_sweep
-from tuning.store import open_location, study_names
+from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.store import open_location, study_names
 
 
 @reporting_errors

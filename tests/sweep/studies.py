@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.store import ResultsStore
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.store import ResultsStore
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,5 +36,5 @@ def with_faulty_method(folder: Path) -> dict[str, str]:
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: contrasweep-faulty\nVersion: 0.1.0\n")
     (info / "entry_points.txt").write_text("[contrasweep.methods]\nfaulty = contrasweep_faulty:METHOD\n")
-    path = [str(ROOT), str(info.parent), str(Path(__file__).parent / "contrasweep-faulty")]
+    path = [str(ROOT / "src"), str(info.parent), str(Path(__file__).parent / "contrasweep-faulty")]
     return {"PYTHONPATH": os.pathsep.join(path), "FAULTS": str(folder)}

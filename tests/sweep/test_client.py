@@ -12,11 +12,11 @@ import pytest
 from ray.cluster_utils import Cluster
 from typer.main import get_command
 
-from tuning.cli import app
-from tuning.cli.elsewhere import TYPED, check_places, named_files, with_files, without_address
-from tuning.errors import InputError
-from tuning.ray.client import _follow, name_there, run_there
-from tuning.store import ResultsStore
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.cli.elsewhere import TYPED, check_places, named_files, with_files, without_address
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.ray.client import _follow, name_there, run_there
+from contrasweep.tuning.store import ResultsStore
 
 
 @pytest.mark.parametrize("given", [["--address", "ray://h:1"], ["--address=ray://h:1"]])
@@ -87,7 +87,7 @@ def test_a_client_address_sends_the_command_and_runs_nothing_here(
         assert environment[TYPED] == shlex.join(["contrasweep", *typed])
         return 3
 
-    monkeypatch.setattr("tuning.ray.client.run_there", instead)
+    monkeypatch.setattr("contrasweep.tuning.ray.client.run_there", instead)
     typed = [command, "infonce", "--results", str(tmp_path), "--address", "ray://head:10001"]
     monkeypatch.setattr("sys.argv", ["contrasweep", *typed])
     with pytest.raises(SystemExit) as left:
@@ -186,7 +186,7 @@ def test_ctrl_c_while_waiting_loses_nothing_that_is_said(monkeypatch: pytest.Mon
             raise wait
         return said[int(reference)]
 
-    monkeypatch.setattr("tuning.ray.client.ray.get", get)
+    monkeypatch.setattr("contrasweep.tuning.ray.client.ray.get", get)
     heard: list[bytes] = []
     assert _follow(Running(), lambda stream, text: heard.append(text)) == 130
     assert heard == [b"a", b"Interrupted."]

@@ -1,5 +1,6 @@
 """A sweep on a cluster of three nodes, two of which die in the middle; what is refused before any work."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,17 +14,17 @@ from ray.exceptions import WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 
-from tuning.errors import InputError
-from tuning.machine import Machine
-from tuning.ray import cluster as cluster_module
-from tuning.ray.cluster import cluster_at, copy_packages
-from tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import run_sweep
-from tuning.resources import resources_for
-from tuning.store import ResultsStore, open_location
-from tuning.training.checkpoint import checkpoint_epoch
-from tuning.training.pretrain import pretrain
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.ray import cluster as cluster_module
+from contrasweep.tuning.ray.cluster import cluster_at, our_code
+from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import run_sweep
+from contrasweep.tuning.store import ResultsStore, open_location
+from contrasweep.tuning.training.checkpoint import checkpoint_epoch
+from contrasweep.tuning.training.pretrain import pretrain
 
 TWO_NODES = Machine((4, 2), (1.0, 0.0), "head:6379")
 
@@ -103,8 +104,8 @@ def test_a_node_that_left_does_not_count_and_one_whose_worker_died_is_named(
             return self.node
 
     fake = SimpleNamespace(remote=lambda **options: lambda function: Asked(), get=get)
-    monkeypatch.setattr("tuning.ray.nodes.ray", fake)
-    monkeypatch.setattr("tuning.ray.nodes.live_nodes", lambda: next(still_there))
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.ray", fake)
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.live_nodes", lambda: next(still_there))
     with pytest.raises(InputError, match=r"node b \(bbbbbb\): a worker died there") as refused:
         refuse_blind_nodes(Needs(open_location(tmp_path, writable=True), "colour-digits", None))
     assert "node a" not in str(refused.value)
@@ -147,17 +148,14 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     three_nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workers run the driver's code: a copy of it that saves after every epoch, told apart by that."""
-    (tmp_path / "models.py").write_text("raise SystemExit('hostile code ran')")
     monkeypatch.chdir(tmp_path)
-
-    def copy_that_always_saves(folder: Path) -> None:
-        copy_packages(folder)
-        trial = folder / "tuning" / "trial.py"
-        code = trial.read_text()
-        assert code.count("CHECKPOINT_SECONDS = 10.0") == 1
-        trial.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))
-
-    monkeypatch.setattr(cluster_module, "copy_packages", copy_that_always_saves)
+    always_saves = tmp_path / "code" / "contrasweep"
+    shutil.copytree(our_code(), always_saves, ignore=shutil.ignore_patterns("__pycache__"))
+    trial = always_saves / "tuning" / "planning" / "trial.py"
+    code = trial.read_text()
+    assert code.count("CHECKPOINT_SECONDS = 10.0") == 1
+    trial.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))
+    monkeypatch.setattr(cluster_module, "our_code", lambda: always_saves)
     machine = cluster_at(three_nodes.address)
     assert set(machine.nodes) == {0, 1}
     assert machine.cpus >= 3

@@ -14,7 +14,7 @@ import ray
 import yaml
 from typer.main import get_command
 
-from tuning.cli import app
+from contrasweep.tuning.cli import app
 
 FILES = Path(__file__).parents[2] / "docs" / "cluster"
 RAY_JOB = Path(__file__).with_name("rayjob_schema.json")

@@ -8,11 +8,11 @@ from typing import Any
 
 from studies import small_plan
 
-from tuning.ray.memory import ForgetEnded
-from tuning.ray.searcher import StoreSearcher
-from tuning.ray.watch import TrialWatch
-from tuning.ray.worker import TrialWorker
-from tuning.store import open_location, save_study
+from contrasweep.tuning.ray.memory import ForgetEnded
+from contrasweep.tuning.ray.searcher import StoreSearcher
+from contrasweep.tuning.ray.watch import TrialWatch
+from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.store import open_location, save_study
 
 
 def test_nothing_holds_on_to_a_trial_that_ended(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuning.ray.scheduler import ResumableASHA, grace_period, rungs
+from contrasweep.tuning.ray.scheduler import ResumableASHA, grace_period, rungs
 
 EPOCHS = 9
 NO_RAMP = 0.0

@@ -8,11 +8,11 @@ from optuna.trial import TrialState
 from ray.tune.search import Searcher
 from studies import EPOCHS, TRIALS, small_plan
 
-from tuning.outcomes import outcomes
-from tuning.ray.searcher import StoreSearcher
-from tuning.ray.sweep import past_trials
-from tuning.store import ResultsStore, open_location, save_study
-from tuning.trial import DataCache, Trial, end_from_outside
+from contrasweep.tuning.planning.trial import DataCache, Trial, end_from_outside
+from contrasweep.tuning.ray.searcher import StoreSearcher
+from contrasweep.tuning.ray.sweep import past_trials
+from contrasweep.tuning.results.trials import outcomes
+from contrasweep.tuning.store import ResultsStore, open_location, save_study
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tuning.errors import SweepFailed
-from tuning.ray import session
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.ray import session
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ import torch
 from studies import EPOCHS, TRIALS, outcome, small_plan, with_faulty_method
 from tensorboard_server import asked_until, tensorboard
 
-from data import load_test, whole_image
-from models import load_encoder
-from tuning.analysis.final import summarise_runs
-from tuning.analysis.selection import best_trials
-from tuning.best import config_of
-from tuning.errors import InputError, SweepFailed
-from tuning.ray.final import final_runs
-from tuning.ray.scheduler import rungs
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import resume_sweep, run_sweep
-from tuning.store import ResultsStore, read_heartbeat
-from tuning.store.schema import FINAL_STATUSES
+from contrasweep.data import load_test, whole_image
+from contrasweep.models import load_encoder
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.ray.final import final_runs
+from contrasweep.tuning.ray.scheduler import rungs
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.results.final_runs import summarise_runs
+from contrasweep.tuning.results.selection import best_trials
+from contrasweep.tuning.store import ResultsStore, read_heartbeat
+from contrasweep.tuning.store.schema import FINAL_STATUSES
 
 HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"

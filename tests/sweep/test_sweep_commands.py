@@ -12,20 +12,20 @@ import yaml
 from studies import TRIALS
 from typer.testing import CliRunner
 
-import tuning
-import tuning.ray.final as finals
-import tuning.ray.sweep as sweeping
-from data import DatasetMissing
-from tuning.best import BestConfig
-from tuning.cli import app
-from tuning.errors import InputError, SweepFailed
-from tuning.limits import Limits
-from tuning.machine import Machine
-from tuning.plan import SweepPlan
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import resume_sweep
-from tuning.resolve import resolve
-from tuning.store import ResultsStore
+import contrasweep
+import contrasweep.tuning.ray.final as finals
+import contrasweep.tuning.ray.sweep as sweeping
+from contrasweep.data import DatasetMissing
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.limits import Limits
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import resume_sweep
+from contrasweep.tuning.store import ResultsStore
 
 Run = Callable[..., Any]
 
@@ -58,11 +58,14 @@ def test_a_sweep_from_python_takes_what_makes_its_plan(
 ) -> None:
     plans: list[SweepPlan] = []
     monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
-    tuning.sweep("fair-cclk", "colour-digits", trials=3, epochs=2, results=tmp_path, name="python")
+    contrasweep.sweep("fair-cclk", "colour-digits", trials=3, epochs=2, results=tmp_path, name="python")
     assert (plans[0].trials, plans[0].experiment.epochs, plans[0].name) == (3, 2, "python")
-    assert inspect.signature(tuning.sweep).parameters == inspect.signature(tuning.plan_sweep).parameters
+    assert (
+        inspect.signature(contrasweep.sweep).parameters
+        == inspect.signature(contrasweep.plan_sweep).parameters
+    )
     with pytest.raises(TypeError, match="trails"):
-        tuning.sweep("fair-cclk", "colour-digits", trails=3)  # type: ignore[call-arg]
+        contrasweep.sweep("fair-cclk", "colour-digits", trails=3)  # type: ignore[call-arg]
 
 
 def test_final_runs_of_an_earlier_version_are_refused_before_they_start(

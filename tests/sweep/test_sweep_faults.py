@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from studies import with_faulty_method
 
-from tuning.store import ResultsStore
+from contrasweep.tuning.store import ResultsStore
 
 TIMEOUT = 100_000
 # The clock of the driver leaps when the trial that hangs has begun to: nobody waits for its timeout.
 DRIVER = """
 import functools, os, time
 from pathlib import Path
-from tuning.ray import sweep, watch
+from contrasweep.tuning.ray import sweep, watch
 hanging = Path(os.environ["FAULTS"], "hanging")
 clock = lambda: time.monotonic() + 1e6 * hanging.exists()
 sweep.TrialWatch = functools.partial(watch.TrialWatch, clock=clock)
-from tuning.cli import main
+from contrasweep.tuning.cli import main
 main()
 """
 

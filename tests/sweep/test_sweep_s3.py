@@ -17,11 +17,11 @@ pytest.importorskip("flask")
 from studies import outcome, small_plan
 from typer.testing import CliRunner
 
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from tests.store.s3_server import s3_server
-from tuning.cli import app
-from tuning.ray.searcher import Progress
-from tuning.store import ResultsStore, open_location, save_study
-from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacte
     finished: tuple[Path, list[Progress]], results: str, tmp_path: Path
 ) -> None:
     drive = [sys.executable, str(HERE / "drive.py"), results]
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])}
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(HERE)])}
     killed = subprocess.run([*drive, "SIGKILL", "2"], env=path, timeout=240, check=False)
     assert killed.returncode == -signal.SIGKILL
     held = ResultsStore(results).trials("small").to_pylist()

@@ -7,17 +7,17 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from tuning.analysis.selection import best_trials, front_trials
-from tuning.best import config_of
-from tuning.errors import InputError
-from tuning.outcomes import outcomes
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.ray.final import final_runs
-from tuning.ray.group import resume_group, study_of, sweep_group
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import past_trials
-from tuning.store import ResultsStore, StoreError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray.final import final_runs
+from contrasweep.tuning.ray.group import resume_group, study_of, sweep_group
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import past_trials
+from contrasweep.tuning.results.selection import best_trials, front_trials
+from contrasweep.tuning.results.trials import outcomes
+from contrasweep.tuning.store import ResultsStore, StoreError
 
 METHODS = ("fair-cclk", "infonce")
 TRIALS, EPOCHS, SEEDS = 4, 2, 2

@@ -6,12 +6,12 @@ import pytest
 from ray import cloudpickle
 from studies import outcome, small_plan
 
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.ray import sweep as sweep_module
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.store import ResultsStore
 from tests.store import faulty_disk
-from tuning.errors import SweepFailed
-from tuning.ray import sweep as sweep_module
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import resume_sweep, run_sweep
-from tuning.store import ResultsStore
 
 
 def test_a_sweep_outlives_a_full_disk(

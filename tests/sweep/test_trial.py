@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from studies import EPOCHS, small_plan
 
-from tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
-from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
 
 
 @pytest.fixture

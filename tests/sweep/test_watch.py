@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuning.ray.watch import TrialWatch, kernel_oom_kills
+from contrasweep.tuning.ray.watch import TrialWatch, kernel_oom_kills
 
 DIED = """The actor died unexpectedly before finishing this task.
 \tclass_name: TrialWorker

@@ -18,17 +18,17 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.util import placement_group_table
 from studies import with_faulty_method
 
-from losses import RanksLost
-from tuning.analysis.selection import best_trials
-from tuning.best import config_of
-from tuning.planning import plan_sweep
-from tuning.ray import sweep
-from tuning.ray.final import final_runs
-from tuning.ray.searcher import Progress
-from tuning.ray.session import local_ray
-from tuning.ray.sweep import run_sweep
-from tuning.ray.trainer import cause_of, reason_of
-from tuning.store import ResultsStore, StoreUnavailable
+from contrasweep.losses import RanksLost
+from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.ray import sweep
+from contrasweep.tuning.ray.final import final_runs
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.session import local_ray
+from contrasweep.tuning.ray.sweep import run_sweep
+from contrasweep.tuning.ray.trainer import cause_of, reason_of
+from contrasweep.tuning.results.selection import best_trials
+from contrasweep.tuning.store import ResultsStore, StoreUnavailable
 
 # A small learning rate, so that rounding does not grow.
 QUICK = {"probes.max_steps": 5, "batch_size": 64, "optimizer.lr": 0.001, "temperature": 0.5}
@@ -64,8 +64,8 @@ def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bo
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sweep, "_scheduler", lambda *_: AllButTheLast())
-        patched.setattr("tuning.ray.session.local_ray", watched)
-        patched.setattr("tuning.resources.available_cores", lambda: 2)
+        patched.setattr("contrasweep.tuning.ray.session.local_ray", watched)
+        patched.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 2)
         options = {"trials": STOPPED + 1, "epochs": 2, "concurrency": 4, "sampler": "random"}
         run_sweep(
             plan_sweep(
@@ -106,7 +106,7 @@ def contrasweep(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[s
     """Run the command with the faulty method, as on a machine of two cores."""
     environment = {**os.environ, **with_faulty_method(folder), "COLUMNS": "200", "LOKY_MAX_CPU_COUNT": "2"}
     return subprocess.run(
-        [sys.executable, "-c", "from tuning.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from contrasweep.tuning.cli import main; main()", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

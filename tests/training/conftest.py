@@ -9,16 +9,16 @@ import pytest
 import torch
 from trial_steps import STUDY, fitting_dataset
 
-from tuning.config import Experiment
-from tuning.facts import is_transductive
-from tuning.methods import METHODS
-from tuning.plan import SweepPlan
-from tuning.planning import plan_sweep
-from tuning.resolve import resolve
-from tuning.store import Location, ResultsStore, open_location, save_study
-from tuning.training.prepared import Prepared, PreparedData, prepare_data
-from tuning.training.transductive import PreparedTransductive
-from tuning.trial import DataCache, TrialRequest
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.datasets import is_transductive
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, prepare_data
+from contrasweep.tuning.objectives.transductive import PreparedTransductive
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.trial import DataCache, TrialRequest
+from contrasweep.tuning.store import Location, ResultsStore, open_location, save_study
 
 # Written out, so that a better default elsewhere does not change what is tested here.
 SMALL = {
@@ -122,5 +122,5 @@ def cache(small_data: Callable[[str], PreparedData], monkeypatch: pytest.MonkeyP
     def prepare(experiment: Experiment, *_: Any) -> PreparedData:
         return small_data(experiment.dataset)
 
-    monkeypatch.setattr("tuning.trial.prepare_data", prepare)
+    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", prepare)
     return DataCache()

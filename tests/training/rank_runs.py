@@ -16,21 +16,21 @@ import torch.multiprocessing as mp
 from test_golden_traces import OWN, SETTINGS
 from trial_steps import fitting_dataset
 
-from data import shard
-from losses import RanksLost
-from models import build_encoder, build_head
-from tuning.config import Experiment
-from tuning.errors import InputError, TrainingDiverged
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training import evaluation
-from tuning.training.batch_norm import synchronise_batch_norm
-from tuning.training.evaluation import embed_training_set
-from tuning.training.objective import Objective
-from tuning.training.prepared import Prepared, prepare_data
-from tuning.training.pretrain import build_objective, pretrain
-from tuning.training.ranks import ONE, Ranks, group_ranks
-from tuning.training.transductive import PreparedTransductive
+from contrasweep.data import shard
+from contrasweep.losses import RanksLost
+from contrasweep.models import build_encoder, build_head
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks
+from contrasweep.tuning.objectives.transductive import PreparedTransductive
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training import evaluation
+from contrasweep.tuning.training.evaluation import embed_training_set
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 WORLD = 2
 TRAIN = 96

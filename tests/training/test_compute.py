@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from models import Encoder
-from tuning.config import ComputeSettings, Experiment
-from tuning.resolve import resolve
-from tuning.training import checkpoint
-from tuning.training.compute import computing
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective, pretrain
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import ComputeSettings, Experiment
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training import checkpoint
+from contrasweep.tuning.training.compute import computing
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
 Small = Callable[[str], PreparedData]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from trial_steps import fitting_dataset
 
-from data import (
+from contrasweep.data import (
     UNLABELLED,
     DatasetSpec,
     MultiView,
@@ -22,14 +22,14 @@ from data import (
     dataset_spec,
     transductive_spec,
 )
-from tuning.config import Experiment
-from tuning.facts import is_transductive, known_datasets
-from tuning.methods import METHODS
-from tuning.resolve import lacking, resolve
-from tuning.training.metrics import default_goal, final_metrics, goals, search_metrics
-from tuning.training.prepared import Prepared, PreparedData
-from tuning.training.pretrain import EpochRecord, pretrain
-from tuning.training.transductive import PreparedTransductive
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import default_goal, final_metrics, goals, search_metrics
+from contrasweep.tuning.objectives.datasets import is_transductive, known_datasets
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
+from contrasweep.tuning.objectives.transductive import PreparedTransductive
+from contrasweep.tuning.planning.resolve import lacking, resolve
+from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 SmallData = Callable[[str], Prepared]
 

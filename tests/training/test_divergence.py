@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from losses.terms import LossTerms
-from tuning.config import Experiment
-from tuning.errors import TrainingDiverged
-from tuning.methods import METHODS
-from tuning.methods.method import Method, with_projection_head
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import pretrain
+from contrasweep.losses.terms import LossTerms
+from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.method import Method, with_projection_head
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.pretrain import pretrain
 
 Make = Callable[..., Experiment]
 
@@ -51,7 +51,7 @@ def _per_anchor(views: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _run_with(method: Method, e: Experiment, data: PreparedData, patch: pytest.MonkeyPatch) -> list[int]:
-    patch.setattr("tuning.training.pretrain.METHODS", {"infonce": method})
+    patch.setattr("contrasweep.tuning.training.pretrain.METHODS", {"infonce": method})
     return [record.epoch for record in pretrain(e, data=data)]
 
 

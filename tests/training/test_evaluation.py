@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from data import LabelledImages, torch_generator
-from models import (
+from contrasweep.data import LabelledImages, torch_generator
+from contrasweep.models import (
     PROBE_RECIPES,
     accuracy,
     choose_knn,
@@ -16,12 +16,12 @@ from models import (
     mean_squared_error,
     one_hot,
 )
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.resolve import resolve
-from tuning.training.evaluation import extract_features, probe_scores, validation_scores
-from tuning.training.prepared import PreparedData, preparation_key, prepare_data
-from tuning.training.pretrain import build_objective
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key, prepare_data
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.evaluation import extract_features, probe_scores, validation_scores
+from contrasweep.tuning.training.pretrain import build_objective
 
 Make = Callable[..., Experiment]
 
@@ -32,7 +32,7 @@ def test_features_do_not_depend_on_how_images_are_chunked(
     objective = build_objective(experiment("infonce"), data)
     whole = extract_features(objective, data.train.images, 8)
     assert whole.shape == (96, 64)
-    monkeypatch.setattr("tuning.training.evaluation.CHUNK", 7)
+    monkeypatch.setattr("contrasweep.tuning.training.evaluation.CHUNK", 7)
     torch.testing.assert_close(extract_features(objective, data.train.images, 8), whole, atol=1e-6, rtol=1e-5)
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from data import dataset_spec, load_test
-from models import load_encoder
-from tuning.config import Experiment
-from tuning.methods import METHODS
-from tuning.training.evaluation import extract_features, probe_scores
-from tuning.training.final import FinalScores
-from tuning.training.metrics import ALWAYS, final_metrics
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective, pretrain
+from contrasweep.data import dataset_spec, load_test
+from contrasweep.models import load_encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import ALWAYS, final_metrics
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.evaluation import extract_features, probe_scores
+from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
 
@@ -30,7 +30,7 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
         reads.append(arguments)
         return load_test(*arguments)
 
-    monkeypatch.setattr("tuning.training.final.load_test", counted)
+    monkeypatch.setattr("contrasweep.tuning.training.final_scores.load_test", counted)
     e, data = experiment("infonce"), replace(data, validation=None)
     file = tmp_path / "encoder.safetensors"
     final = FinalScores(e, None, data, file.write_bytes)

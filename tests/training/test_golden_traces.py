@@ -14,11 +14,11 @@ import pytest
 import torch
 from trial_steps import fitting_dataset
 
-from tuning.config import Experiment
-from tuning.methods import METHODS
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import Prepared
-from tuning.training.pretrain import pretrain
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import Prepared
+from contrasweep.tuning.training.pretrain import pretrain
 
 # Every part of a run is written out, so that a new default does not look like a change of the computation.
 SETTINGS = {

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tuning.config import OptimizerSettings
-from tuning.training.optimizers import LARC, build_optimizer
+from contrasweep.tuning.experiment import OptimizerSettings
+from contrasweep.tuning.training.optimizers import LARC, build_optimizer
 
 
 def _by_hand(

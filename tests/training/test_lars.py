@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tuning.config import OptimizerSettings
-from tuning.training.optimizers import LARS, build_optimizer
+from contrasweep.tuning.experiment import OptimizerSettings
+from contrasweep.tuning.training.optimizers import LARS, build_optimizer
 
 MOMENTUM, DECAY, TRUST = 0.9, 0.05, 0.02
 RATES = (0.5, 0.4, 1.5, 0.1)

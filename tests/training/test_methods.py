@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from search_spaces import available_presets, available_spaces, method_space, preset
-from tuning.errors import InputError
-from tuning.facts import known_datasets
-from tuning.methods import METHODS, Hyperparameter
-from tuning.resolve import lacking, resolve
-from tuning.training.heterogeneous import HeterogeneousObjective
-from tuning.training.objective import Objective
-from tuning.training.prepared import build_backbone, prepare_data
-from tuning.training.supervised import ClassifierBeside, EndToEndClassifier
+from contrasweep.search_spaces import available_presets, available_spaces, method_space, preset
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS, Hyperparameter
+from contrasweep.tuning.methods.heterogeneous import HeterogeneousObjective
+from contrasweep.tuning.objectives.classifiers import ClassifierBeside, EndToEndClassifier
+from contrasweep.tuning.objectives.datasets import known_datasets
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import build_backbone, prepare_data
+from contrasweep.tuning.planning.resolve import lacking, resolve
 
 STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 ALL = pytest.mark.parametrize("name", list(METHODS))

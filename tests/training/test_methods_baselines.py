@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 import torch
 
-from losses import AlignUniform, EpsInfoNCE, HardNegInfoNCE, InfoNCE, SupCon
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.objective import Batch, ContrastiveObjective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.losses import AlignUniform, EpsInfoNCE, HardNegInfoNCE, InfoNCE, SupCon
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 

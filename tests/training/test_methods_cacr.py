@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from losses import CACR
-from search_spaces import method_space
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.momentum import MomentumObjective, embed
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.losses import CACR
+from contrasweep.search_spaces import method_space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.momentum import MomentumObjective, embed
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 

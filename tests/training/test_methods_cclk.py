@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from data import kmeans_clusters, named_seed
-from losses import ClInfoNCE, FairCCLK, HardNegCCLK, WeaklySupCCLK
-from losses.kernels import KERNELS
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.methods.hardneg_cclk import FeatureConditioned
-from tuning.resolve import resolve
-from tuning.training.objective import Batch, ContrastiveObjective, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.data import kmeans_clusters, named_seed
+from contrasweep.losses import ClInfoNCE, FairCCLK, HardNegCCLK, WeaklySupCCLK
+from contrasweep.losses.kernels import KERNELS
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.hardneg_cclk import FeatureConditioned
+from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 SETTINGS = {"kernel": "laplacian", "sigma2": 70.0, "lam": 0.3, "temperature": 0.2}

@@ -8,18 +8,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from data import LabelledImages, cluster_information, whole_image
-from losses import ClInfoNCE, InfoNCE, SupCon
-from tuning.config import Experiment
-from tuning.errors import InputError, TrainingDiverged
-from tuning.methods import METHODS
-from tuning.methods.cl_infonce import ClusterContrast
-from tuning.methods.cluster_ce import ClusterClassifier
-from tuning.methods.clustering import METRICS, ImageClusters, renumbered
-from tuning.resolve import resolve, space_of
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective, pretrain
+from contrasweep.data import LabelledImages, cluster_information, whole_image
+from contrasweep.losses import ClInfoNCE, InfoNCE, SupCon
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.cl_infonce import ClusterContrast
+from contrasweep.tuning.methods.cluster_ce import ClusterClassifier
+from contrasweep.tuning.methods.clustering import METRICS, ImageClusters, renumbered
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve, space_of
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "colour-digits"
 K = 7

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from data import LabelledImages
-from losses import InfoNCE
-from tuning.config import Experiment
-from tuning.methods import METHODS
-from tuning.methods.cmc_attributes import AttributeContrast
-from tuning.resolve import resolve
-from tuning.training.objective import Batch
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.data import LabelledImages
+from contrasweep.losses import InfoNCE
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.cmc_attributes import AttributeContrast
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective
 
 
 def _experiment() -> Experiment:

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from losses import BiasBal, BiasCon, EnD, EpsSupInfoNCE, FairKL
-from losses.debiasing import log_class_prior
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.feeds import ImageFeed
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective, pretrain
-from tuning.training.supervised import ClassifierBeside, repeated_cross_entropy
+from contrasweep.losses import BiasBal, BiasCon, EnD, EpsSupInfoNCE, FairKL
+from contrasweep.losses.debiasing import log_class_prior
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batches import ImageFeed
+from contrasweep.tuning.objectives.classifiers import ClassifierBeside, repeated_cross_entropy
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "biased-digits"
 Make = Callable[..., Experiment]

@@ -9,23 +9,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from data import MultiView, transductive_spec
-from losses import InfoNCE, SupCon
-from losses.herocon import herocon_supervised_terms
-from models.encoders.multiview import build_multiview_encoder
-from tuning.config import ProbeSettings
-from tuning.errors import InputError
-from tuning.resolve import resolve
-from tuning.training.feeds import transductive_feed
-from tuning.training.heterogeneous import HeterogeneousObjective
-from tuning.training.prepared import Prepared, prepare_data
-from tuning.training.pretrain import build_objective, pretrain
-from tuning.training.transductive import (
+from contrasweep.data import MultiView, transductive_spec
+from contrasweep.losses import InfoNCE, SupCon
+from contrasweep.losses.herocon import herocon_supervised_terms
+from contrasweep.models.encoders.multiview import build_multiview_encoder
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import ProbeSettings
+from contrasweep.tuning.methods.heterogeneous import HeterogeneousObjective
+from contrasweep.tuning.objectives.batches import transductive_feed
+from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
+from contrasweep.tuning.objectives.transductive import (
     PreparedTransductive,
     TransductiveBatch,
     fold_of,
     transductive_scores,
 )
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "two-view-digits"
 

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from losses import QueueInfoNCE
-from losses.terms import LossTerms
-from models import KeyQueue, build_encoder, projection_head
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.resolve import resolve
-from tuning.training.momentum import Contrast, MomentumObjective, embed
-from tuning.training.objective import Batch
-from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.losses import QueueInfoNCE
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import KeyQueue, build_encoder, projection_head
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective, embed
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.optimizers import build_optimizer
+from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 MOMENTUM_METHODS = ["moco-v2", "cacr-moco", "pcl"]

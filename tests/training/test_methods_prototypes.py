@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from data import cluster_information, whole_image
-from losses import PrototypeNCE, QueueInfoNCE, SwAV, cluster_concentrations, cluster_prototypes
-from tuning.config import Experiment
-from tuning.errors import InputError, TrainingDiverged
-from tuning.methods import METHODS
-from tuning.methods.pcl import PrototypicalContrast
-from tuning.methods.swav import SwappedPrediction
-from tuning.resolve import resolve
-from tuning.training.objective import Batch, Objective
-from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import build_objective
+from contrasweep.data import cluster_information, whole_image
+from contrasweep.losses import PrototypeNCE, QueueInfoNCE, SwAV, cluster_concentrations, cluster_prototypes
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.pcl import PrototypicalContrast
+from contrasweep.tuning.methods.swav import SwappedPrediction
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.optimizers import build_optimizer
+from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 

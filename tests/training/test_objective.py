@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from losses.terms import LossTerms
-from models import build_encoder, projection_head
-from tuning.training.objective import Batch, ContrastiveObjective, identity_gather
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import build_encoder, projection_head
+from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, identity_gather
 
 VIEWS, IMAGES, WIDTH = 2, 6, 5
 

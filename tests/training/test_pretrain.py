@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from trial_steps import fitting_dataset
 
-import data as datasets
-from data import dataset_spec, kmeans_clusters, named_seed
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.methods.conditioning import condition_clusters
-from tuning.training.evaluation import probe_scores
-from tuning.training.metrics import search_metrics
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import EpochRecord, build_objective, pretrain
-from tuning.training.ranks import Ranks
+import contrasweep.data as datasets
+from contrasweep.data import dataset_spec, kmeans_clusters, named_seed
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.conditioning import condition_clusters
+from contrasweep.tuning.methods.metrics import search_metrics
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.ranks import Ranks
+from contrasweep.tuning.training.evaluation import probe_scores
+from contrasweep.tuning.training.pretrain import EpochRecord, build_objective, pretrain
 
 Make = Callable[..., Experiment]
 ON_COLOURS = [method for method in METHODS if fitting_dataset(method) == "colour-digits"]
@@ -88,7 +88,7 @@ def test_scores_of_untrained_encoders_are_shared_where_they_are_equal(
         computed.append(arguments[-1])
         return probe_scores(*arguments)
 
-    monkeypatch.setattr("tuning.training.evaluation.probe_scores", counted)
+    monkeypatch.setattr("contrasweep.tuning.training.evaluation.probe_scores", counted)
     first = next(pretrain(experiment("infonce"), data=data)).metrics
     first["val.accuracy"] = -1.0  # a record is its reader's: what is remembered stays
     second = next(pretrain(experiment("fair-cclk", {"optimizer.lr": 0.1}), data=data)).metrics
@@ -188,9 +188,9 @@ def test_test_images_are_out_of_reach(experiment: Make, monkeypatch: pytest.Monk
     def train_only(split: str) -> Any:
         return original(split) if split == "train" else refuse()
 
-    monkeypatch.setattr("data.load_test", refuse)
-    monkeypatch.setattr("data.datasets.load_test", refuse)
-    monkeypatch.setattr("data.sources.digits.read_digits", train_only)
+    monkeypatch.setattr("contrasweep.data.load_test", refuse)
+    monkeypatch.setattr("contrasweep.data.datasets.load_test", refuse)
+    monkeypatch.setattr("contrasweep.data.sources.digits.read_digits", train_only)
     for dataset in ("digits", "colour-digits"):
         e = experiment("infonce", {"epochs": 1, "batch_size": 256}, dataset)
         assert [record.epoch for record in pretrain(e)] == [0, 1]

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from data import RandomViews
-from tuning.config import Experiment
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import pretrain
+from contrasweep.data import RandomViews
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.pretrain import pretrain
 
 Make = Callable[..., Experiment]
 

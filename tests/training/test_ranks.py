@@ -19,12 +19,12 @@ from rank_runs import (
     small,
 )
 
-from models import build_encoder
-from tuning.errors import InputError
-from tuning.methods import METHODS
-from tuning.training.batch_norm import synchronise_batch_norm
-from tuning.training.pretrain import pretrain
-from tuning.training.ranks import ONE, Ranks, check_batch_size, group_ranks
+from contrasweep.models import build_encoder
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size, group_ranks
+from contrasweep.tuning.training.pretrain import pretrain
 
 BOTH = ("without statistics", *METHODS)
 

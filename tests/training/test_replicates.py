@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from trial_steps import STUDY, Clock, drop_after, finish, metrics_of
 
-from tuning.config import Experiment
-from tuning.replicates import Replicates, end_all, mean_report
-from tuning.store import Location, ResultsStore
-from tuning.training.prepared import Prepared
-from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import Prepared
+from contrasweep.tuning.planning.seeds import Replicates, end_all, mean_report
+from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.store import Location, ResultsStore
 
 Request = Callable[..., TrialRequest]
 

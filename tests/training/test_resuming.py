@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.training.checkpoint import checkpoint_epoch
-from tuning.training.prepared import PreparedData
-from tuning.training.pretrain import EpochRecord, pretrain
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.checkpoint import checkpoint_epoch
+from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 Make = Callable[..., Experiment]
 THREE_EPOCHS = {"epochs": 3, "schedule.warmup_epochs": 1}

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from tuning.config import ScheduleSettings
-from tuning.training.schedules import learning_rate
+from contrasweep.tuning.experiment import ScheduleSettings
+from contrasweep.tuning.training.schedules import learning_rate
 
 
 def _rates(steps_per_epoch: int, epochs: int, base: float = 2.0, **schedule: object) -> list[float]:

@@ -11,15 +11,15 @@ from pyarrow import fs
 from tensorboard.plugins.hparams.api_pb2 import STATUS_FAILURE, STATUS_SUCCESS
 from trial_steps import STUDY, finish, metrics_of, row_of, scalars_of, session_statuses
 
-from data import dataset_spec
-from tuning.config import Experiment
-from tuning.methods import METHODS
-from tuning.plan import SweepPlan
-from tuning.store import Heartbeat, Location, ResultsStore, StoreError, StudyRecord, save_study
-from tuning.training.metrics import final_metrics
-from tuning.training.prepared import PreparedData, preparation_key
-from tuning.training.pretrain import EpochRecord, pretrain
-from tuning.trial import DataCache, Trial, TrialRequest
+from contrasweep.data import dataset_spec
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import final_metrics
+from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, StudyRecord, save_study
+from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 Request = Callable[..., TrialRequest]
 
@@ -84,7 +84,7 @@ def test_whatever_else_breaks_is_recorded_with_its_type(
     def no_disk(*_: Any) -> PreparedData:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("tuning.trial.prepare_data", no_disk)
+    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", no_disk)
     trial = Trial(request_of(), DataCache())
     with caplog.at_level(logging.ERROR):
         report = trial.advance()
@@ -98,7 +98,10 @@ def test_a_trial_that_could_not_begin_goes_no_further_either(
     request_of: Request, cache: DataCache, store: ResultsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("tuning.trial.pretrain", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
+        patch.setattr(
+            "contrasweep.tuning.planning.trial.pretrain",
+            lambda *_, **__: (_ for _ in ()).throw(OSError("gone")),
+        )
         trial = Trial(request_of(), cache)
         assert trial.advance().error == "OSError: gone"
     row = row_of(store)
@@ -217,7 +220,7 @@ def test_prepared_data_is_kept_while_it_fits(
         loaded.append(preparation_key(experiment))
         return small_data(experiment.dataset)
 
-    monkeypatch.setattr("tuning.trial.prepare_data", prepare)
+    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", prepare)
     cache, experiment = DataCache(), request_of().experiment
     first = cache.get(experiment, None)
     assert cache.get(experiment.with_values({"seed": 5, "temperature": 0.9}), None) is first

@@ -8,8 +8,14 @@ import pytest
 from tensorboard.plugins.hparams.api_pb2 import STATUS_SUCCESS
 from trial_steps import STUDY, Clock, drop_after, finish, metrics_of, row_of, scalars_of, session_statuses
 
-from tuning.store import Location, ResultsStore
-from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest, end_from_outside
+from contrasweep.tuning.planning.trial import (
+    CHECKPOINT_SECONDS,
+    DataCache,
+    Trial,
+    TrialRequest,
+    end_from_outside,
+)
+from contrasweep.tuning.store import Location, ResultsStore
 
 Request = Callable[..., TrialRequest]
 
@@ -42,7 +48,9 @@ def test_a_dropped_trial_goes_on_from_its_checkpoint(
     location: Location,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tuning.store.writer.FLUSH_SECONDS", 0.0)  # the lost epochs are in the store, too
+    monkeypatch.setattr(
+        "contrasweep.tuning.store.writer.FLUSH_SECONDS", 0.0
+    )  # the lost epochs are in the store, too
     whole = finish(Trial(request_of(0), cache))
     request = request_of(1)
     drop_after(request, cache, checkpointed=1, more=more)

@@ -8,11 +8,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_session_end_info_plugin_data
 
-from tuning.facts import facts_of
-from tuning.methods import METHODS
-from tuning.resolve import lacking
-from tuning.store import ResultsStore
-from tuning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.datasets import facts_of
+from contrasweep.tuning.planning.resolve import lacking
+from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.store import ResultsStore
 
 STUDY = "digits-1"
 

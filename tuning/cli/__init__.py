@@ -1,14 +1,20 @@
 """The command line: one command a function, each a call of the library."""
 
-import sys
-
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from tuning.cli import catalogue, clusters, datasets, report, run, sensitivity, studies, sweep, tables, train
-from tuning.cli.errors import WRONG_INPUT, reporting_errors
-from tuning.packages import ShadowedPackage, refuse_shadowed_packages
+from contrasweep.tuning.cli import (
+    catalogue,
+    clusters,
+    datasets,
+    report,
+    run,
+    sensitivity,
+    studies,
+    sweep,
+    tables,
+    train,
+)
+from contrasweep.tuning.cli.errors import reporting_errors
 
 app = typer.Typer(
     name="contrasweep",
@@ -40,11 +46,4 @@ app.add_typer(datasets.app, name="datasets")
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    try:
-        refuse_shadowed_packages()
-    except ShadowedPackage as error:
-        Console(stderr=True, highlight=False).print(
-            f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True
-        )
-        sys.exit(WRONG_INPUT)
     app()

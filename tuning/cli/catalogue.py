@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from tuning.cli.options import RESULTS, AsJson, Results
-from tuning.cli.rendering import print_entries, print_json, say, source_line, text
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
+from contrasweep.tuning.cli.rendering import print_entries, print_json, say, source_line, text
 
 if TYPE_CHECKING:
-    from search_spaces import Parameter
-    from tuning.methods import Method
+    from contrasweep.search_spaces import Parameter
+    from contrasweep.tuning.methods import Method
 
 
 _IMAGES_ALONE = "images alone"
@@ -22,7 +22,7 @@ def methods(json: AsJson = False) -> None:
 
     Example: contrasweep methods
     """
-    from tuning.methods import METHODS
+    from contrasweep.tuning.methods import METHODS
 
     if json:
         print_json([_method_row(method) for method in METHODS.values()])
@@ -40,8 +40,8 @@ def spaces(
 
     Example: contrasweep spaces fair-cclk
     """
-    from tuning.errors import unknown_name
-    from tuning.methods import METHODS
+    from contrasweep.tuning.errors import unknown_name
+    from contrasweep.tuning.methods import METHODS
 
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
@@ -57,7 +57,7 @@ def spaces(
 
 
 def _method_row(method: "Method") -> dict[str, Any]:
-    from search_spaces import available_presets
+    from contrasweep.search_spaces import available_presets
 
     return {
         "method": method.name,
@@ -95,7 +95,7 @@ def _facts(row: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _needs(method: "Method") -> str:
-    from tuning.resolve import NEED_IN_WORDS
+    from contrasweep.tuning.planning.resolve import NEED_IN_WORDS
 
     always = " and ".join(NEED_IN_WORDS[need] for need in sorted(method.needs))
     needs = [always] if always else []
@@ -132,13 +132,13 @@ def _parameter_lines(method: "Method", parameter: "Parameter") -> list[str | Tex
 
 
 def _given(parameter: "Parameter") -> Iterable[tuple[str, Sequence[Any]]]:
-    from search_spaces import Fixed
+    from contrasweep.search_spaces import Fixed
 
     return parameter.given.items() if isinstance(parameter, Fixed) else ()
 
 
 def _range(parameter: "Parameter") -> str:
-    from search_spaces import Choice, Fixed
+    from contrasweep.search_spaces import Choice, Fixed
 
     default = text(parameter.default)
     if isinstance(parameter, Fixed):
@@ -169,8 +169,8 @@ def compact(
 
     Example: contrasweep compact my-study
     """
-    from tuning.store import compact as merge
-    from tuning.store import open_location
+    from contrasweep.tuning.store import compact as merge
+    from contrasweep.tuning.store import open_location
 
     done = merge(open_location(results), study)
     content = {

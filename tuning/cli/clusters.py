@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import AsJson, DataRoot
-from tuning.cli.rendering import print_json, print_rows, say
-from tuning.errors import InputError
+from contrasweep.tuning.cli.options import AsJson, DataRoot
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from data import Clusterings, InformationCurve
+    from contrasweep.data import Clusterings, InformationCurve
 
 
 def clusters(
@@ -43,7 +43,7 @@ def clusters(
     low, high = _range(top_k)
     if output is not None:
         # Imported only where something is drawn: it brings the whole engine.
-        from tuning.analysis.figures import check_figure
+        from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(output, "-o")
     columns = {
@@ -59,7 +59,7 @@ def clusters(
         raise InputError(str(error)) from None
     title = f"{dataset}: {len(found.labels):,} images, {found.classes} classes"
     if output is not None:
-        from tuning.analysis.cluster_curve import draw_cluster_curve
+        from contrasweep.tuning.reports.cluster_curve import draw_cluster_curve
 
         draw_cluster_curve(curve, title, output)
     if json:
@@ -86,7 +86,7 @@ def _names(text: str) -> list[str]:
 
 
 def _load(dataset: str, data_root: Path | None, columns: dict[str, Any]) -> "Clusterings":
-    from data import CLUSTERINGS, DATASETS, load_clusterings, read_clusterings
+    from contrasweep.data import CLUSTERINGS, DATASETS, load_clusterings, read_clusterings
 
     if dataset.endswith(".csv"):
         return read_clusterings(Path(dataset), **columns)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.errors import reporting_errors
-from tuning.cli.options import AsJson, DataRoot
-from tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.cli.options import AsJson, DataRoot
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
+    from contrasweep.data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
 
 Name = Annotated[str, typer.Argument(help="Dataset, with its options: NAME or NAME:OPTION=VALUE,...")]
 EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one per split.")]
@@ -24,7 +24,7 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
 
     Example: contrasweep datasets --data-root /data
     """
-    from data import DATASETS, TRANSDUCTIVE
+    from contrasweep.data import DATASETS, TRANSDUCTIVE
 
     # What is said before `check` holds for it as well.
     context.obj = {"data_root": data_root, "json": json}
@@ -49,9 +49,9 @@ def check(
 
     Example: contrasweep datasets check cifar10 --data-root /data
     """
-    from data import inspect_dataset
-    from data import parse_dataset as parse
-    from tuning.errors import InputError
+    from contrasweep.data import inspect_dataset
+    from contrasweep.data import parse_dataset as parse
+    from contrasweep.tuning.errors import InputError
 
     try:
         parse(name)
@@ -71,7 +71,7 @@ app.command()(reporting_errors(check))
 
 
 def _row(family: "DatasetFamily", data_root: Path | None) -> dict[str, Any]:
-    from data import check_available, dataset_spec
+    from contrasweep.data import check_available, dataset_spec
 
     options = {name: option.summary for name, option in family.options.items()}
     row: dict[str, Any] = {"dataset": family.name, "what it is": family.summary}
@@ -93,7 +93,7 @@ def _row(family: "DatasetFamily", data_root: Path | None) -> dict[str, Any]:
 
 
 def _transductive_row(family: "TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
-    from data import check_transductive, transductive_spec
+    from contrasweep.data import check_transductive, transductive_spec
 
     spec = transductive_spec(family.name)
     return {
@@ -109,7 +109,7 @@ def _transductive_row(family: "TransductiveFamily", data_root: Path | None) -> d
 
 
 def _there(check: Callable[[], None]) -> str:
-    from data import DatasetDamaged, DatasetMissing
+    from contrasweep.data import DatasetDamaged, DatasetMissing
 
     try:
         check()

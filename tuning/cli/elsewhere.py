@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from tuning.cli.errors import reporting_errors
-from tuning.errors import InputError
-from tuning.machine import CLIENT_SCHEME
+from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.machine import CLIENT_SCHEME
 
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
@@ -28,7 +28,7 @@ def send(context: typer.Context, address: str | None) -> str | None:
 
 
 def _send(context: typer.Context, address: str) -> None:
-    from tuning.ray.client import name_there, run_there
+    from contrasweep.tuning.ray.client import name_there, run_there
 
     typed = sys.argv[1:]
     given = _given(context, typed[1:])

@@ -44,10 +44,10 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
 def _code_of(error: Exception) -> int | None:
     """The exit code of an error whose message is meant for the user; None for a fault of ours."""
     # Imported late: they bring torch, which `contrasweep --help` does without.
-    from data import DatasetMissing
-    from search_spaces import SpaceError
-    from tuning.errors import InputError, SweepFailed, TrainingDiverged
-    from tuning.store import StoreError, StoreUnavailable, TrialOvertaken
+    from contrasweep.data import DatasetMissing
+    from contrasweep.search_spaces import SpaceError
+    from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
+    from contrasweep.tuning.store import StoreError, StoreUnavailable, TrialOvertaken
 
     if isinstance(error, SweepFailed | TrainingDiverged | StoreUnavailable | TrialOvertaken):
         return FAILED

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from tuning.cli.options import results_option
-from tuning.cli.progress import progress_line, sweep_line
-from tuning.cli.rendering import print_json, print_rows, say, warn
-from tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.cli.options import results_option
+from contrasweep.tuning.cli.progress import progress_line, sweep_line
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
+from contrasweep.tuning.errors import InputError, SweepFailed
 
 if TYPE_CHECKING:
-    from tuning.machine import Machine
-    from tuning.plan import SweepPlan
-    from tuning.ray.group import GroupResult
-    from tuning.ray.searcher import Progress
+    from contrasweep.tuning.planning.machine import Machine
+    from contrasweep.tuning.planning.plan import SweepPlan
+    from contrasweep.tuning.ray.group import GroupResult
+    from contrasweep.tuning.ray.searcher import Progress
 
 
 def sweep_methods(
@@ -25,7 +25,7 @@ def sweep_methods(
     Raises:
         SweepFailed: of one of them nothing came; the others were searched.
     """
-    from tuning.ray.group import sweep_group
+    from contrasweep.tuning.ray.group import sweep_group
 
     names = ", ".join(plan.name for plan in plans)
     Console(stderr=True, highlight=False, markup=False).print(
@@ -44,13 +44,13 @@ def resume_methods(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Go on with what `sweep_methods` began; `options` are those of `tuning.ray.sweep.resume_sweep`.
+    """Go on with what `sweep_methods` began; `options` are those of `ray.sweep.resume_sweep`.
 
     Raises:
         InputError: there is no prefix, or a study is not as expected.
         SweepFailed: of one of them nothing came.
     """
-    from tuning.ray.group import resume_group, study_of
+    from contrasweep.tuning.ray.group import resume_group, study_of
 
     if prefix is None:
         raise InputError(
@@ -70,9 +70,9 @@ def resume_methods(
 
 def _compare(done: "GroupResult", prefix: str, results: str, as_json: bool) -> None:
     """Print the best trial of each method; raise SweepFailed where a method has none."""
-    from tuning.analysis.selection import best_trials
-    from tuning.cli.studies import selected_row
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.cli.studies import selected_row
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
 
     rows = []
     for result in done.results:

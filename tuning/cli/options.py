@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.elsewhere import TYPED, send
-from tuning.errors import InputError
+from contrasweep.tuning.cli.elsewhere import TYPED, send
+from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from tuning.machine import Machine
+    from contrasweep.tuning.planning.machine import Machine
 
 Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
 DataRoot = Annotated[
@@ -74,7 +74,7 @@ def machine_at(address: str | None) -> "Machine | None":
     """Return what the cluster of `--address` has; None where trials run on this machine."""
     if address is None:
         return None
-    from tuning.ray.cluster import cluster_at
+    from contrasweep.tuning.ray.cluster import cluster_at
 
     return cluster_at(address)
 
@@ -114,7 +114,7 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
 
 
 def _scalar(path: str, text: str) -> Any:
-    from search_spaces import parse_yaml
+    from contrasweep.search_spaces import parse_yaml
 
     value = parse_yaml(text, f"--set {path}")
     if not isinstance(value, bool | int | float | str):

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from tuning.ray.searcher import Progress
+    from contrasweep.tuning.ray.searcher import Progress
 
 LINE_SECONDS = 15.0
 """Without a terminal, a new line at most this often."""

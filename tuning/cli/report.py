@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tuning.cli.options import RESULTS, AsJson, Results
-from tuning.cli.pages import Studies, Watch, page_of, watching
-from tuning.cli.rendering import print_json, say
-from tuning.outputs import check_folder
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
+from contrasweep.tuning.cli.pages import Studies, Watch, page_of, watching
+from contrasweep.tuning.cli.rendering import print_json, say
+from contrasweep.tuning.files import check_folder
 
 
 def report(
@@ -33,9 +33,9 @@ def report(
     page = page_of(output, studies, ".html", several="report.html")
     if rows is not None:
         check_folder(rows, "--rows")
-    from tuning.reports.report import watch_report, write_report
-    from tuning.reports.rows import write_rows
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.reports.report import watch_report, write_report
+    from contrasweep.tuning.reports.rows import write_rows
+    from contrasweep.tuning.store import ResultsStore
 
     store = ResultsStore(results)
     if watch is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import (
+from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
@@ -23,15 +23,14 @@ from tuning.cli.options import (
     place_in,
     results_option,
 )
-from tuning.cli.progress import duration, progress_line
-from tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
+from contrasweep.tuning.cli.progress import duration, progress_line
+from contrasweep.tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
 
 if TYPE_CHECKING:
-    from tuning.analysis.comparison import Comparison
-    from tuning.analysis.final import FinalSummary
-    from tuning.analysis.summary import Summary
-    from tuning.best import BestConfig
-    from tuning.ray.final import FinalRuns
+    from contrasweep.tuning.planning.best_config import BestConfig
+    from contrasweep.tuning.ray.final import FinalRuns
+    from contrasweep.tuning.results.final_runs import FinalSummary
+    from contrasweep.tuning.statistics import Comparison, Summary
 
 
 def run(
@@ -59,9 +58,9 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
-    from tuning.devices import AUTO, gpus_for
-    from tuning.ray.final import final_runs, fresh_seed
-    from tuning.store import open_location
+    from contrasweep.tuning.planning.devices import AUTO, gpus_for
+    from contrasweep.tuning.ray.final import final_runs, fresh_seed
+    from contrasweep.tuning.store import open_location
 
     by_study = _by_study(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
@@ -95,7 +94,7 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     Raises:
         InputError: they are of different datasets, or one comes twice.
     """
-    from tuning.errors import InputError
+    from contrasweep.tuning.errors import InputError
 
     datasets = sorted({config.experiment.dataset for config in configs})
     if len(datasets) > 1:
@@ -112,10 +111,10 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
 def _configs(
     source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
 ) -> "list[BestConfig]":
-    from tuning.analysis.selection import best_trials
-    from tuning.best import config_of, load_best
-    from tuning.errors import InputError
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.errors import InputError
+    from contrasweep.tuning.planning.best_config import config_of, load_best
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
 
     if top < 1:
         raise InputError(f"--top must be at least 1, given {top}")
@@ -128,8 +127,8 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from tuning.analysis.comparison import compare_with_first
-    from tuning.analysis.final import UNTRAINED, scores_by_seed, summarise_runs
+    from contrasweep.tuning.results.final_runs import UNTRAINED, scores_by_seed, summarise_runs
+    from contrasweep.tuning.statistics import compare_with_first
 
     rows = [row for one in done for row in one.rows]
     summaries = summarise_runs(rows)
@@ -167,7 +166,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
 
 
 def _as_json(row: "FinalSummary") -> dict[str, Any]:
-    from tuning.analysis.comparison import mean_interval
+    from contrasweep.tuning.statistics import mean_interval
 
     scores = {name: {**asdict(one), "interval": mean_interval(one)} for name, one in row.scores.items()}
     return {"encoder": row.encoder, "scores": scores}
@@ -206,7 +205,7 @@ def _column(score: str) -> str:
 
 
 def _cell(summary: "Summary | None", score: str) -> str | None:
-    from tuning.analysis.comparison import mean_interval
+    from contrasweep.tuning.statistics import mean_interval
 
     if summary is None:
         return None

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tuning.cli.options import RESULTS, AsJson, Results, command_line
-from tuning.cli.pages import Studies, Watch, page_of, watching
-from tuning.cli.rendering import print_json, print_rows, say
-from tuning.outputs import check_folder
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, command_line
+from contrasweep.tuning.cli.pages import Studies, Watch, page_of, watching
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.files import check_folder
 
 if TYPE_CHECKING:
-    from tuning.reports.page import Table
+    from contrasweep.tuning.reports.page import Table
 
 
 def sensitivity(
@@ -48,13 +48,13 @@ def sensitivity(
         check_folder(csv, "--csv")
     if figures is not None:
         check_folder(figures, "--figures")
-        from tuning.analysis.figures import check_figure
+        from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(figures / "any.pdf")
-    from tuning.reports.sensitivity import write_sensitivity
-    from tuning.reports.sensitivity_paper import draw_paper_figures
-    from tuning.reports.sensitivity_tables import as_records, sensitivity_tables, write_csv
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+    from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
+    from contrasweep.tuning.sensitivity.write import write_sensitivity
+    from contrasweep.tuning.store import ResultsStore
 
     if watch is not None and not json:
         say(watching(page, watch))

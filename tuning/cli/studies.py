@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
-from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
-from tuning.outputs import check_file, write_whole
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
+from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from contrasweep.tuning.files import check_file, write_whole
 
 if TYPE_CHECKING:
-    from tuning.analysis.selection import SelectedTrial
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.results.selection import SelectedTrial
+    from contrasweep.tuning.store import ResultsStore
 
 Study = Annotated[str, typer.Argument(help="Name of the study; `contrasweep studies` lists them.")]
 
@@ -22,7 +22,7 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
 
     Example: contrasweep studies --results results
     """
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.store import ResultsStore
 
     store = ResultsStore(results)
     rows = [
@@ -52,9 +52,9 @@ def show(
 
     Example: contrasweep show my-study --plot my-study.png
     """
-    from search_spaces import Space
-    from tuning.analysis.figures import check_figure, draw_study
-    from tuning.store import ResultsStore
+    from contrasweep.search_spaces import Space
+    from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_study
+    from contrasweep.tuning.store import ResultsStore
 
     if plot is not None:
         check_figure(plot, "--plot")
@@ -91,9 +91,9 @@ def best(
 
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
-    from tuning.analysis.selection import best_trials
-    from tuning.best import best_yaml
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.planning.best_config import best_yaml
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
         check_file(output, "-o")
@@ -185,8 +185,8 @@ def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[s
 
 def _front(store: "ResultsStore", study: str) -> Collection[int]:
     """Return the trials on the study's Pareto front; a study of final runs has none."""
-    from tuning.analysis.selection import front_trials
-    from tuning.plan import plan_of
+    from contrasweep.tuning.planning.plan import plan_of
+    from contrasweep.tuning.results.selection import front_trials
 
     record = store.study(study)
     return front_trials(store, plan_of(record, store.location.uri)) if "," in record.search["metric"] else ()

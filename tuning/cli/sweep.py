@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tuning.cli.group import resume_methods, sweep_methods
-from tuning.cli.options import (
+from contrasweep.tuning.cli.group import resume_methods, sweep_methods
+from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
@@ -28,13 +28,13 @@ from tuning.cli.options import (
     parse_settings,
     results_option,
 )
-from tuning.cli.progress import progress_line, sweep_line
-from tuning.cli.rendering import configuration, print_json, print_rows, say, warn
-from tuning.errors import InputError
+from contrasweep.tuning.cli.progress import progress_line, sweep_line
+from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from tuning.plan import SweepPlan
-    from tuning.ray.sweep import SweepResult
+    from contrasweep.tuning.planning.plan import SweepPlan
+    from contrasweep.tuning.ray.sweep import SweepResult
 
 DEFAULT_DATASET = "colour-digits"
 DRY_RUN_TRIALS = 5
@@ -117,11 +117,11 @@ def sweep(
 
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
-    from search_spaces import load_space
-    from tuning.devices import AUTO, gpus_for
-    from tuning.limits import Limits
-    from tuning.planning import default_name, plan_sweep
-    from tuning.ray.group import study_of
+    from contrasweep.search_spaces import load_space
+    from contrasweep.tuning.planning.devices import AUTO, gpus_for
+    from contrasweep.tuning.planning.limits import Limits
+    from contrasweep.tuning.planning.plan_sweep import default_name, plan_sweep
+    from contrasweep.tuning.ray.group import study_of
 
     values = parse_settings(set_)
     given_space = load_space(space) if space is not None else None
@@ -208,7 +208,7 @@ def sweep(
 
 
 def _run(plan: "SweepPlan") -> "SweepResult":
-    from tuning.ray.sweep import run_sweep
+    from contrasweep.tuning.ray.sweep import run_sweep
 
     Console(stderr=True, highlight=False, markup=False).print(
         f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
@@ -228,8 +228,8 @@ def _go_on(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Resume one study, or a group; `options` are those of `tuning.ray.sweep.resume_sweep`."""
-    from tuning.ray.sweep import resume_sweep
+    """Resume one study, or a group; `options` are those of `ray.sweep.resume_sweep`."""
+    from contrasweep.tuning.ray.sweep import resume_sweep
 
     if len(methods) > 1:
         if extend is not None:
@@ -252,7 +252,7 @@ def _go_on(
 
 def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
     """Say where a plan is not what was asked for, or where it begins with what other studies found."""
-    from tuning.resources import counted
+    from contrasweep.tuning.planning.resources import counted
 
     for plan in plans:
         if trials is not None and plan.trials < trials:
@@ -302,9 +302,9 @@ def _print_plan(plan: "SweepPlan") -> None:
 
 def _report(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
-    from tuning.analysis.selection import best_trials
-    from tuning.cli.studies import failed_trials, selected_row
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.cli.studies import failed_trials, selected_row
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
 
     plan, store = result.plan, ResultsStore(result.plan.results)
     selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from tuning.cli.options import (
+from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
@@ -19,8 +19,8 @@ from tuning.cli.options import (
     command_line,
     machine_at,
 )
-from tuning.cli.progress import duration, progress_line
-from tuning.cli.rendering import (
+from contrasweep.tuning.cli.progress import duration, progress_line
+from contrasweep.tuning.cli.rendering import (
     print_entries,
     print_json,
     print_rows,
@@ -29,15 +29,15 @@ from tuning.cli.rendering import (
     source_line,
     warn,
 )
-from tuning.errors import InputError, unknown_name
-from tuning.outputs import check_file, check_folder, write_whole
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.files import check_file, check_folder, write_whole
 
 if TYPE_CHECKING:
-    from search_spaces.tables import Table
-    from tuning.reproduction.collect import StoredRuns
-    from tuning.reproduction.plan import TablePlan
-    from tuning.reproduction.results import TableResults
-    from tuning.reproduction.verdict import Verdict
+    from contrasweep.search_spaces.tables import Table
+    from contrasweep.tuning.tables.collect import StoredRuns
+    from contrasweep.tuning.tables.plan import TablePlan
+    from contrasweep.tuning.tables.results import TableResults
+    from contrasweep.tuning.tables.verdict import Verdict
 
 Scale = Annotated[
     str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
@@ -54,10 +54,10 @@ def tables(
 
     Example: contrasweep tables
     """
-    from search_spaces.tables import available_tables, load_table
-    from tuning.reproduction.collect import StoredRuns
-    from tuning.reproduction.plan import SCALES
-    from tuning.store import ResultsStore
+    from contrasweep.search_spaces.tables import available_tables, load_table
+    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.tables.collect import StoredRuns
+    from contrasweep.tuning.tables.plan import SCALES
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
@@ -115,9 +115,9 @@ def table(
 
     Example: contrasweep table cclk-t3 --scale quick
     """
-    from search_spaces.tables import load_table
-    from tuning.reproduction.plan import plan_table
-    from tuning.reproduction.render import FORMATS
+    from contrasweep.search_spaces.tables import load_table
+    from contrasweep.tuning.tables.plan import plan_table
+    from contrasweep.tuning.tables.render import FORMATS
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
@@ -147,14 +147,14 @@ def table(
     if save is not None:
         _save(found, save)
     if figure is not None:
-        from tuning.reproduction.figure import draw_table
+        from contrasweep.tuning.tables.figure import draw_table
 
         draw_table(found, figure)
 
 
 def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
     """Refuse what could not be written after the runs, which may take hours."""
-    from tuning.analysis.figures import check_figure
+    from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
     if figure is not None:
         check_figure(figure, "--figure")
@@ -167,7 +167,7 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
 
 
 def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
-    from tuning.ray.tables import TableProgress, run_table
+    from contrasweep.tuning.tables.run import TableProgress, run_table
 
     with progress_line() as line:
 
@@ -190,10 +190,10 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
 
 def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
     """Return the table's results and verdicts; claims read other tables of the same form from the store."""
-    from tuning.reproduction.claims import tables_read
-    from tuning.reproduction.collect import StoredRuns, collect
-    from tuning.reproduction.verdict import judge_all
-    from tuning.store import ResultsStore
+    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.tables.checks import tables_read
+    from contrasweep.tuning.tables.collect import StoredRuns, collect
+    from contrasweep.tuning.tables.verdict import judge_all
 
     runs = StoredRuns(ResultsStore(results))
     found = collect(plan, runs, data_root)
@@ -202,9 +202,9 @@ def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[T
 
 
 def _other(name: str, plan: "TablePlan", runs: "StoredRuns", data_root: Path | None) -> "TableResults | None":
-    from search_spaces.tables import load_table
-    from tuning.reproduction.collect import collect
-    from tuning.reproduction.plan import plan_table
+    from contrasweep.search_spaces.tables import load_table
+    from contrasweep.tuning.tables.collect import collect
+    from contrasweep.tuning.tables.plan import plan_table
 
     try:
         other = plan_table(load_table(name), scale=plan.scale, tune=plan.tuned, data_root=data_root)
@@ -214,7 +214,7 @@ def _other(name: str, plan: "TablePlan", runs: "StoredRuns", data_root: Path | N
 
 
 def _save(found: "TableResults", folder: Path) -> None:
-    from tuning.reproduction.results import save_results
+    from contrasweep.tuning.tables.results import save_results
 
     if not found.values:
         warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
@@ -226,7 +226,7 @@ def _save(found: "TableResults", folder: Path) -> None:
 def _write(
     found: "TableResults", verdicts: "list[Verdict]", format_: str, output: Path | None, as_json: bool
 ) -> None:
-    from tuning.reproduction.render import FORMATS, content
+    from contrasweep.tuning.tables.render import FORMATS, content
 
     text = dumps(content(found, verdicts), indent=2) if as_json else FORMATS[format_](found, verdicts)
     if output is None:
@@ -238,7 +238,7 @@ def _write(
 
 def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
     """End with an error where runs were asked for and none gave a number."""
-    from tuning.errors import SweepFailed
+    from contrasweep.tuning.errors import SweepFailed
 
     if ran and not any(plan.asks_for(value.column) for value in found.values):
         gaps = dict.fromkeys(why for (_, column), why in found.gaps.items() if plan.asks_for(column))
@@ -278,8 +278,8 @@ def _listed(
     table: "Table", scale: str, runs: "StoredRuns", data_root: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a table's row, and the facts of it that a terminal shows in a line."""
-    from tuning.reproduction.collect import runs_done
-    from tuning.reproduction.plan import data_here_and_absent, needed_data, plan_table
+    from contrasweep.tuning.tables.collect import runs_done
+    from contrasweep.tuning.tables.plan import data_here_and_absent, needed_data, plan_table
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
@@ -307,8 +307,8 @@ def _of_information(
     line: dict[str, Any], clusterings: str, data_root: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
     """The same of a figure of clusterings, which takes their file and no run."""
-    from data import DatasetMissing, load_clusterings
-    from tuning.reproduction.plan import DATA, RUNS
+    from contrasweep.data import DatasetMissing, load_clusterings
+    from contrasweep.tuning.tables.plan import DATA, RUNS
 
     state, why = RUNS, ""
     try:

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tuning.cli.options import AsJson, DataRoot, Device, GpusPerWorker, Set, Workers, parse_settings
-from tuning.cli.rendering import print_json, text
-from tuning.errors import InputError
-from tuning.outputs import check_file, write_whole
+from contrasweep.tuning.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    GpusPerWorker,
+    Set,
+    Workers,
+    parse_settings,
+)
+from contrasweep.tuning.cli.rendering import print_json, text
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file, write_whole
 
 if TYPE_CHECKING:
-    from tuning.config import Experiment
-    from tuning.ray.trainer import Row
-    from tuning.training.pretrain import EpochRecord
+    from contrasweep.tuning.experiment import Experiment
+    from contrasweep.tuning.ray.trainer import Row
+    from contrasweep.tuning.training.pretrain import EpochRecord
 
     Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]
 
@@ -42,8 +50,8 @@ def train(
     """
     import torch
 
-    from tuning.devices import AUTO, device_for, gpus_for
-    from tuning.facts import check_files
+    from contrasweep.tuning.objectives.datasets import check_files
+    from contrasweep.tuning.planning.devices import AUTO, device_for, gpus_for
 
     alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
     here = device_for(asked) if alone else ""
@@ -78,7 +86,7 @@ def train(
 
 
 def _here(experiment: "Experiment", state: bytes | None, data_root: Path | None, device: str) -> "Records":
-    from tuning.training.pretrain import pretrain
+    from contrasweep.tuning.training.pretrain import pretrain
 
     for record in pretrain(experiment, state, data_root=data_root, device=device):
         yield record, record.checkpoint
@@ -93,8 +101,8 @@ def _on_workers(
     gpus: float,
 ) -> "Records":
     """Return the records of workers; what they cannot be given is refused now, not with the first record."""
-    from tuning.ray.trainer import pretrain_on_workers
-    from tuning.resources import resources_for
+    from contrasweep.tuning.planning.resources import resources_for
+    from contrasweep.tuning.ray.trainer import pretrain_on_workers
 
     resources = resources_for(1, cpus, workers, gpus)
     rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root)
@@ -103,9 +111,9 @@ def _on_workers(
 
 def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "Experiment":
     """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
-    from tuning.best import read_mapping
-    from tuning.config import flat_settings
-    from tuning.resolve import resolve
+    from contrasweep.tuning.experiment import flat_settings
+    from contrasweep.tuning.planning.best_config import read_mapping
+    from contrasweep.tuning.planning.resolve import resolve
 
     content = read_mapping(path)
     missing = [name for name in ("method", "dataset") if name not in content]

@@ -1,9 +1,9 @@
-"""Every method by its name: this package's and those of plug-ins, see `tuning.methods.registry`."""
+"""Every method by its name: this package's and those of plug-ins, see `methods.registry`."""
 
 from collections.abc import Mapping
 
-from tuning.methods.method import Hyperparameter, Method
-from tuning.methods.registry import Registry
+from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.registry import Registry
 
 __all__ = ["METHODS", "Hyperparameter", "Method"]
 

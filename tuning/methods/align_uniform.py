@@ -1,11 +1,11 @@
 """Align+Uniform: two views of an image come close, and all images spread evenly over the sphere."""
 
-from losses import AlignUniform
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import Hyperparameter, Method, with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import AlignUniform
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -2,16 +2,16 @@
 
 from torch import Tensor
 
-from losses import BiasBal
-from losses.debiasing import log_class_prior
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of
-from tuning.methods.method import Method
-from tuning.training.feeds import single_view
-from tuning.training.objective import Batch, Metrics, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.supervised import EndToEndClassifier, without_drops
+from contrasweep.losses import BiasBal
+from contrasweep.losses.debiasing import log_class_prior
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, without_drops
+from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -2,14 +2,18 @@
 
 from torch import Tensor
 
-from losses import BiasCon
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.debiasing import bias_of
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
-from tuning.training.objective import Batch, Metrics, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
+from contrasweep.losses import BiasCon
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.objectives.classifiers import (
+    EndToEndClassifier,
+    repeated_cross_entropy,
+    without_drops,
+)
+from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from losses import CACR
-from losses.cacr import COSTS, NEGATIVES
-from models import Encoder
-from tuning.config import Experiment, Value
-from tuning.methods.method import Hyperparameter, Method, with_projection_head
-from tuning.training.feeds import Feed, image_feed
-from tuning.training.objective import Batch, Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import CACR
+from contrasweep.losses.cacr import COSTS, NEGATIVES
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.methods.method import Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 SWITCH = ("off", "on")
 HYPERPARAMETERS = {

@@ -1,14 +1,14 @@
 """CACR with a momentum encoder: its keys attract, those of earlier batches repel beside the batch itself."""
 
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods import cacr
-from tuning.methods.method import Method
-from tuning.methods.momentum import MOMENTUM, with_momentum
-from tuning.training.momentum import Contrast
-from tuning.training.objective import Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import cacr
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.methods.momentum import MOMENTUM, with_momentum
+from contrasweep.tuning.objectives.momentum import Contrast
+from contrasweep.tuning.objectives.objective import Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -8,18 +8,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from data import PairedBatches
-from losses import ClInfoNCE
-from losses.clinfonce import PAIRINGS
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods import clustering
-from tuning.methods.clustering import ImageClusters, static_clusters
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head
-from tuning.training.feeds import Feed, ImageFeed, batches_seed, image_feed
-from tuning.training.objective import Batch, ContrastiveObjective, Objective, channels_last
-from tuning.training.prepared import PreparedData
+from contrasweep.data import PairedBatches
+from contrasweep.losses import ClInfoNCE
+from contrasweep.losses.clinfonce import PAIRINGS
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import clustering
+from contrasweep.tuning.methods.clustering import ImageClusters, static_clusters
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head
+from contrasweep.tuning.objectives.batches import Feed, ImageFeed, batches_seed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective, channels_last
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 IN_BATCH, SAMPLED = PAIRINGS
 FEATURES, EMBEDDING = "features", "embedding"

@@ -4,15 +4,19 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods import clustering
-from tuning.methods.clustering import ImageClusters
-from tuning.methods.method import Method
-from tuning.training.feeds import single_view
-from tuning.training.objective import Batch, Metrics, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import clustering
+from contrasweep.tuning.methods.clustering import ImageClusters
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.classifiers import (
+    EndToEndClassifier,
+    repeated_cross_entropy,
+    without_drops,
+)
+from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 class ClusterClassifier(EndToEndClassifier):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from data import (
+from contrasweep.data import (
     UNLABELLED,
     LabelledImages,
     cluster_information,
@@ -21,11 +21,11 @@ from data import (
     named_seed,
     top_k_clusters,
 )
-from tuning.config import Experiment
-from tuning.errors import InputError, TrainingDiverged
-from tuning.methods.conditioning import kmeans_of_condition
-from tuning.methods.method import Hyperparameter
-from tuning.training.prepared import PreparedData
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.conditioning import kmeans_of_condition
+from contrasweep.tuning.methods.method import Hyperparameter
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 KMEANS, CONDITION, DISTINCT, ATTRIBUTES = "kmeans", "condition", "distinct", "attributes"
 LABELS, INSTANCES = "labels", "instances"

@@ -1,12 +1,12 @@
 """CMC: InfoNCE over all pairs of several views of an image."""
 
-from losses import InfoNCE
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods import cacr
-from tuning.methods.method import TEMPERATURE, Method, with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import InfoNCE
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import cacr
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

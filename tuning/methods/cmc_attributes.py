@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor, nn
 
-from losses import InfoNCE
-from models import Encoder, projection_head
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Method, experiment_head, head_outputs
-from tuning.training.feeds import Feed, image_feed
-from tuning.training.objective import Batch, Gather, Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import InfoNCE
+from contrasweep.models import Encoder, projection_head
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, experiment_head, head_outputs
+from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 class ConditionEmbedding(nn.Module):

@@ -5,16 +5,16 @@ Source: Tsai et al. 2022, "Conditional contrastive learning with kernel", https:
 
 from torch import Tensor
 
-from data import kmeans_clusters, named_seed
-from losses import FairCCLK, WeaklySupCCLK
-from losses.cclk import WEIGHTS
-from losses.kernels import KERNELS
-from models import Encoder
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods.method import TEMPERATURE, Hyperparameter, with_projection_head
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.data import kmeans_clusters, named_seed
+from contrasweep.losses import FairCCLK, WeaklySupCCLK
+from contrasweep.losses.cclk import WEIGHTS
+from contrasweep.losses.kernels import KERNELS
+from contrasweep.models import Encoder
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, with_projection_head
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 KERNEL = {
     "kernel": Hyperparameter("the kernel on the condition", str, KERNELS),

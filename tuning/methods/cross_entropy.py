@@ -1,12 +1,16 @@
 """Cross-entropy: a linear classifier trained together with the encoder, the supervised baseline."""
 
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import Method
-from tuning.training.feeds import single_view
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.supervised import EndToEndClassifier, repeated_cross_entropy, without_drops
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.classifiers import (
+    EndToEndClassifier,
+    repeated_cross_entropy,
+    without_drops,
+)
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional
 
-from tuning.training.objective import Batch
+from contrasweep.tuning.objectives.objective import Batch
 
 
 def bias_of(batch: Batch) -> Tensor:

@@ -1,12 +1,12 @@
 """eps-SupCon: SupCon with a margin between positives and negatives."""
 
-from losses import EpsSupCon
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.eps_supinfonce import EPSILON
-from tuning.methods.method import TEMPERATURE, Method, with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import EpsSupCon
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.eps_supinfonce import EPSILON
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -1,12 +1,12 @@
 """eps-SupInfoNCE: images of one class attract each by itself, until a margin ahead of all other classes."""
 
-from losses import EpsSupInfoNCE
-from losses.epsilon import VARIANTS
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import EpsSupInfoNCE
+from contrasweep.losses.epsilon import VARIANTS
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 EPSILON = Hyperparameter("the margin between positives and negatives", float, at_least=0)
 

@@ -1,12 +1,12 @@
 """Fair-CCLK: negatives are weighted by the kernel similarity of their condition to the anchor's."""
 
-from losses import FairCCLK
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.conditioning import KERNEL, kernel_conditioned
-from tuning.methods.method import Method
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import FairCCLK
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.conditioning import KERNEL, kernel_conditioned
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

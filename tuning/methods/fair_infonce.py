@@ -1,14 +1,14 @@
 """Fair-InfoNCE: InfoNCE on batches that each come from one cluster of the sensitive condition."""
 
-from data import OneClusterBatches
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods import infonce
-from tuning.methods.conditioning import CLUSTERS, condition_clusters
-from tuning.methods.method import Method
-from tuning.training.feeds import Feed, batches_seed, image_feed
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.data import OneClusterBatches
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import infonce
+from contrasweep.tuning.methods.conditioning import CLUSTERS, condition_clusters
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.batches import Feed, batches_seed, image_feed
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def feed(experiment: Experiment, data: PreparedData) -> Feed:

@@ -7,23 +7,23 @@ there is no bias label, the condition's rows are bias features: how alike they a
 
 from torch import Tensor
 
-from losses import EpsSupCon, EpsSupInfoNCE, FairKL
-from losses.fairkl import FORMS
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.errors import InputError
-from tuning.methods.debiasing import bias_of, bias_similarity
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
-from tuning.training.feeds import single_view
-from tuning.training.objective import Batch, Metrics, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.supervised import (
+from contrasweep.losses import EpsSupCon, EpsSupInfoNCE, FairKL
+from contrasweep.losses.fairkl import FORMS
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.debiasing import bias_of, bias_similarity
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.classifiers import (
     ClassifierBeside,
     EndToEndClassifier,
     repeated_cross_entropy,
     without_drops,
 )
+from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 BASES = {"eps-supinfonce": EpsSupInfoNCE, "eps-supcon": EpsSupCon}
 CROSS_ENTROPY = "cross-entropy"

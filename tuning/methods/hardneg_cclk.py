@@ -2,13 +2,13 @@
 
 from torch import Tensor, nn
 
-from losses import HardNegCCLK
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.conditioning import KERNEL
-from tuning.methods.method import Method, experiment_head
-from tuning.training.objective import Batch, Gather, Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import HardNegCCLK
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.conditioning import KERNEL
+from contrasweep.tuning.methods.method import Method, experiment_head
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 class FeatureConditioned(Objective):

@@ -10,22 +10,22 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
-from losses.terms import LossTerms
-from models.encoders.herocon import herocon_embedding
-from models.encoders.multiview import MultiViewEncoder
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
-from tuning.training.feeds import transductive_feed
-from tuning.training.heterogeneous import (
+from contrasweep.losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models.encoders.herocon import herocon_embedding
+from contrasweep.models.encoders.multiview import MultiViewEncoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.heterogeneous import (
     EmbeddedInput,
     EmbeddedViews,
     HeterogeneousObjective,
     LabelContrast,
     ViewContrast,
 )
-from tuning.training.objective import Objective
-from tuning.training.transductive import PreparedTransductive
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.objectives.batches import transductive_feed
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.transductive import PreparedTransductive
 
 NONE = "none"
 

@@ -1,12 +1,12 @@
 """InfoNCE: two views of an image attract, the other images of the batch repel (SimCLR's NT-Xent)."""
 
-from losses import InfoNCE
-from losses.infonce import NEGATIVES
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import InfoNCE
+from contrasweep.losses.infonce import NEGATIVES
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 HYPERPARAMETERS = {
     "temperature": TEMPERATURE,

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from losses.terms import LossTerms
-from models import Encoder, build_head
-from search_spaces import Space, method_space
-from tuning.config import Experiment, Value
-from tuning.errors import InputError, unknown_name
-from tuning.training.feeds import Feed, image_feed
-from tuning.training.objective import Batch, ContrastiveObjective, Metrics, Objective
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder, build_head
+from contrasweep.search_spaces import Space, method_space
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Metrics, Objective
 
 Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
 """What a method can need of the training data beyond the images."""

@@ -1,14 +1,14 @@
 """MoCo-v2: a view attracts the momentum encoder's other view and is repelled by keys of earlier batches."""
 
-from losses import QueueInfoNCE
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method
-from tuning.methods.momentum import MOMENTUM, with_momentum
-from tuning.training.momentum import Contrast
-from tuning.training.objective import Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import QueueInfoNCE
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.methods.momentum import MOMENTUM, with_momentum
+from contrasweep.tuning.objectives.momentum import Contrast
+from contrasweep.tuning.objectives.objective import Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 SYMMETRIC = Hyperparameter("whether each view is query and key in turn", str, ("off", "on"))
 

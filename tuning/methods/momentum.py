@@ -1,10 +1,10 @@
 """What the methods with a momentum encoder share: two hyperparameters, and the objective they lead to."""
 
-from data import torch_generator
-from models import Encoder, KeyQueue
-from tuning.config import Experiment
-from tuning.methods.method import Hyperparameter, experiment_head, head_outputs
-from tuning.training.momentum import EVERY_VIEW, MomentumLoss, MomentumObjective
+from contrasweep.data import torch_generator
+from contrasweep.models import Encoder, KeyQueue
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import Hyperparameter, experiment_head, head_outputs
+from contrasweep.tuning.objectives.momentum import EVERY_VIEW, MomentumLoss, MomentumObjective
 
 MOMENTUM = {
     "momentum_m": Hyperparameter(

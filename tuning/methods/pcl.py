@@ -7,18 +7,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from data import UNLABELLED, cluster_information, kmeans_clusters, named_seed
-from losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.errors import InputError, TrainingDiverged
-from tuning.methods.clustering import METRICS
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head, head_outputs
-from tuning.methods.momentum import MOMENTUM, momentum_queue
-from tuning.training.momentum import Contrast, MomentumObjective
-from tuning.training.objective import Metrics, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.data import UNLABELLED, cluster_information, kmeans_clusters, named_seed
+from contrasweep.losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.clustering import METRICS
+from contrasweep.tuning.methods.method import (
+    TEMPERATURE,
+    Hyperparameter,
+    Method,
+    experiment_head,
+    head_outputs,
+)
+from contrasweep.tuning.methods.momentum import MOMENTUM, momentum_queue
+from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
+from contrasweep.tuning.objectives.objective import Metrics, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 # The prototypes change with the next epoch anyway; the released code stops after 20 iterations too.
 _STARTS, _ITERATIONS = 1, 20

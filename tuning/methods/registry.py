@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 
-from tuning.errors import InputError
-from tuning.methods.method import Method
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods.method import Method
 
 GROUP = "contrasweep.methods"
 
@@ -46,7 +46,7 @@ class Registry(Mapping[str, Method]):
 
 def own_methods() -> dict[str, Method]:
     """Return the methods that come with contrasweep."""
-    package = importlib.import_module("tuning.methods")
+    package = importlib.import_module(__name__.rpartition(".")[0])
     names = [f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__)]
     modules = [importlib.import_module(name) for name in names]
     return {module.METHOD.name: module.METHOD for module in modules if hasattr(module, "METHOD")}

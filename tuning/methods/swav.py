@@ -4,12 +4,18 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from losses import SwAV
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head, head_outputs
-from tuning.training.objective import ContrastiveObjective, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import SwAV
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import (
+    TEMPERATURE,
+    Hyperparameter,
+    Method,
+    experiment_head,
+    head_outputs,
+)
+from contrasweep.tuning.objectives.objective import ContrastiveObjective, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 class SwappedPrediction(ContrastiveObjective):

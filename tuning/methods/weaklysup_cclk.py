@@ -1,12 +1,12 @@
 """WeaklySup-CCLK: images whose conditions are alike by a kernel attract, all others repel."""
 
-from losses import WeaklySupCCLK
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.conditioning import KERNEL, kernel_conditioned
-from tuning.methods.method import Method
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import WeaklySupCCLK
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.conditioning import KERNEL, kernel_conditioned
+from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

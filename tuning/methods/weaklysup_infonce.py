@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from losses import ClInfoNCE
-from losses.terms import LossTerms
-from models import Encoder
-from tuning.config import Experiment
-from tuning.methods.conditioning import CLUSTERS, condition_clusters
-from tuning.methods.method import TEMPERATURE, Method, with_projection_head
-from tuning.training.feeds import Feed, image_feed
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses import ClInfoNCE
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.conditioning import CLUSTERS, condition_clusters
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, with_projection_head
+from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def feed(experiment: Experiment, data: PreparedData) -> Feed:

@@ -20,9 +20,9 @@ from typing import IO, Any, Literal
 import ray
 from ray.exceptions import RayError
 
-from tuning.errors import InputError, SweepFailed
-from tuning.ray.cluster import START, copy_packages, refuse_silence
-from tuning.ray.session import STARTS
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.ray.cluster import START, our_code, refuse_silence
+from contrasweep.tuning.ray.session import STARTS
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); "
-    "from tuning.cli import main; main()"
+    "from contrasweep.tuning.cli import main; main()"
 )
 Stream = Literal["stdout", "stderr"]
 Show = Callable[[Stream, bytes], None]
@@ -95,8 +95,7 @@ def run_there(
         SweepFailed: the connection or the command's node was lost.
     """
     refuse_silence(address)
-    with tempfile.TemporaryDirectory(prefix="contrasweep-code-") as folder:
-        copy_packages(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="contrasweep-files-") as folder:
         for place, file in enumerate(files):
             there = Path(folder) / name_there(place, file)
             there.parent.mkdir(parents=True)
@@ -128,7 +127,7 @@ def _connect(address: str, folder: str) -> None:
                 address,
                 logging_level=logging.CRITICAL,
                 log_to_driver=False,
-                runtime_env={"working_dir": folder},
+                runtime_env={"working_dir": folder, "py_modules": [str(our_code())]},
             )
             return
         except Exception as error:  # Ray raises no narrower one

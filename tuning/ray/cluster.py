@@ -2,9 +2,7 @@
 
 import logging
 import os
-import shutil
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import Any
 
 import ray
 
-from tuning.errors import InputError
-from tuning.machine import CLIENT_SCHEME, Machine
-from tuning.packages import PACKAGES
+import contrasweep
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.machine import CLIENT_SCHEME, Machine
 
 AUTO = "auto"
 ANSWER_SECONDS = 5.0
@@ -60,9 +58,7 @@ def connect(address: str) -> Iterator[None]:
     before = os.environ.get(OVERRIDE)
     os.environ[OVERRIDE] = "1"
     try:
-        with tempfile.TemporaryDirectory(prefix="contrasweep-code-") as folder:
-            copy_packages(Path(folder))
-            _connect(address, folder)
+        _connect(address, our_code())
         yield
     finally:
         ray.shutdown()
@@ -72,21 +68,19 @@ def connect(address: str) -> Iterator[None]:
             os.environ[OVERRIDE] = before
 
 
-def copy_packages(folder: Path) -> None:
-    """Copy our packages, and nothing that lies beside them, into a folder that goes to the nodes."""
-    root = Path(__file__).resolve().parents[2]
-    for name in PACKAGES:
-        shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+def our_code() -> Path:
+    """Return the folder of this process's contrasweep, which Ray sends to the nodes (it follows links)."""
+    return Path(contrasweep.__file__).parent
 
 
-def _connect(address: str, folder: str) -> None:
+def _connect(address: str, code: Path) -> None:
     try:
         ray.init(
             address=address,
             log_to_driver=False,
             logging_level=logging.CRITICAL,
-            # First on the path of the workers: before what is installed there, and before a user's folder.
-            runtime_env={"working_dir": folder},
+            # Before what is installed on the nodes.
+            runtime_env={"py_modules": [str(code)]},
         )
     except Exception as error:  # Ray raises no narrower one
         ray.shutdown()

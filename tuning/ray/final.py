@@ -11,23 +11,26 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from data import data_root as folder_of_data
-from search_spaces import Scalar
-from search_spaces.parameters import type_name
-from tuning.best import BestConfig
-from tuning.difference import without_column
-from tuning.errors import InputError, SweepFailed
-from tuning.facts import check_files, facts_of
-from tuning.follower import Follower
-from tuning.machine import Machine
-from tuning.methods import METHODS
-from tuning.plan import FINAL_SUFFIX
-from tuning.provenance import git_revision, host_name, package_versions
-from tuning.ray.nodes import Needs
-from tuning.ray.session import ray_session
-from tuning.ray.trainer import cause_of, fit, reason_of
-from tuning.resources import Resources, resources_for
-from tuning.store import (
+from contrasweep.data import data_root as folder_of_data
+from contrasweep.search_spaces import Scalar
+from contrasweep.search_spaces.parameters import type_name
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import final_metrics
+from contrasweep.tuning.objectives.datasets import check_files, facts_of
+from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.follower import Follower
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.planning.resume_check import without_column
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.provenance import git_revision, host_name, package_versions
+from contrasweep.tuning.ray.nodes import Needs
+from contrasweep.tuning.ray.session import ray_session
+from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
+from contrasweep.tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
@@ -41,10 +44,7 @@ from tuning.store import (
     save_study,
     study_names,
 )
-from tuning.training.final import FinalScores
-from tuning.training.metrics import final_metrics
-from tuning.training.ranks import check_batch_size, group_ranks
-from tuning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.training.final_scores import FinalScores
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tuning.errors import InputError, SweepFailed
-from tuning.machine import Machine
-from tuning.plan import SweepPlan
-from tuning.ray.searcher import Progress
-from tuning.ray.sweep import SweepResult, create_study, resume_sweep
-from tuning.store import StoreError, open_location, study_names
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import SweepResult, create_study, resume_sweep
+from contrasweep.tuning.store import StoreError, open_location, study_names
 
 ShowStudy = Callable[[str, Progress], None]
 

@@ -10,12 +10,12 @@ import ray
 from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from data import DatasetMissing
-from tuning.errors import InputError
-from tuning.facts import check_files
-from tuning.ray.cluster import live_nodes
-from tuning.store import Location
-from tuning.store.retry import ONCE
+from contrasweep.data import DatasetMissing
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.objectives.datasets import check_files
+from contrasweep.tuning.ray.cluster import live_nodes
+from contrasweep.tuning.store import Location
+from contrasweep.tuning.store.retry import ONCE
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from search_spaces import Scalar
-from tuning.outcomes import Outcome
-from tuning.plan import SweepPlan
-from tuning.ray.scheduler import rungs
-from tuning.replicates import end_all
-from tuning.search import Mirror, PastTrial, Proposal
-from tuning.store import Location, StoreUnavailable, StudyRecord
-from tuning.trial import TrialRequest
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.seeds import end_all
+from contrasweep.tuning.planning.trial import TrialRequest
+from contrasweep.tuning.ray.scheduler import rungs
+from contrasweep.tuning.results.trials import Outcome
+from contrasweep.tuning.search import Mirror, PastTrial, Proposal
+from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
 
 log = logging.getLogger(__name__)
 

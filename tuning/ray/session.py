@@ -9,10 +9,10 @@ from pathlib import Path
 
 import ray
 
-from tuning.errors import SweepFailed
-from tuning.ray.cluster import connect
-from tuning.ray.nodes import Needs, refuse_blind_nodes
-from tuning.resources import Resources
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.ray.cluster import connect
+from contrasweep.tuning.ray.nodes import Needs, refuse_blind_nodes
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +59,6 @@ def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
 def local_ray(cpus: int) -> Iterator[Path]:
     """Run a local Ray of `cpus` CPUs while inside; gives a scratch folder that lives as long.
 
-    Workers start in an empty working folder: Ray would else put the caller's folder first on their path,
-    where a user's own `models/` or `data.py` stands in the way of ours.
-
     Raises:
         RuntimeError: this process is connected to a Ray already.
         SweepFailed: Ray did not start.
@@ -69,9 +66,7 @@ def local_ray(cpus: int) -> Iterator[Path]:
     if ray.is_initialized():
         raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
     with _environment(), _scratch_folder() as scratch:
-        empty = scratch / "empty"
-        empty.mkdir()
-        _start(cpus, empty)
+        _start(cpus)
         try:
             yield scratch
         finally:
@@ -96,7 +91,7 @@ def _scratch_folder() -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _start(cpus: int, working_dir: Path) -> None:
+def _start(cpus: int) -> None:
     for attempt in range(1, STARTS + 1):
         try:
             ray.init(
@@ -106,7 +101,6 @@ def _start(cpus: int, working_dir: Path) -> None:
                 log_to_driver=False,
                 # A trial's error is in the store, in a line; Ray would print each with its own stack.
                 logging_level=logging.CRITICAL,
-                runtime_env={"working_dir": str(working_dir)},
             )
             return
         except Exception as error:  # Ray raises no narrower one

@@ -16,24 +16,24 @@ from ray.tune import Callback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import Stopper
 
-from tuning.difference import refuse_difference
-from tuning.errors import InputError, SweepFailed
-from tuning.facts import check_files
-from tuning.limits import Limits
-from tuning.machine import Machine
-from tuning.outcomes import Outcome, epoch_means, outcomes
-from tuning.plan import SweepPlan, plan_of
-from tuning.planning import check_batches, plan_sweep
-from tuning.ray.memory import ForgetEnded
-from tuning.ray.nodes import Needs
-from tuning.ray.ranks import bundles
-from tuning.ray.scheduler import ResumableASHA
-from tuning.ray.searcher import Progress, StoreSearcher
-from tuning.ray.session import ray_session
-from tuning.ray.watch import TrialWatch
-from tuning.ray.worker import TrialWorker
-from tuning.search import PastTrial
-from tuning.store import (
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.objectives.datasets import check_files
+from contrasweep.tuning.planning.limits import Limits
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.plan import SweepPlan, plan_of
+from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
+from contrasweep.tuning.planning.resume_check import refuse_difference
+from contrasweep.tuning.ray.memory import ForgetEnded
+from contrasweep.tuning.ray.nodes import Needs
+from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
+from contrasweep.tuning.ray.session import ray_session
+from contrasweep.tuning.ray.watch import TrialWatch
+from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.ray.worker_group import bundles
+from contrasweep.tuning.results.trials import Outcome, epoch_means, outcomes
+from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
@@ -43,7 +43,7 @@ from tuning.store import (
     open_location,
     save_study,
 )
-from tuning.store.tensorboard import write_experiment
+from contrasweep.tuning.store.tensorboard import write_experiment
 
 log = logging.getLogger(__name__)
 

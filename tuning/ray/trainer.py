@@ -12,16 +12,16 @@ from ray.exceptions import RayError
 from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
-from data import data_root as folder_of_data
-from losses import RanksLost
-from tuning.config import Experiment
-from tuning.errors import InputError, SweepFailed, TrainingDiverged
-from tuning.ray.ranks import NEVER, backend_for, of_one_worker
-from tuning.ray.session import local_ray
-from tuning.resources import Resources
-from tuning.training.pretrain import pretrain
-from tuning.training.ranks import check_batch_size, group_ranks
-from tuning.trial import device_of
+from contrasweep.data import data_root as folder_of_data
+from contrasweep.losses import RanksLost
+from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
+from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.planning.trial import device_of
+from contrasweep.tuning.ray.session import local_ray
+from contrasweep.tuning.ray.worker_group import NEVER, backend_for, of_one_worker
+from contrasweep.tuning.training.pretrain import pretrain
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from ray import tune
 
-from tuning.ray.crashes import report_crashes
-from tuning.ray.ranks import RankGroup
-from tuning.replicates import new_trial
-from tuning.store import StoreUnavailable, TrialOvertaken
-from tuning.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.planning.seeds import new_trial
+from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.ray.crashes import report_crashes
+from contrasweep.tuning.ray.worker_group import RankGroup
+from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
 
 class TrialWorker(tune.Trainable):

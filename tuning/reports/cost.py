@@ -7,9 +7,9 @@ from datetime import datetime
 import numpy as np
 import plotly.graph_objects as go
 
-from tuning.analysis.colours import COLOURS, GREY
-from tuning.reports.page import Table
-from tuning.reports.study import StudyData
+from contrasweep.tuning.reports.colours import COLOURS, GREY
+from contrasweep.tuning.reports.page import Table
+from contrasweep.tuning.results.study import StudyData
 
 BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS
 

@@ -1,4 +1,4 @@
-"""The figures of a report on one study, for the screen; for papers, see `tuning.analysis.figures`."""
+"""The figures of a report on one study, for the screen; for papers, see `reports.matplotlib_figures`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from tuning.analysis.colours import COLOURS, GREY
-from tuning.reports.pareto import Front, Point
-from tuning.reports.sample import thinned
-from tuning.reports.study import Curve, Floats, StudyData, TrialResult
+from contrasweep.tuning.reports.colours import COLOURS, GREY
+from contrasweep.tuning.reports.pareto import Front, Point
+from contrasweep.tuning.reports.sample import thinned
+from contrasweep.tuning.results.study import Curve, Floats, StudyData, TrialResult
 
 MANY = 100
 """Of more curves, each is drawn paler."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from tuning.analysis.colours import COLOURS, GREY
-from tuning.analysis.final import UNTRAINED, FinalSummary, summarise_runs
-from tuning.analysis.summary import Summary
-from tuning.reports.page import Section, Table, cell_text
-from tuning.reports.study import StudyData
+from contrasweep.tuning.reports.colours import COLOURS, GREY
+from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, summarise_runs
+from contrasweep.tuning.results.study import StudyData
+from contrasweep.tuning.statistics import Summary
 
 FEW_SEEDS = 3
 _TEST = "metric.test."

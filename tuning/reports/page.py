@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from tuning.reports.style import template
+from contrasweep.tuning.reports.style import template
 
 OPEN_ROWS = 12
 """A longer table is folded on the screen; on paper it is whole."""
@@ -95,7 +95,7 @@ def cell_text(value: object) -> str:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("tuning.reports"),
+        loader=PackageLoader("contrasweep.tuning.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -13,11 +13,11 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.colors import sample_colorscale
 
-from search_spaces import Choice, Range, Scalar
-from tuning.reports.page import cell_text
-from tuning.reports.study import StudyData, TrialResult
-from tuning.reports.style import SEQUENTIAL
-from tuning.reports.ticks import plain
+from contrasweep.search_spaces import Choice, Range, Scalar
+from contrasweep.tuning.reports.page import cell_text
+from contrasweep.tuning.reports.style import SEQUENTIAL
+from contrasweep.tuning.reports.ticks import plain
+from contrasweep.tuning.results.study import StudyData, TrialResult
 
 FEWEST = 5
 """With fewer scored trials, lines say nothing."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuning.analysis.pareto import pareto_front
-from tuning.reports.study import StudyData
+from contrasweep.tuning.results.pareto import pareto_front
+from contrasweep.tuning.results.study import StudyData
 
 ACCURACIES = ("val.balanced_accuracy", "val.accuracy")
 COLOUR = "val.colour_mse"

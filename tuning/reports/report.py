@@ -5,15 +5,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tuning.errors import InputError
-from tuning.outputs import write_whole
-from tuning.reports.comparison import comparison_section
-from tuning.reports.page import Section, render_page
-from tuning.reports.reproduce import footer_lines
-from tuning.reports.sections import state_line, study_sections
-from tuning.reports.study import StudyData, read_study
-from tuning.reports.writing import check_page, while_running
-from tuning.store import ResultsStore
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import write_whole
+from contrasweep.tuning.reports.comparison import comparison_section
+from contrasweep.tuning.reports.page import Section, render_page
+from contrasweep.tuning.reports.reproduce import footer_lines
+from contrasweep.tuning.reports.sections import state_line, study_sections
+from contrasweep.tuning.reports.writing import check_page, while_running
+from contrasweep.tuning.results.study import StudyData, read_study
+from contrasweep.tuning.store import ResultsStore
 
 
 def report(store: ResultsStore, studies: Sequence[str], *, refresh: float | None = None) -> str:

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tuning.analysis.hardware import hardware_of
-from tuning.reports.page import Section
-from tuning.reports.study import StudyData
+from contrasweep.tuning.reports.page import Section
+from contrasweep.tuning.results.hardware import hardware_of
+from contrasweep.tuning.results.study import StudyData
 
 
 def reproduce_section(data: StudyData) -> Section:

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from tuning.outputs import check_folder
-from tuning.plan import FINAL_SUFFIX
-from tuning.store import ResultsStore, study_names
+from contrasweep.tuning.files import check_folder
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.store import ResultsStore, study_names
 
 
 def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:

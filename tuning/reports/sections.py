@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from tuning.analysis.selection import RULE
-from tuning.reports.cost import cost_of, cost_table, draw_cost
-from tuning.reports.figures import draw_curves, draw_front, draw_progress
-from tuning.reports.final import final_section
-from tuning.reports.page import Section, Table, cell_text
-from tuning.reports.parallel import FEWEST, draw_parallel
-from tuning.reports.pareto import Front, Point, front_of
-from tuning.reports.reproduce import reproduce_section
-from tuning.reports.sample import MAX_POINTS, sampled
-from tuning.reports.study import StudyData, TrialResult
+from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
+from contrasweep.tuning.reports.figures import draw_curves, draw_front, draw_progress
+from contrasweep.tuning.reports.final import final_section
+from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.reports.parallel import FEWEST, draw_parallel
+from contrasweep.tuning.reports.pareto import Front, Point, front_of
+from contrasweep.tuning.reports.reproduce import reproduce_section
+from contrasweep.tuning.reports.sample import MAX_POINTS, sampled
+from contrasweep.tuning.results.selection import RULE
+from contrasweep.tuning.results.study import StudyData, TrialResult
 
 MAX_MARKS = 2000
 MAX_CURVES = 200

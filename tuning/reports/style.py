@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from tuning.analysis.colours import COLOURS, GREY
+from contrasweep.tuning.reports.colours import COLOURS, GREY
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 SEQUENTIAL = "Cividis"

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tuning.errors import InputError
-from tuning.outputs import check_file
-from tuning.store import ResultsStore
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file
+from contrasweep.tuning.store import ResultsStore
 
 SHORTEST_WATCH = 1.0
 

@@ -16,9 +16,9 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
-from tuning.search.positions import value_at
-from tuning.search.quiet import quiet_optuna
-from tuning.search.standing import standing
+from contrasweep.tuning.search.positions import value_at
+from contrasweep.tuning.search.quiet import quiet_optuna
+from contrasweep.tuning.search.standing import standing
 
 COPIES = 4
 _SHARES = tuple((copy + 0.5) / COPIES for copy in range(COPIES))

@@ -11,8 +11,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from tuning.errors import InputError
-from tuning.search.quiet import quiet_optuna
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search.quiet import quiet_optuna
 
 log = logging.getLogger(__name__)
 

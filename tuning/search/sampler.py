@@ -14,10 +14,10 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from search_spaces import Choice, Range, Scalar, Space
-from tuning.errors import InputError, unknown_name
-from tuning.search.evolution import EvolutionStrategy
-from tuning.search.gaussian_process import GaussianProcess
+from contrasweep.search_spaces import Choice, Range, Scalar, Space
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.search.cmaes import EvolutionStrategy
+from contrasweep.tuning.search.gaussian_process import GaussianProcess
 
 Configuration = frozenset[tuple[str, Scalar]]
 Distributions = Mapping[str, BaseDistribution]

@@ -1,15 +1,15 @@
 """The results store: Parquet files that any number of workers write and any tool reads, without a server."""
 
-from tuning.store.attempts import TrialOvertaken, next_attempt, row_of
-from tuning.store.compact import Compaction, compact
-from tuning.store.filesystem import Location, StoreError, StudyBusy, open_location
-from tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
-from tuning.store.parts import DamagedFile
-from tuning.store.reader import ResultsStore, StudySummary, StudyTables
-from tuning.store.retry import Retry, StoreUnavailable
-from tuning.store.schema import SCHEMA_VERSION, StudySchema
-from tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
-from tuning.store.writer import TrialInfo, TrialWriter, end_trial
+from contrasweep.tuning.store.attempts import TrialOvertaken, next_attempt, row_of
+from contrasweep.tuning.store.compact import Compaction, compact
+from contrasweep.tuning.store.filesystem import Location, StoreError, StudyBusy, open_location
+from contrasweep.tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
+from contrasweep.tuning.store.parts import DamagedFile
+from contrasweep.tuning.store.reader import ResultsStore, StudySummary, StudyTables
+from contrasweep.tuning.store.retry import Retry, StoreUnavailable
+from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
+from contrasweep.tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
+from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 
 __all__ = [
     "SCHEMA_VERSION",

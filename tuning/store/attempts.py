@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.store.filesystem import Location
-from tuning.store.parts import Key, Kind, Part, list_parts, read_parts
-from tuning.store.resolve import winning_epochs, winning_trials
-from tuning.store.schema import FINAL_STATUSES
-from tuning.store.study import StudyRecord
+from contrasweep.tuning.store.filesystem import Location
+from contrasweep.tuning.store.parts import Key, Kind, Part, list_parts, read_parts
+from contrasweep.tuning.store.schema import FINAL_STATUSES
+from contrasweep.tuning.store.study import StudyRecord
+from contrasweep.tuning.store.winning_rows import winning_epochs, winning_trials
 
 
 class TrialOvertaken(RuntimeError):

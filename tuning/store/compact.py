@@ -9,12 +9,21 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.store.filesystem import Location, StoreError
-from tuning.store.heartbeat import driver_alive, read_heartbeat
-from tuning.store.parts import DamagedFile, Key, Kind, Parts, compacted_path, folder, read_parts, write_table
-from tuning.store.resolve import winning_epochs, winning_trials
-from tuning.store.schema import FINAL_STATUSES
-from tuning.store.study import load_study
+from contrasweep.tuning.store.filesystem import Location, StoreError
+from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.parts import (
+    DamagedFile,
+    Key,
+    Kind,
+    Parts,
+    compacted_path,
+    folder,
+    read_parts,
+    write_table,
+)
+from contrasweep.tuning.store.schema import FINAL_STATUSES
+from contrasweep.tuning.store.study import load_study
+from contrasweep.tuning.store.winning_rows import winning_epochs, winning_trials
 
 # A write takes seconds; what lies unfinished for longer was left by a writer that died.
 _ABANDONED_SECONDS: Final = 3600.0

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from tuning.errors import InputError
-from tuning.store.retry import ONCE, Retry
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.store.retry import ONCE, Retry
 
 # Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})

@@ -17,8 +17,8 @@ from typing import Final, Literal, Self
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tuning.store.filesystem import Location, StudyBusy
-from tuning.store.retry import ONCE
+from contrasweep.tuning.store.filesystem import Location, StudyBusy
+from contrasweep.tuning.store.retry import ONCE
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user's patience.

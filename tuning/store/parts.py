@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.store.filesystem import OBJECT_STORES, Location
-from tuning.store.schema import SCHEMA_VERSION, VERSION_KEY, StudySchema
+from contrasweep.tuning.store.filesystem import OBJECT_STORES, Location
+from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY, StudySchema
 
 Kind = Literal["trials", "epochs"]
 

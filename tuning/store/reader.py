@@ -14,11 +14,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.store.filesystem import Location, StoreError, open_location
-from tuning.store.heartbeat import driver_alive, read_heartbeat
-from tuning.store.parts import DamagedFile, Kind, Parts, read_parts
-from tuning.store.resolve import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
-from tuning.store.study import StudyRecord, load_study, study_names
+from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
+from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.parts import DamagedFile, Kind, Parts, read_parts
+from contrasweep.tuning.store.study import StudyRecord, load_study, study_names
+from contrasweep.tuning.store.winning_rows import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 
 State = Literal["running", "interrupted", "ended"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from tuning.store.filesystem import StoreError
+from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = b"contrasweep.schema_version"

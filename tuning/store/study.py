@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from tuning.store.filesystem import Location, StoreError
-from tuning.store.schema import SCHEMA_VERSION, StudySchema
+from contrasweep.tuning.store.filesystem import Location, StoreError
+from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
 
 MAX_NAME_LENGTH: Final = 100
 _FOLDER: Final = "studies"

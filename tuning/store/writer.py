@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
-from tuning.store.filesystem import Location, StoreError
-from tuning.store.parts import Key, epoch_path, trial_path, write_rows
-from tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
-from tuning.store.study import StudyRecord
+from contrasweep.tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
+from contrasweep.tuning.store.filesystem import Location, StoreError
+from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
+from contrasweep.tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
+from contrasweep.tuning.store.study import StudyRecord
 
 FLUSH_SECONDS: Final = 10.0
 

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from tuning.config import Experiment, flat_settings, parse_experiment
-from tuning.errors import InputError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
 
 FORMAT = 1
 DIGEST_BYTES = 16

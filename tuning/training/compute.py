@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from models import Encoder
-from tuning.config import ComputeSettings
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import ComputeSettings
 
 
 def set_precision(network: nn.Module, settings: ComputeSettings) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from data import (
+from contrasweep.data import (
     DatasetSpec,
     Images,
     LabelledImages,
@@ -24,7 +24,7 @@ from data import (
     torch_generator,
     whole_image,
 )
-from models import (
+from contrasweep.models import (
     choose_knn,
     fit_knn,
     fit_logistic,
@@ -37,13 +37,13 @@ from models import (
     top_accuracy,
     unbiased_accuracy,
 )
-from tuning.config import Experiment, ProbeSettings
-from tuning.methods import METHODS
-from tuning.training.metrics import TOP_FIVE_FROM
-from tuning.training.objective import Objective
-from tuning.training.prepared import Prepared, PreparedData
-from tuning.training.ranks import ONE, Ranks
-from tuning.training.transductive import PreparedTransductive, transductive_scores
+from contrasweep.tuning.experiment import Experiment, ProbeSettings
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import TOP_FIVE_FROM
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.objectives.transductive import PreparedTransductive, transductive_scores
 
 CHUNK = 1024
 """Images whose features are computed at once: bounds memory, does not change the result."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from tuning.config import OptimizerSettings
+from contrasweep.tuning.experiment import OptimizerSettings
 
 
 class LARS(Optimizer):

@@ -13,21 +13,21 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from data import named_seed
-from models import NonFiniteFeatures
-from tuning.config import Experiment
-from tuning.errors import TrainingDiverged
-from tuning.methods import METHODS
-from tuning.training.batch_norm import synchronise_batch_norm
-from tuning.training.checkpoint import dump_checkpoint, load_checkpoint
-from tuning.training.compute import compile_backbones, computing, set_precision
-from tuning.training.evaluation import embed_training_set, validation_scores
-from tuning.training.feeds import Feed
-from tuning.training.objective import Objective
-from tuning.training.optimizers import build_optimizer
-from tuning.training.prepared import Prepared, build_backbone, prepare_data
-from tuning.training.ranks import ONE, Ranks, check_batch_size
-from tuning.training.schedules import learning_rate
+from contrasweep.data import named_seed
+from contrasweep.models import NonFiniteFeatures
+from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
+from contrasweep.tuning.objectives.batches import Feed
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import Prepared, build_backbone, prepare_data
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
+from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
+from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
+from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
+from contrasweep.tuning.training.optimizers import build_optimizer
+from contrasweep.tuning.training.schedules import learning_rate
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def pretrain(
     """Train `experiment` and yield a record after every epoch, the first (epoch 0) before any training.
 
     Args:
-        experiment: a resolved experiment (`tuning.resolve`).
+        experiment: a resolved experiment (`planning.resolve`).
         resume: a checkpoint of the same experiment: the records go on after its epoch.
         data: the prepared dataset, if it is at hand already; else it is loaded from `data_root`.
         data_root: the folder that holds the datasets.

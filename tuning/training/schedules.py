@@ -2,7 +2,7 @@
 
 import math
 
-from tuning.config import ScheduleSettings
+from contrasweep.tuning.experiment import ScheduleSettings
 
 
 def learning_rate(

@@ -9,17 +9,17 @@ import signal
 import threading
 from pathlib import Path
 
-from losses import InfoNCE
-from losses.terms import LossTerms
-from models import Encoder
-from search_spaces import Space
-from tuning import trial
-from tuning.config import Experiment
-from tuning.methods import Hyperparameter, Method
-from tuning.methods.method import with_projection_head
-from tuning.training.objective import Batch, Objective
-from tuning.training.prepared import PreparedData
-from tuning.training.ranks import group_ranks
+from contrasweep.losses import InfoNCE
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import Hyperparameter, Method
+from contrasweep.tuning.methods.method import with_projection_head
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.ranks import group_ranks
+from contrasweep.tuning.planning.plan_sweep import trial
 
 trial.CHECKPOINT_SECONDS = 0.0
 

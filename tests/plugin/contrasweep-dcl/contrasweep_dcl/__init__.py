@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from losses.terms import LossTerms
-from models import Encoder
-from search_spaces import load_space
-from tuning.config import Experiment
-from tuning.methods import Hyperparameter, Method
-from tuning.methods.method import with_projection_head
-from tuning.training.objective import Objective
-from tuning.training.prepared import PreparedData
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+from contrasweep.search_spaces import load_space
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import Hyperparameter, Method
+from contrasweep.tuning.methods.method import with_projection_head
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 def dcl_terms(views: Tensor, temperature: float) -> LossTerms:

@@ -1,0 +1,62 @@
+"""Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster.
+
+The names below are the front door; each loads what it needs on first use. The five packages inside
+(`losses`, `models`, `data`, `search_spaces`, `tuning`) are links to the folders at the top of the repository;
+in an installed copy they are ordinary folders.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.experiment import Experiment
+    from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.tuning.ray.final import final_runs
+    from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep, sweep
+    from contrasweep.tuning.reports.report import write_report
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.training.pretrain import pretrain
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Experiment": "contrasweep.tuning.experiment",
+    "ResultsStore": "contrasweep.tuning.store",
+    "best_trials": "contrasweep.tuning.results.selection",
+    "final_runs": "contrasweep.tuning.ray.final",
+    "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
+    "pretrain": "contrasweep.tuning.training.pretrain",
+    "resume_sweep": "contrasweep.tuning.ray.sweep",
+    "run_sweep": "contrasweep.tuning.ray.sweep",
+    "sweep": "contrasweep.tuning.ray.sweep",
+    "write_report": "contrasweep.tuning.reports.report",
+}
+_PACKAGES = ("data", "losses", "models", "search_spaces", "tuning")
+
+__all__ = [
+    "Experiment",
+    "ResultsStore",
+    "best_trials",
+    "final_runs",
+    "plan_sweep",
+    "pretrain",
+    "resume_sweep",
+    "run_sweep",
+    "sweep",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an entry point on first use: torch and Ray cost seconds that `contrasweep --help` should not."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"contrasweep.{name}")
+    raise AttributeError(f"module 'contrasweep' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the entry points and the packages, which are not attributes before their first use."""
+    return sorted({*globals(), *_HOMES, *_PACKAGES})

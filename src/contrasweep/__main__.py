@@ -1,0 +1,5 @@
+"""`python -m contrasweep`: the command line."""
+
+from contrasweep.tuning.cli import main
+
+main()

@@ -1,0 +1,337 @@
+"""`Experiment`: everything about one run, as frozen, validated settings.
+
+An experiment is a YAML file or what `planning.resolve` builds. Nothing in it changes in place: `with_values`
+returns a new one, and a quantity derived from it (a scaled learning rate, say) lives elsewhere.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from contrasweep.tuning.errors import InputError, unknown_name
+
+ADDED_LATER = ("views.padding", "compute")
+"""Settings that are younger than stored studies. None of them is in an experiment's identity while it has its
+default, so what was stored before it existed is still the same experiment."""
+
+Value = bool | int | float | str
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """Frozen settings that refuse unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_bool_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # Python's True is an int, and would silently be the number 1.
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise ValueError("true or false is no value for it")
+        return value
+
+
+class ViewSettings(Settings):
+    """How the random views of an image are made; `data.RandomViews` says what each setting does.
+
+    `size` (pixels a side) null means the dataset's own; `padding` is in pixels of the view.
+    """
+
+    size: Count | None = None
+    min_crop: Annotated[float, Field(gt=0, le=1)] = 0.2
+    max_crop: Annotated[float, Field(gt=0, le=1)] = 1.0
+    flip: Share = 0.5
+    brightness: NotNegative = 0.0
+    contrast: NotNegative = 0.0
+    saturation: NotNegative = 0.0
+    hue: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    jitter_probability: Share = 0.8
+    grayscale: Share = 0.0
+    blur: Share = 0.0
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    padding: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min_crop > self.max_crop:
+            raise ValueError(f"views.min_crop {self.min_crop} is above views.max_crop {self.max_crop}")
+        return self
+
+
+class EncoderSettings(Settings):
+    """Which backbone, and whether it normalises its images.
+
+    `mean` and `std` are one number for each channel, or one for all, in the unit of images in 0..1; without
+    them images stay as they are.
+    """
+
+    name: str = "lenet5"
+    mean: tuple[float, ...] = ()
+    std: tuple[Positive, ...] = ()
+
+    @model_validator(mode="after")
+    def _mean_and_std(self) -> Self:
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"encoder.mean {list(self.mean)} and encoder.std {list(self.std)} differ in length"
+            )
+        return self
+
+
+class HeadSettings(Settings):
+    """The projection head; `hidden` null means the encoder's own width; `linear` and `none` have none."""
+
+    name: Literal["cclk", "linear", "mlp", "mlp3", "none"] = "cclk"
+    hidden: Count | None = None
+    width: Count = 128
+
+
+class OptimizerSettings(Settings):
+    """The optimizer; `trust` belongs to LARS and LARC, `momentum` to all but Adam.
+
+    `exclude_norm_and_bias` belongs to LARS, `nesterov` to SGD.
+    """
+
+    name: Literal["lars", "larc", "sgd", "adam"] = "sgd"
+    lr: Positive = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: NotNegative = 1e-4
+    trust: Positive = 1e-3
+    exclude_norm_and_bias: bool = True
+    nesterov: bool = False
+
+    @model_validator(mode="after")
+    def _nesterov_of_sgd(self) -> Self:
+        if self.nesterov and (self.name != "sgd" or self.momentum == 0):
+            raise ValueError("optimizer.nesterov goes with sgd and a momentum above 0")
+        return self
+
+
+class ScheduleSettings(Settings):
+    """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, constant, or steps.
+
+    `step` multiplies the rate by `factor` at each of `milestones`, shares of the epochs.
+    """
+
+    name: Literal["cosine", "constant", "step"] = "cosine"
+    warmup_epochs: NotNegative = 0.0
+    final_fraction: Share = 0.0
+    milestones: tuple[Share, ...] = ()
+    factor: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+    @model_validator(mode="after")
+    def _milestones_in_order(self) -> Self:
+        if self.name == "step" and not self.milestones:
+            raise ValueError("schedule.name step needs schedule.milestones, shares of the epochs")
+        if list(self.milestones) != sorted(self.milestones):
+            raise ValueError(f"schedule.milestones {list(self.milestones)} must rise")
+        return self
+
+
+class ValidationSettings(Settings):
+    """The split cut from the training set: its share of each class and the seed that chooses it."""
+
+    fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class ProbeSettings(Settings):
+    """The probes that score an encoder.
+
+    `classifier` is the one that is reported: `logistic`, solved to the optimum by at most `max_steps` steps
+    of L-BFGS with `penalty` (on standardised or raw features); a paper's minibatch recipe; or `knn`, whose
+    `neighbours` and `temperature`, where null, are chosen on held-out training rows. `epoch_rows` are the
+    rows of the fast ridge probe; `threshold` is the probability from which on a label of a multi-label set
+    is predicted.
+    """
+
+    classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
+    neighbours: Count | None = None
+    temperature: Positive | None = None
+    penalty: NotNegative = 1e-6
+    standardise: bool = True
+    max_steps: Count = 500
+    epoch_rows: Count = 10_000
+    threshold: Share = 0.4
+
+    @model_validator(mode="after")
+    def _neighbours_of_knn(self) -> Self:
+        given = (self.neighbours, self.temperature) != (None, None)
+        if given and self.classifier != "knn":
+            raise ValueError("probes.neighbours and probes.temperature go with probes.classifier knn")
+        if (self.neighbours is None) != (self.temperature is None):
+            raise ValueError("probes.neighbours and probes.temperature are both given, or both chosen (null)")
+        return self
+
+
+class ComputeSettings(Settings):
+    """How the numbers are computed; whatever is not at its default changes them, if only in the last digits.
+
+    `precision` is that of the backbone in training: heads, losses and probes stay in float32, as do weights.
+    `compile` has torch compile the backbone. `deterministic` refuses operations whose result differs from run
+    to run on one GPU; on a CPU all are repeatable.
+    """
+
+    precision: Literal["float32", "bf16"] = "float32"
+    compile: bool = False
+    deterministic: bool = False
+
+
+class Experiment(Settings):
+    """One run: the method and its hyperparameters, the data, the network, the training, the seed."""
+
+    method: str
+    dataset: str
+    hyperparameters: Mapping[str, Value] = Field(default_factory=dict)
+    views: ViewSettings = ViewSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    head: HeadSettings = HeadSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    epochs: Count = 10
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    seed: Annotated[int, Field(ge=0)] = 0
+    validation: ValidationSettings = ValidationSettings()
+    probes: ProbeSettings = ProbeSettings()
+    compute: ComputeSettings = ComputeSettings()
+
+    @field_validator("hyperparameters", mode="before")
+    @classmethod
+    def _plain_values(cls, values: Any) -> Any:
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if not isinstance(value, bool | int | float | str):
+                # A ValueError is what pydantic turns into an error of the field.
+                raise ValueError(  # noqa: TRY004
+                    f"hyperparameters.{name} must be a number, a word, true or false"
+                )
+        return values
+
+    def with_values(self, values: Mapping[str, Any]) -> "Experiment":
+        """Return this experiment with `values` set, each under a dotted path or a hyperparameter's bare name.
+
+        Raises:
+            InputError: a path leads nowhere (with the nearest), or a value is not allowed there.
+        """
+        content = self.model_dump()
+        for path, value in values.items():
+            _place(content, path, value)
+        return parse_experiment(content)
+
+    def value(self, path: str) -> Value:
+        """Return the value at a dotted path, at a top-level field, or of a hyperparameter's bare name."""
+        content: Any = self.model_dump()
+        if path in self.hyperparameters:
+            return self.hyperparameters[path]
+        for part in path.split("."):
+            if not isinstance(content, Mapping) or part not in content:
+                raise unknown_name("setting", path, setting_names(self))
+            content = content[part]
+        result: Value = content
+        return result
+
+    def content(self) -> dict[str, Any]:
+        """Return all settings as plain values, without those of `ADDED_LATER` that have their default."""
+        content = self.model_dump(mode="json")
+        defaults = Experiment(method=self.method, dataset=self.dataset).model_dump(mode="json")
+        for path in ADDED_LATER:
+            *sections, field = path.split(".")
+            held, usual = content, defaults
+            for section in sections:
+                held, usual = held[section], usual[section]
+            if held[field] == usual[field]:
+                del held[field]
+        return content
+
+    def identity(self) -> str:
+        """Return the hash of the experiment without its seed: equal for replicates, different otherwise."""
+        content = self.content()
+        del content["seed"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def parse_experiment(content: object) -> Experiment:
+    """Return the experiment that a mapping (of a YAML file, say) describes.
+
+    Raises:
+        InputError: an unknown key (with the nearest known one), or a value that is not allowed.
+    """
+    if not isinstance(content, Mapping):
+        raise InputError(f"an experiment is a mapping of settings, not {type(content).__name__}")
+    try:
+        return Experiment.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError("; ".join(_explain(item) for item in error.errors())) from None
+
+
+def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings under dotted paths, as `with_values` takes them."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def setting_names(experiment: Experiment) -> list[str]:
+    """Return every path that `with_values` takes: dotted fields, top-level fields, bare hyperparameters."""
+    names = list(experiment.hyperparameters)
+    for field, content in experiment:
+        if isinstance(content, Settings):
+            names += [f"{field}.{inner}" for inner in type(content).model_fields]
+        elif field not in ("hyperparameters", "method", "dataset"):
+            names.append(field)
+    return names
+
+
+def _place(content: dict[str, Any], path: str, value: Any) -> None:
+    section, _, field = path.partition(".")
+    if not field and path not in Experiment.model_fields:
+        content["hyperparameters"] = {**content["hyperparameters"], path: value}
+    elif not field:
+        content[path] = value
+    else:
+        if not isinstance(content.get(section), dict):
+            raise unknown_name("setting", path, setting_names(parse_experiment(content)))
+        content[section] = {**content[section], field: value}
+
+
+def _explain(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        allowed = _fields_beside(item["loc"])
+        near = difflib.get_close_matches(str(item["loc"][-1]), allowed, n=1)
+        beside = path.rpartition(".")[0]
+        hint = f" (nearest: {'.'.join(filter(None, [beside, *near]))!r})" if near else ""
+        return f"unknown setting {path!r}{hint}; known there: {', '.join(allowed)}"
+    if item["type"] == "missing":
+        return f"setting {path!r} is missing"
+    reason = item["msg"].removeprefix("Value error, ")
+    return f"setting {path!r}: {reason}, given {item['input']!r}" if path else reason
+
+
+def _fields_beside(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Experiment
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)

@@ -1,0 +1,107 @@
+"""Batch norm over the images of all ranks, so that a run does not depend on how many there are.
+
+On a GPU torch has `SyncBatchNorm`; it does not run on a CPU, where `GlobalBatchNorm` does the same.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from contrasweep.losses.gather import collective
+
+
+class GlobalBatchNorm(_BatchNorm):
+    """`nn.BatchNorm1d` and its kin, with the mean and variance of the whole batch in training mode.
+
+    Takes `(N, C)` or `(N, C, ...)`; N may differ between ranks. In evaluation mode, and in a process without
+    a group, it is torch's own.
+    """
+
+    def _check_input_dim(self, inputs: Tensor) -> None:
+        if inputs.dim() < 2:
+            raise ValueError(f"batch norm takes (N, C, ...), got {tuple(inputs.shape)}")
+
+    # What ranks exchange is no part of compiled code.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the normalised inputs; in training mode all ranks must call this together.
+
+        Raises:
+            ValueError: there is no more than one value a channel on all ranks together.
+        """
+        if not self.training or not dist.is_initialized():
+            return super().forward(inputs)
+        # Sums over a batch are too long for half precision.
+        values = inputs if inputs.dtype == torch.float64 else inputs.float()
+        dims, shape = [0, *range(2, inputs.dim())], [1, -1, *[1] * (inputs.dim() - 2)]
+        count = values.new_full((1,), values.numel() // values.shape[1])
+        total = _sum_over_ranks(torch.cat([values.sum(dims), count]))
+        number = total[-1].detach()
+        mean = total[:-1] / number
+        centred = values - mean.view(shape)
+        # Not from the sum of squares, which loses its digits where the mean is large.
+        variance = _sum_over_ranks(centred.square().sum(dims)) / number
+        self._remember(mean.detach(), variance.detach(), float(number))
+        scale = (variance + self.eps).rsqrt()
+        normalised = centred * (scale if self.weight is None else scale * self.weight).view(shape)
+        if self.bias is not None:
+            normalised = normalised + self.bias.view(shape)
+        return normalised.to(inputs.dtype)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor, number: float) -> None:
+        if number <= 1:
+            raise ValueError("batch norm needs more than one value a channel in training")
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked.add_(1)
+        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance * (number / (number - 1)), share)
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        total = tensor.clone()
+        with collective():
+            dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        # What a rank gave is in the sum of every rank, whose losses are all there.
+        total = grads[0].clone()
+        with collective():
+            dist.all_reduce(total)
+        return total
+
+
+def _sum_over_ranks(tensor: Tensor) -> Tensor:
+    total: Tensor = _Sum.apply(tensor)
+    return total
+
+
+def synchronise_batch_norm(module: nn.Module, device: torch.device) -> None:
+    """Replace the batch norms inside `module` by ones over all ranks; parameters and states stay."""
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, _BatchNorm) and not isinstance(child, nn.SyncBatchNorm | GlobalBatchNorm):
+                setattr(parent, name, _over_ranks(child, device))
+
+
+def _over_ranks(norm: _BatchNorm, device: torch.device) -> nn.Module:
+    if device.type == "cuda":
+        synchronised: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(norm)  # type: ignore[no-untyped-call]
+        return synchronised
+    own = GlobalBatchNorm(
+        norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats, device=device
+    )
+    own.weight, own.bias = norm.weight, norm.bias
+    own.running_mean, own.running_var = norm.running_mean, norm.running_var
+    own.num_batches_tracked = norm.num_batches_tracked
+    own.train(norm.training)
+    return own

@@ -1,0 +1,196 @@
+"""From a dataset to the batches of an epoch: a sampler names images, views are made of them on the device.
+
+Every draw is keyed by what it is for and by (seed, epoch, step), for the global batch.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from contrasweep.data import (
+    LabelledImages,
+    RandomViews,
+    SemiSupervisedBatches,
+    SemiSupervisedRows,
+    TransductiveData,
+    UniformBatches,
+    image_batches,
+    named_seed,
+    shard,
+    torch_generator,
+)
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, ViewSettings
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.objectives.transductive import PreparedTransductive, TransductiveBatch
+
+
+class Sampler(Protocol):
+    """Which images form the batches of an epoch: rows `(B,)`, or `(V, B)` where views show other images."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        """Return the rows of every batch of the epoch."""
+
+
+class Feed(Protocol):
+    """The batches of a run."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+
+    def epoch(self, epoch: int) -> Iterator[Any]:
+        """Yield the batches of the epoch (from 1), as the objective takes them."""
+
+    def shared(self, ranks: Ranks) -> "Feed":
+        """Return the feed of one of several ranks: its part of the very same batches.
+
+        Raises:
+            InputError: a batch has fewer images than there are ranks.
+        """
+
+
+@dataclass(frozen=True)
+class ImageFeed:
+    """Batches of random views of labelled images.
+
+    `views` of each image are made; `clusters` `(N,)`, where given, go with them. Of each batch, the images of
+    one of the `ranks` are shown, in the views that they have in the whole batch.
+    """
+
+    train: LabelledImages
+    sampler: Sampler
+    transform: RandomViews
+    seed: int
+    views: int = 2
+    clusters: Tensor | None = None
+    ranks: Ranks = ONE
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.sampler.steps_per_epoch
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of the epoch (from 1)."""
+        train, whole = self.train, self.sampler.epoch(epoch)
+        rows = [_of_rank(batch, self.ranks) for batch in whole]
+        # What is not in memory is decoded ahead, while the batch before it trains.
+        for step, (own, images) in enumerate(zip(rows, image_batches(train.images, rows), strict=True)):
+            yield self._batch(own.to(images.device), images, epoch, step, whole[step].shape[-1])
+
+    def shared(self, ranks: Ranks) -> "ImageFeed":
+        """Return the feed of one of several ranks."""
+        _refuse_empty_parts(self.sampler.epoch(1), ranks)
+        return replace(self, ranks=ranks)
+
+    def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int, count: int) -> Batch:
+        train, index = self.train, rows if rows.dim() == 1 else rows[0]
+        shown = images.expand(self.views, *images.shape) if rows.dim() == 1 else images
+        return Batch(
+            torch.stack([self._view(shown[view], epoch, step, view, count) for view in range(self.views)]),
+            labels=train.labels[index],
+            index=index,
+            condition=None if train.condition is None else train.condition[index],
+            bias=None if train.bias is None else train.bias[index],
+            clusters=None if self.clusters is None else self.clusters[index],
+        )
+
+    def _view(self, images: Tensor, epoch: int, step: int, view: int, count: int) -> Tensor:
+        generator = torch_generator(self.seed, "views", epoch, step, view)
+        parameters = self.transform.draw(count, images.shape[-1], generator)
+        if self.ranks.world > 1:
+            parameters = parameters[shard(torch.arange(count), self.ranks.rank, self.ranks.world)]
+        return self.transform.apply(images, parameters)
+
+
+@dataclass(frozen=True)
+class TransductiveFeed:
+    """Batches of labelled and unlabelled objects; an epoch sees every unlabelled one once."""
+
+    data: TransductiveData
+    sampler: SemiSupervisedBatches
+    ranks: Ranks = ONE
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in every epoch."""
+        return self.sampler.steps_per_epoch
+
+    def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
+        """Yield the batches of the epoch (from 1)."""
+        for batch in self.sampler.epoch(epoch):
+            rows = SemiSupervisedRows(
+                _of_rank(batch.labelled, self.ranks), _of_rank(batch.unlabelled, self.ranks)
+            )
+            yield TransductiveBatch(
+                self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
+            )
+
+    def shared(self, ranks: Ranks) -> "TransductiveFeed":
+        """Return the feed of one of several ranks."""
+        batches = self.sampler.epoch(1)
+        _refuse_empty_parts((part for one in batches for part in (one.labelled, one.unlabelled)), ranks)
+        return replace(self, ranks=ranks)
+
+
+def _of_rank(batch: Tensor, ranks: Ranks) -> Tensor:
+    return batch if ranks.world == 1 else shard(batch, ranks.rank, ranks.world)
+
+
+def _refuse_empty_parts(batches: Iterable[Tensor], ranks: Ranks) -> None:
+    smallest = min(batch.shape[-1] for batch in batches)
+    if smallest < ranks.world:
+        raise InputError(
+            f"the smallest batch has {smallest} images, fewer than the {ranks.world} workers: "
+            "give fewer workers"
+        )
+
+
+def image_feed(
+    experiment: Experiment,
+    data: PreparedData,
+    *,
+    views: int = 2,
+    sampler: Sampler | None = None,
+    clusters: Tensor | None = None,
+) -> ImageFeed:
+    """Return the feed of an experiment: `views` of each image, in uniform batches unless by `sampler`."""
+    if sampler is None:
+        sampler = UniformBatches(len(data.train), experiment.batch_size, batches_seed(experiment))
+    transform = random_views(experiment.views, data.spec.view_size)
+    here = None if clusters is None else clusters.to(data.device)
+    return ImageFeed(data.train, sampler, transform, experiment.seed, views, here)
+
+
+def single_view(experiment: Experiment, data: PreparedData) -> ImageFeed:
+    """Return uniform batches with one view of each image."""
+    return image_feed(experiment, data, views=1)
+
+
+def transductive_feed(experiment: Experiment, prepared: PreparedTransductive) -> TransductiveFeed:
+    """Return batches of at most `batch_size` unlabelled and as many labelled objects."""
+    data, size = prepared.data, experiment.batch_size
+    sampler = SemiSupervisedBatches(
+        len(data.labelled), len(data.unlabelled), size, size, batches_seed(experiment)
+    )
+    return TransductiveFeed(data, sampler)
+
+
+def batches_seed(experiment: Experiment) -> int:
+    """Return the seed of an experiment's samplers."""
+    return named_seed(experiment.seed, "batches")
+
+
+def random_views(settings: ViewSettings, size: int) -> RandomViews:
+    """Return the random views of `size` pixels that the settings describe."""
+    return RandomViews(**{**settings.model_dump(), "size": size})

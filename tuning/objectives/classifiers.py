@@ -1,0 +1,87 @@
+"""Objectives with a linear classifier of their own, trained with the encoder or beside it.
+
+Shapes: V views, B images in the batch, D features, C classes.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from contrasweep.models import Encoder
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
+
+MetricLoss = Callable[[Tensor, Batch], tuple[Tensor, Metrics]]
+"""Of the gathered features `(V, B, D)` and the gathered batch: a scalar and its metrics."""
+
+ClassifierLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
+"""Of the features `(V, B, D)` and logits `(V, B, C)`, both gathered, and the batch: a scalar, its metrics."""
+
+
+class ClassifierBeside(Objective):
+    """A loss of the encoder's features, and a linear classifier that learns from them without a say in them.
+
+    The classifier reads the L2-normalised features, detached; its cross-entropy is the metric
+    `classifier_loss`.
+    """
+
+    def __init__(self, encoder: Encoder, classes: int, loss: MetricLoss) -> None:
+        super().__init__(encoder)
+        self.classifier = nn.Linear(encoder.width, classes)
+        self.loss = loss
+
+    def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
+        """Return the loss plus the classifier's: their gradients meet in no parameter."""
+        features, whole = self._encode(batch.views), batch.gathered(gather)
+        loss, metrics = self.loss(gather(features, 1), whole)
+        logits = self.classifier(functional.normalize(features.detach(), dim=2))
+        own = repeated_cross_entropy(gather(logits, 1), whole.labels)
+        # The value that is reported and watched for divergence is that of the method's loss alone.
+        return loss + (own - own.detach()), {**metrics, "classifier_loss": own.detach()}
+
+    @torch.no_grad()
+    def predict(self, images: Tensor) -> Tensor:
+        """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
+
+        def scores() -> Tensor:
+            logits: Tensor = self.classifier(functional.normalize(self.encoder(channels_last(images)), dim=1))
+            return logits
+
+        return self._evaluated(scores)
+
+
+class EndToEndClassifier(Objective):
+    """An encoder and a linear classifier on its features, trained together by a loss of both."""
+
+    def __init__(self, encoder: Encoder, classes: int, loss: ClassifierLoss) -> None:
+        super().__init__(encoder)
+        self.classifier = nn.Linear(encoder.width, classes)
+        self.loss = loss
+
+    def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
+        """Return the loss of features and logits, and its metrics."""
+        features = self._encode(batch.views)
+        logits = self.classifier(features)
+        return self.loss(gather(features, 1), gather(logits, 1), batch.gathered(gather))
+
+    @torch.no_grad()
+    def predict(self, images: Tensor) -> Tensor:
+        """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
+
+        def scores() -> Tensor:
+            logits: Tensor = self.classifier(self.encoder(channels_last(images)))
+            return logits
+
+        return self._evaluated(scores)
+
+
+def repeated_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of `logits` `(V, B, C)` against the `labels` `(B,)` of every view."""
+    return functional.cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)))
+
+
+def without_drops(loss: Tensor, **more: Tensor) -> tuple[Tensor, Metrics]:
+    """Return a loss in which every image counts, with its metrics (detached)."""
+    zero = torch.zeros((), device=loss.device)
+    return loss, {"dropped_fraction": zero, **{name: value.detach() for name, value in more.items()}}

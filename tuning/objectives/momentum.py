@@ -1,0 +1,99 @@
+"""Objectives with a momentum encoder and a queue of its keys, as in MoCo (He et al. 2020).
+
+Queries come from the encoder and its head, which learn; keys from copies of both that follow slowly. Of batch
+norm: queries and keys each go through their own network in one pass, both in training mode, so keys are
+normalised by the keys of the batch and the copies keep running statistics of their own. MoCo's shuffling of
+keys over GPUs is left out: on one process, where a batch is normalised as a whole, it changes nothing.
+
+Shapes: V views of a batch, B images, C channels, S pixels a side, D width, Q keys in the queue.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder, KeyQueue, MomentumCopy
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What a loss with momentum sees of a step, gathered over ranks.
+
+    Attributes:
+        queries: `(Vq, B, D)`, with gradient.
+        keys: `(Vk, B, D)` of the momentum encoder, without.
+        queue: `(Q, D)`, keys of earlier batches; it changes in place after the step.
+        batch: the batch, gathered but for its views.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    queue: Tensor
+    batch: Batch
+
+
+MomentumLoss = Callable[[Contrast], tuple[LossTerms, Metrics]]
+"""Per-anchor terms of a step, and metrics beside `dropped_fraction` (detached)."""
+
+EVERY_VIEW = slice(None)
+
+
+class MomentumObjective(Objective):
+    """Queries of an encoder and its head against keys of their momentum copies and a queue of older keys.
+
+    `queried` says which views of a batch are queries, `keyed` which are keys, `enqueued` which of these join
+    the queue. After the optimizer's step, `after_step` moves the copies towards their originals and puts the
+    step's keys into the queue. Copies and queue are part of the state that a checkpoint keeps.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: nn.Module,
+        loss: MomentumLoss,
+        queue: KeyQueue,
+        momentum: float,
+        *,
+        queried: slice = EVERY_VIEW,
+        keyed: slice = EVERY_VIEW,
+        enqueued: slice = EVERY_VIEW,
+    ) -> None:
+        super().__init__(encoder)
+        self.head = head
+        self.loss = loss
+        self.key_encoder = MomentumCopy(self.encoder, momentum)
+        self.key_head = MomentumCopy(head, momentum)
+        self.queue = queue
+        self.queried, self.keyed, self.enqueued = queried, keyed, enqueued
+        self._newest: Tensor | None = None
+
+    def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
+        """Return the mean of the loss over its valid anchors, its metrics, and the fraction dropped."""
+        queries = gather(embed(self.encoder, self.head, batch.views[self.queried]), 1)
+        keys = gather(embed(self.key_encoder, self.key_head, batch.views[self.keyed]), 1)
+        terms, metrics = self.loss(Contrast(queries, keys, self.queue.keys, batch.gathered(gather)))
+        self._newest = keys[self.enqueued].flatten(0, 1)
+        return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **metrics}
+
+    def after_step(self) -> None:
+        """Let the copies follow, and the keys of the step take the place of the oldest in the queue."""
+        assert self._newest is not None, "a step has been taken"
+        self.key_encoder.follow(self.encoder)
+        self.key_head.follow(self.head)
+        self.queue.enqueue(self._newest)
+        self._newest = None
+
+    @torch.no_grad()
+    def embed_images(self, images: Tensor) -> Tensor:
+        """Return the momentum encoder's embeddings `(N, D)` of `images` `(N, C, S, S)` in evaluation mode."""
+        return self._evaluated(lambda: embed(self.key_encoder, self.key_head, images[None])[0])
+
+
+def embed(encoder: nn.Module, head: nn.Module, views: Tensor) -> Tensor:
+    """Return the embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`, all views in one pass."""
+    embeddings: Tensor = head(encoder(channels_last(views.flatten(0, 1))))
+    return embeddings.view(*views.shape[:2], -1)

@@ -1,0 +1,169 @@
+"""What is trained: a batch goes in, a loss and its metrics come out.
+
+Shapes: V views, B images in the batch, C channels, S pixels a side, D width of the embedding.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contrasweep.losses.terms import LossTerms
+from contrasweep.models import Encoder
+
+Gather = Callable[[Tensor, int], Tensor]
+"""Concatenates a tensor over ranks along a dimension, with gradient; on one process, the identity."""
+
+Metrics = dict[str, Tensor]
+"""Detached scalars of one step by name; `dropped_fraction` is always among them."""
+
+
+def identity_gather(tensor: Tensor, dim: int) -> Tensor:
+    """Return `tensor`: one process already holds the global batch."""
+    return tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's data; what the dataset or the method does not have is None.
+
+    Attributes:
+        views: `(V, B, C, S, S)` in [0, 1].
+        labels: int64 `(B,)`.
+        index: int64 `(B,)`, the images' rows in the training set.
+        condition: float `(B, Z)`, the conditioning variable.
+        bias: int64 `(B,)`, the bias label.
+        clusters: int64 `(B,)`, the cluster of each image.
+    """
+
+    views: Tensor
+    labels: Tensor
+    index: Tensor
+    condition: Tensor | None = None
+    bias: Tensor | None = None
+    clusters: Tensor | None = None
+
+    def gathered(self, gather: Gather) -> "Batch":
+        """Return the batch with all but its views concatenated over ranks."""
+
+        def over_ranks(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else gather(tensor, 0)
+
+        return replace(
+            self,
+            labels=gather(self.labels, 0),
+            index=gather(self.index, 0),
+            condition=over_ranks(self.condition),
+            bias=over_ranks(self.bias),
+            clusters=over_ranks(self.clusters),
+        )
+
+
+class Objective(nn.Module, ABC):
+    """Everything learnable of a method, around an encoder, and the loss of a batch.
+
+    A run calls `on_epoch_start` and `regroup`, then for every batch `step`, the optimizer, `after_step`. What
+    must survive a restart is a parameter or a buffer.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        # Convolutions on a CPU, and half-precision ones on a GPU, are faster with the channels last.
+        self.encoder = encoder.to(memory_format=torch.channels_last)
+
+    def step(self, batch: Any, gather: Gather = identity_gather) -> tuple[Tensor, Metrics]:
+        """Return the loss (a scalar) and its metrics for one batch."""
+        return self.compute(batch, gather)
+
+    @abstractmethod
+    def compute(self, batch: Any, gather: Gather) -> tuple[Tensor, Metrics]:
+        """Return what `step` returns: every method's own."""
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Prepare for an epoch (from 1) and return metrics of it.
+
+        `embed()` gives `embed_images` of every training image, `(N, D)`.
+        """
+        return {}
+
+    def regroup(self, feed: Any) -> Any:
+        """Return what the batches of the epoch that `on_epoch_start` began come from.
+
+        It is `feed`, the run's own, unless who meets whom follows from the state of the training.
+        """
+        return feed
+
+    def after_step(self) -> None:
+        """Follow the optimizer's step: nothing, unless a method says otherwise."""
+
+    @torch.no_grad()
+    def features(self, images: Tensor) -> Tensor:
+        """Return the encoder's features `(N, D)` of `images` `(N, C, S, S)` in evaluation mode."""
+        return self._evaluated(lambda: self.encoder(channels_last(images)))
+
+    def embed_images(self, images: Tensor) -> Tensor:
+        """Return what clusters of `images` `(N, C, S, S)` are made of, `(N, D)`: the encoder's features."""
+        return self.features(images)
+
+    @torch.no_grad()
+    def predict(self, images: Any) -> Tensor:
+        """Return the scores `(N, classes)` of the method's own classifier in evaluation mode.
+
+        Raises:
+            NotImplementedError: the method has no classifier.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no classifier of its own")
+
+    def _evaluated(self, compute: Callable[[], Tensor]) -> Tensor:
+        was_training = self.training
+        self.eval()
+        result = compute()
+        self.train(was_training)
+        return result
+
+    def _encode(self, views: Tensor) -> Tensor:
+        """Return the features `(V, B, D)` of `views` `(V, B, C, S, S)`, all views in one pass."""
+        count, images = views.shape[:2]
+        features: Tensor = self.encoder(channels_last(views.flatten(0, 1)))
+        return features.view(count, images, -1)
+
+
+class ContrastiveObjective(Objective):
+    """An encoder, a projection head and a loss of the embeddings of all views.
+
+    `loss` is called with the gathered embeddings `(V, B, D)` and the gathered batch, and returns per-anchor
+    terms. `measure`, where given, is called with the same, the embeddings detached, and returns metrics.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: nn.Module,
+        loss: Callable[[Tensor, Batch], LossTerms],
+        measure: Callable[[Tensor, Batch], Metrics] | None = None,
+    ) -> None:
+        super().__init__(encoder)
+        self.head = head
+        self.loss = loss
+        self.measure = measure
+
+    def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
+        """Return the mean of the loss over its valid anchors, the fraction dropped, and what is measured."""
+        embeddings, whole = gather(self.embed(batch.views), 1), batch.gathered(gather)
+        terms = self.loss(embeddings, whole)
+        measured = {} if self.measure is None else self.measure(embeddings.detach(), whole)
+        return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **measured}
+
+    def embed(self, views: Tensor) -> Tensor:
+        """Return the head's embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`."""
+        features = self._encode(views)
+        embeddings: Tensor = self.head(features.flatten(0, 1))
+        return embeddings.view(*views.shape[:2], -1)
+
+
+def channels_last(images: Tensor) -> Tensor:
+    """Return `images` `(N, C, S, S)` in the memory order that convolutions are fastest in."""
+    return images.contiguous(memory_format=torch.channels_last)

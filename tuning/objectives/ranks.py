@@ -1,0 +1,117 @@
+"""The processes (ranks) that train one run together, each on its part of every batch.
+
+Every rank holds the whole objective and computes the loss of the whole batch, from its own rows and what the
+others gathered; the average of the gradients over ranks is then that of one process, and all ranks take the
+same step. torch's DistributedDataParallel is left aside: it wants one forward pass of one module a step,
+whose parameters all learn, and would copy buffers (queues, running statistics) over those that are equal
+already.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from contrasweep.losses.gather import collective, gather
+from contrasweep.tuning.errors import InputError
+
+T = TypeVar("T")
+
+AGREEMENT = 1e-3
+"""Relative difference between ranks' losses that rounding may explain."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which of how many processes this is. Beside the one of `ONE`, the default process group connects them.
+
+    Attributes:
+        rank: 0..world-1; the first writes, evaluates, and has the say where ranks could differ.
+        world: how many there are.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    def gather(self, tensor: Tensor, dim: int) -> Tensor:
+        """Return `tensor` of all ranks, concatenated along `dim`, with gradient; see `losses.gather`."""
+        return tensor if self.world == 1 else gather(tensor, dim)
+
+    def once(self, compute: Callable[[], T]) -> T:
+        """Return on every rank what `compute()` gives on the first; what it raises there is raised on all."""
+        if self.world == 1:
+            return compute()
+        told: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                told[0] = compute()
+            except Exception as error:  # noqa: BLE001 - raised below, on all ranks: they wait for an answer
+                told[1] = error
+        with collective():
+            dist.broadcast_object_list(told, src=0)
+        if told[1] is not None:
+            raise told[1]
+        result: T = told[0]
+        return result
+
+    def copy_first(self, module: nn.Module) -> None:
+        """Give every rank the first one's parameters and buffers."""
+        if self.world > 1:
+            with collective(), torch.no_grad():
+                for tensor in module.state_dict().values():
+                    dist.broadcast(tensor, src=0)
+
+    def average_gradients(self, module: nn.Module) -> None:
+        """Replace every gradient of `module` by its mean over ranks, in one exchange."""
+        gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
+        if self.world == 1 or not gradients:
+            return
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        with collective():
+            dist.all_reduce(flat)
+        parts = torch.split(flat.div_(self.world), [gradient.numel() for gradient in gradients])
+        for gradient, mean in zip(gradients, parts, strict=True):
+            gradient.copy_(mean.view_as(gradient))
+
+    def agreed(self, losses: Tensor, method: str) -> Tensor:
+        """Return the first rank's `losses` `(steps,)` of an epoch, which must be those of every rank.
+
+        Raises:
+            RuntimeError: they differ, on every rank: the objective does not compute the loss of the whole
+                batch, or ranks hold different states.
+        """
+        if self.world == 1:
+            return losses
+        of_ranks = gather(losses.detach()[None].float(), 0)
+        first = of_ranks[:1].expand_as(of_ranks)
+        if not torch.allclose(of_ranks, first, rtol=AGREEMENT, atol=1e-5, equal_nan=True):
+            step = int((of_ranks - first).abs().nan_to_num(torch.inf).amax(dim=0).argmax())
+            raise RuntimeError(
+                f"{method}: the workers' losses of one step differ ({of_ranks[:, step].tolist()}); each must "
+                "compute that of the whole batch, from tensors that `gather` has made whole"
+            )
+        return of_ranks[0]
+
+
+ONE = Ranks()
+"""One process by itself."""
+
+
+def group_ranks() -> Ranks:
+    """Return this process's place in torch's default process group; `ONE` without a group."""
+    if not dist.is_available() or not dist.is_initialized():
+        return ONE
+    return Ranks(dist.get_rank(), dist.get_world_size())
+
+
+def check_batch_size(batch_size: int, workers: int) -> None:
+    """Raise InputError unless a batch divides among the workers of a run."""
+    if workers > 1 and batch_size % workers:
+        below, above = batch_size - batch_size % workers, batch_size - batch_size % workers + workers
+        near = f"{below} or {above}" if below else str(above)
+        raise InputError(
+            f"batch_size {batch_size} does not divide among {workers} workers: give {near}, or other workers"
+        )

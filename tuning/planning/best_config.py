@@ -1,0 +1,131 @@
+"""`best.yaml`: the selected experiment as a file that a final run takes as it is."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import contrasweep
+from contrasweep.search_spaces import Scalar, read_yaml
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, parse_experiment
+from contrasweep.tuning.planning.resolve import check_experiment
+from contrasweep.tuning.provenance import same_series
+from contrasweep.tuning.results.selection import SelectedTrial
+from contrasweep.tuning.store import StoreError, check_study_name
+
+KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment")
+OPTIONAL = ("seeds", "selected")
+
+
+@dataclass(frozen=True)
+class BestConfig:
+    """A configuration for final runs: where it comes from, its searched values, and the whole experiment.
+
+    The search ran it on `seeds` seeds, from the experiment's on: a final run takes others.
+    """
+
+    study: str
+    trial: int
+    values: Mapping[str, Scalar]
+    experiment: Experiment
+    seeds: int = 1
+
+
+def config_of(selected: SelectedTrial) -> BestConfig:
+    """Return the configuration of a selected trial."""
+    return BestConfig(selected.study, selected.trial, selected.values, selected.experiment, selected.seeds)
+
+
+def best_yaml(selected: SelectedTrial) -> str:
+    """Return the text of a best.yaml for a selected trial."""
+    content = {
+        "contrasweep": contrasweep.__version__,
+        "study": selected.study,
+        "trial": selected.trial,
+        "seeds": selected.seeds,
+        "selected": {
+            "rule": selected.rule,
+            "score": selected.score,
+            "untrained": selected.untrained,
+        },
+        "values": selected.values,
+        "experiment": selected.experiment.model_dump(mode="json"),
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
+    """Read a best.yaml; `data_root` holds the datasets that are known by their files alone.
+
+    Raises:
+        InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
+            another major version, or its experiment is not allowed.
+    """
+    content = read_mapping(path)
+    for key in content:
+        if key not in KEYS:
+            near = difflib.get_close_matches(str(key), KEYS, n=1)
+            hint = f" (nearest: {near[0]!r})" if near else ""
+            raise InputError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(KEYS)}")
+    missing = [key for key in KEYS if key not in content and key not in OPTIONAL]
+    if missing:
+        raise InputError(
+            f"{path}: {', '.join(missing)} missing; `contrasweep best STUDY -o FILE` writes such files"
+        )
+    there, here = str(content["contrasweep"]), contrasweep.__version__
+    if not same_series(there, here):
+        raise InputError(
+            f"{path} was written by contrasweep {there}; this is {here}, which may read it differently"
+        )
+    try:
+        experiment = parse_experiment(content["experiment"])
+        check_experiment(experiment, data_root)
+    except ValueError as error:
+        raise InputError(f"{path}: experiment: {error}") from None
+    return BestConfig(
+        _study_name(path, content["study"]),
+        _whole_number(path, "trial", content["trial"], 0),
+        _values(path, content["values"]),
+        experiment,
+        _whole_number(path, "seeds", content.get("seeds", 1), 1),
+    )
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises:
+        InputError: there is no such file, or it holds no mapping.
+        SpaceError: it is no YAML.
+    """
+    if not path.is_file():
+        raise InputError(f"no file {path}")
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
+    return content
+
+
+def _study_name(path: Path, given: Any) -> str:
+    try:
+        return check_study_name(str(given))
+    except StoreError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _whole_number(path: Path, name: str, given: Any, least: int) -> int:
+    if type(given) is not int or given < least:
+        raise InputError(f"{path}: {name} must be a whole number from {least}, given {given!r}")
+    return given
+
+
+def _values(path: Path, given: Any) -> Mapping[str, Scalar]:
+    if not isinstance(given, dict) or not all(
+        isinstance(v, bool | int | float | str) for v in given.values()
+    ):
+        raise InputError(f"{path}: values must be numbers, words, true or false by name, given {given!r}")
+    return given

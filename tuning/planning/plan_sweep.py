@@ -1,0 +1,253 @@
+"""How a sweep is planned: what the user gives, checked and completed before anything starts."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contrasweep.data import data_root as folder_of_data
+from contrasweep.search_spaces import Range, Space
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.goals import chosen_goals, full_name
+from contrasweep.tuning.objectives.datasets import check_files, facts_of
+from contrasweep.tuning.objectives.ranks import check_batch_size
+from contrasweep.tuning.planning.limits import Limits
+from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.plan import Scheduler, SweepPlan
+from contrasweep.tuning.planning.resolve import check_names, preset_settings, resolve, space_of
+from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.planning.warm_start import earlier_trials
+from contrasweep.tuning.search import checked_storage
+from contrasweep.tuning.search.sampler import GRID, check_sampler
+from contrasweep.tuning.store import ResultsStore, check_study_name
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TRIALS = 24
+SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
+
+
+def plan_sweep(
+    method: str,
+    dataset: str,
+    *,
+    trials: int | None = None,
+    epochs: int | None = None,
+    values: Mapping[str, Value] | None = None,
+    space: Space | None = None,
+    use_preset: bool = False,
+    sampler: str = "tpe",
+    grid_points: int | None = None,
+    scheduler: str = "asha",
+    metric: str | None = None,
+    asha_metric: str | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    warm_start: Sequence[str] = (),
+    storage: str | None = None,
+    concurrency: int | None = None,
+    cpus_per_trial: int = 1,
+    workers: int = 1,
+    gpus_per_worker: float = 0.0,
+    machine: Machine | None = None,
+    limits: Limits | None = None,
+    data_root: Path | None = None,
+    results: str | Path = "results",
+    name: str | None = None,
+    command: str = "",
+) -> SweepPlan:
+    """Return the checked plan of a sweep.
+
+    Args:
+        method: a registered method.
+        dataset: a registered dataset, whose files must be there.
+        trials: how many configurations are tried, the defaults among them; by default 24, and of a grid all.
+            A grid has no more trials than points, and is refused fewer.
+        epochs: of a trial that is not stopped early; by default the experiment's.
+        values: settings that hold in every trial; one that the space would search is searched no more.
+        space: in place of the method's own.
+        use_preset: start from the papers' settings for this method and dataset. A searched parameter has the
+            paper's value as its default, or where its range does not hold that, is searched no more.
+        sampler: `tpe`, `gp`, `cmaes`, `random` or `grid`.
+        grid_points: into how many levels a grid cuts each range of the space.
+        scheduler: `asha` stops weak trials early, `none` does not.
+        metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
+            over the groups of (class, bias). Several, with commas between them, give a Pareto front.
+        asha_metric: by which `asha` compares trials; by default the first metric.
+        seed: of the proposals.
+        seeds: of each trial: they advance together, and what counts is their mean.
+        warm_start: earlier studies in the same results folder, from whose trials the search begins.
+        storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
+        concurrency: trials at once; by default as many as the machine has cores for.
+        cpus_per_trial: cores, and threads, of a trial; of each of its workers, where there are several.
+        workers: processes that train one trial together.
+        gpus_per_worker: GPUs of each, 0 to 1; trials of half a GPU share one.
+        machine: where trials run; by default here (see `ray.cluster.cluster_at` for a Ray cluster).
+        limits: how often a trial's worker may die, and how long a trial may take.
+        data_root: the folder of the datasets.
+        results: the results folder or URI.
+        name: of the study; by default `METHOD-DATASET-` and the time.
+        command: the command line, for the record.
+
+    Raises:
+        InputError, ValueError: something given is wrong; nothing was started or written.
+    """
+    check_names(method, dataset)
+    root = folder_of_data(data_root).absolute()
+    _at_least_one("trials", 1 if trials is None else trials)
+    _at_least_one("seeds", seeds)
+    _at_least_one("epochs", 1 if epochs is None else epochs)
+    if scheduler not in SCHEDULERS:
+        raise unknown_name("scheduler", scheduler, SCHEDULERS)
+    given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
+    start: Mapping[str, Value] = {}
+    if use_preset:
+        start, held = split_preset(method, dataset, space, given)
+        given = {**held, **given}
+    facts = facts_of(dataset, root)
+    metrics = chosen_goals(metric, METHODS[method], facts)
+    remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
+    check_sampler(sampler, remaining, len(metrics))
+    planned = _trials(trials, sampler, remaining)
+    resources = resources_for(
+        concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
+    )
+    experiment = _check_extremes(method, dataset, remaining, given, root)
+    check_batches(experiment, remaining, workers)
+    if experiment.validation.fraction == 0:
+        raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
+    check_files(dataset, root)
+    created = datetime.now(UTC)
+    study_name = check_study_name(name or default_name(method, dataset, created))
+    plan = SweepPlan(
+        name=study_name,
+        method=method,
+        dataset=dataset,
+        space=remaining,
+        given=given,
+        experiment=experiment,
+        trials=planned,
+        sampler=sampler,
+        scheduler="asha" if scheduler == "asha" else "none",
+        metrics=metrics,
+        asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, METHODS[method], facts),
+        seed=seed,
+        resources=resources,
+        results=str(results),
+        data_root=root,
+        seeds=seeds,
+        grid_points=grid_points,
+        limits=limits or Limits(),
+        storage=None if storage is None else checked_storage(storage, study_name),
+        command=command,
+        created=created,
+    )
+    return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
+
+
+def split_preset(
+    method: str, dataset: str, space: Space | None, values: Mapping[str, Value]
+) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Return where a preset lets the search start, and the rest of it, which holds in every trial.
+
+    What `values` names is in neither.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space).searched}
+    whole = METHODS[method].search_space()
+    start: dict[str, Value] = {}
+    held: dict[str, Value] = {}
+    for name, value in preset_settings(method, dataset).items():
+        parameter = searched.get(name)
+        if name in values or _is_switched_off(whole, name, values):
+            continue
+        if parameter is not None and parameter.contains(value):
+            start[name] = value
+            continue
+        held[name] = value
+        if parameter is not None:
+            log.warning(
+                "%s is not searched: the preset has %s, the space %s", name, value, parameter.describe()
+            )
+    return start, held
+
+
+def _is_switched_off(space: Space, name: str, values: Mapping[str, Value]) -> bool:
+    """Whether a parameter has no effect beside `values`."""
+    conditions = space[name].when if name in space else {}
+    return any(parent in values and values[parent] not in allowed for parent, allowed in conditions.items())
+
+
+def default_name(method: str, dataset: str, created: datetime) -> str:
+    """Return `METHOD-DATASET-TIME`, where what a file's name should not hold has become a dash."""
+    return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
+
+
+def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
+    """Refuse a batch that does not divide among the workers, also where the space searches its size.
+
+    Raises:
+        InputError: it does not, or the space has a range of sizes.
+    """
+    check_batch_size(experiment.batch_size, workers)
+    for parameter in space.searched:
+        if parameter.name == "batch_size" and workers > 1:
+            if isinstance(parameter, Range):
+                raise InputError(
+                    f"{space.origin} searches batch_size over a range, of which not all divide among "
+                    f"{workers} workers: give a choice"
+                )
+            for size in parameter.choices:
+                check_batch_size(int(size), workers)
+
+
+def _at_least_one(what: str, count: int) -> None:
+    if count < 1:
+        raise InputError(f"{what} must be at least 1, given {count}")
+
+
+def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
+    """Return the space with its ranges cut into levels, where a grid was asked to."""
+    if grid_points is None:
+        return space
+    if sampler != GRID:
+        raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
+    return space.with_levels(grid_points)
+
+
+def _trials(given: int | None, sampler: str, space: Space) -> int:
+    """Return how many trials to run: of a grid, as many as it has points."""
+    points = space.size()
+    if sampler != GRID or points is None:
+        return DEFAULT_TRIALS if given is None else given
+    if given is not None and given < points:
+        raise InputError(
+            f"the grid has {points} points, and {given} trials would leave {points - given} of them out; "
+            f"give --trials {points}, a smaller space, or another sampler (random draws some of the points)"
+        )
+    return points
+
+
+def _check_extremes(
+    method: str, dataset: str, space: Space, given: Mapping[str, Value], root: Path
+) -> Experiment:
+    """Return the experiment of the defaults, once the ends of every range (each choice) give one as well."""
+    outside = {path: value for path, value in given.items() if path not in space}
+    defaults = space.defaults()
+    for parameter in space.searched:
+        extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
+        for value in extremes:
+            values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
+            try:
+                resolve(method, dataset, {**outside, **space.complete(values)}, space=space, data_root=root)
+            except InputError as error:
+                raise InputError(
+                    f"{parameter.name} = {value}, which {space.origin} allows: {error}"
+                ) from None
+    return resolve(method, dataset, {**outside, **defaults}, space=space, data_root=root)

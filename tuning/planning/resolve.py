@@ -1,0 +1,282 @@
+"""From a method and a dataset to a complete experiment: which default, preset or given value holds where.
+
+Later wins: the defaults of the method (its search space's) and of the dataset, the preset `METHOD@DATASET`
+where it is asked for, what the user set, what a search proposes.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from contrasweep.data import DatasetSpec, TransductiveSpec
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS
+from contrasweep.search_spaces import Space, available_presets, preset
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value, ViewSettings
+from contrasweep.tuning.methods import METHODS, Method
+from contrasweep.tuning.objectives.batches import random_views
+from contrasweep.tuning.objectives.datasets import Facts, check_name, known_datasets
+from contrasweep.tuning.objectives.prepared import facts_for
+from contrasweep.tuning.planning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
+
+NEED_IN_WORDS = {
+    "labels": "class labels",
+    "condition": "a conditioning variable",
+    "bias": "a bias label",
+    "bias or condition": "a bias label or a conditioning variable",
+    "own views": "objects with views of their own",
+}
+
+# A mirrored digit is another sign, and a crop of a few per cent of one says nothing.
+_DIGIT_VIEWS: Mapping[str, Value] = MappingProxyType({"views.flip": 0.0, "views.min_crop": 0.4})
+
+_SMALL: Mapping[str, Value] = MappingProxyType(
+    {**_DIGIT_VIEWS, "encoder.name": "small-conv", "batch_size": 128}
+)
+# Without a ramp, LeNet-5's tanh units saturate for good at rates that it can bear later.
+_MNIST: Mapping[str, Value] = MappingProxyType(
+    {**_DIGIT_VIEWS, "encoder.name": "lenet5", "batch_size": 256, "schedule.warmup_epochs": 1.0}
+)
+# SimCLR's views, without the blur that says nothing at 32 pixels.
+_PHOTOGRAPHS: Mapping[str, Value] = MappingProxyType(
+    {
+        "encoder.name": "resnet18",
+        "batch_size": 256,
+        "views.brightness": 0.4,
+        "views.contrast": 0.4,
+        "views.saturation": 0.4,
+        "views.hue": 0.1,
+        "views.grayscale": 0.2,
+    }
+)
+
+DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
+    {
+        "digits": _SMALL,
+        "colour-digits": _SMALL,
+        "biased-digits": _SMALL,
+        "mnist": _MNIST,
+        # The penalty on raw weights is CCL-K's protocol: scores compare with its table.
+        "colormnist": {**_MNIST, "probes.standardise": False},
+        "noisy-mnist": _MNIST,
+        "biased-mnist": {**_DIGIT_VIEWS, "encoder.name": "simple-conv", "batch_size": 256},
+        "cifar10": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
+        "cifar100": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
+        "corrupted-cifar10": {"encoder.name": "resnet18", "batch_size": 256},
+        "imagenet9": _PHOTOGRAPHS,
+        "bffhq": {"encoder.name": "resnet18", "batch_size": 256},
+        "stl10": {**_PHOTOGRAPHS, "views.size": 64},
+        "ut-zappos50k": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar", "views.size": 32},
+        "cub": _PHOTOGRAPHS,
+        "wider-attribute": _PHOTOGRAPHS,
+        "imagenet100": _PHOTOGRAPHS,
+        "imagenet1k": _PHOTOGRAPHS,
+        "two-view-digits": {"encoder.name": "herocon-cnn", "batch_size": 512},
+        # Its labelled objects are few: one in four says more of a configuration than one in ten.
+        "scene": {"encoder.name": "herocon-mlp", "batch_size": 4096, "validation.fraction": 0.25},
+        "noisy-mnist-1v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
+        "noisy-mnist-2v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
+        "xrmb": {"encoder.name": "herocon-mlp", "batch_size": 4750},
+        # Of 500 labelled objects with 40 labels, one in four, as with Scene.
+        "celeba": {"encoder.name": "herocon-vgg", "batch_size": 64, "validation.fraction": 0.25},
+        "hub-parquet": _PHOTOGRAPHS,
+        "image-folder": _PHOTOGRAPHS,
+    }
+)
+"""What a dataset suggests for settings outside the method: a network that takes its images, a batch size."""
+
+
+def resolve(
+    method: str,
+    dataset: str,
+    values: Mapping[str, Any] | None = None,
+    *,
+    space: Space | None = None,
+    use_preset: bool = False,
+    data_root: Path | None = None,
+) -> Experiment:
+    """Return the experiment of `method` on `dataset` with `values` set over all defaults.
+
+    Hyperparameters that have no effect (`sigma2` of a cosine kernel) are left out of it.
+
+    Args:
+        method: a registered method's name.
+        dataset: a registered dataset's name.
+        values: dotted paths and bare hyperparameter names, with their values.
+        space: the search space whose defaults and conditions hold in place of the method's own.
+        use_preset: whether the papers' settings for this method on this dataset apply, where there are any.
+        data_root: the folder that holds the datasets, for those that are known by their files alone.
+
+    Raises:
+        InputError: an unknown name (with the nearest), a value that is not allowed or has no effect, a method
+            that needs what the dataset does not have, or a preset that is not there.
+    """
+    check_names(method, dataset)
+    preset_values = preset_settings(method, dataset) if use_preset else {}
+    given = {**preset_values, **(values or {})}
+    pinned = space_of(method, dataset, space, given)
+    defaults = pinned.defaults()
+    for name in given:
+        if name in METHODS[method].hyperparameters and name not in defaults:
+            because = ", ".join(
+                f"{p}={defaults[p]}" for p in METHODS[method].search_space()[name].when if p in defaults
+            )
+            raise InputError(f"{name} has no effect with {because}: leave it out")
+    suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
+    base = Experiment(method=method, dataset=dataset).with_values(defaults)
+    refuse_unknown(base, given)
+    # The space knows that a whole number given for a float is one: 1 and 1.0 are the same experiment.
+    experiment = base.with_values({**suggested, **given, **defaults})
+    check_experiment(experiment, data_root)
+    return experiment
+
+
+def dataset_settings(dataset: str) -> Mapping[str, Value]:
+    """Return what the dataset's family suggests for settings outside the method."""
+    return DATASET_SETTINGS.get(dataset.partition(":")[0], {})
+
+
+def check_names(method: str, dataset: str) -> None:
+    """Raise InputError unless both names are registered, the dataset's with options that it has."""
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    check_name(dataset)
+
+
+def space_of(
+    method: str,
+    dataset: str,
+    given: Space | None,
+    values: Mapping[str, Any] | None = None,
+    start: Mapping[str, Any] | None = None,
+) -> Space:
+    """Return the space that is searched: the given one or the method's own, with `values` pinned.
+
+    What is searched starts from `start`, where that says something of it.
+
+    Raises:
+        InputError: see `planning.spaces`.
+    """
+    if given is not None:
+        space = complete_space(method, given, values)
+    else:
+        space = with_defaults(METHODS[method].search_space(), dataset_settings(dataset))
+    return pin_values(with_defaults(space, start or {}), values or {}).settled()
+
+
+def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
+    """Return the settings of the preset `METHOD@DATASET`.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = preset(method, dataset.partition(":")[0])
+    if found is None:
+        known = [f"{one}@{other}" for one, other in available_presets()]
+        raise unknown_name("preset", f"{method}@{dataset}", known)
+    settings: Mapping[str, Any] = found["settings"]
+    return settings
+
+
+def check_experiment(experiment: Experiment, data_root: Path | None = None) -> None:
+    """Raise InputError unless the method, the dataset, the encoder and the hyperparameters fit together."""
+    check_names(experiment.method, experiment.dataset)
+    if experiment.encoder.name not in {**ENCODERS, **VECTOR_ENCODERS}:
+        raise unknown_name("encoder", experiment.encoder.name, {**ENCODERS, **VECTOR_ENCODERS})
+    method, data = METHODS[experiment.method], facts_for(experiment, data_root)
+    method.check(experiment.hyperparameters)
+    _check_needs(method, data, experiment.hyperparameters)
+    _check_encoder(experiment.encoder, data)
+    _check_views(experiment.views, data)
+    if experiment.batch_size < method.smallest_batch:
+        raise InputError(
+            f"{method.name} needs batches of at least {method.smallest_batch} images, "
+            f"batch_size is {experiment.batch_size}"
+        )
+    _check_validation(experiment.validation.fraction, data)
+    missing = [
+        name
+        for name in method.search_space().active(experiment.hyperparameters)
+        if name in method.hyperparameters and name not in experiment.hyperparameters
+    ]
+    if missing:
+        raise InputError(f"{method.name} with {dict(experiment.hyperparameters)} needs {', '.join(missing)}")
+
+
+def lacking(
+    method: Method, data: Facts, hyperparameters: Mapping[str, Value] = MappingProxyType({})
+) -> list[str]:
+    """Return what the method, with these hyperparameters, needs of its data and the dataset has not."""
+    if isinstance(data, TransductiveSpec):
+        has = {"labels", "own views"}
+        lacks = [] if "own views" in method.needs else ["images"]
+    else:
+        there = {"condition": data.condition_dim, "bias": data.bias_classes}
+        has = {need for need, size in there.items() if size is not None}
+        has |= {"bias or condition"} if has else set()
+        has |= set() if data.unlabelled_size else {"labels"}
+        lacks = []
+    needs = sorted(method.needs_with(hyperparameters))
+    return [*lacks, *(NEED_IN_WORDS[need] for need in needs if need not in has)]
+
+
+def _check_needs(method: Method, data: Facts, hyperparameters: Mapping[str, Value]) -> None:
+    missing = lacking(method, data, hyperparameters)
+    if missing:
+        fitting = [spec.name for spec in known_datasets() if not lacking(method, spec, hyperparameters)]
+        asking = [
+            f"{name}={value}"
+            for name, value in hyperparameters.items()
+            if value in method.hyperparameters[name].needs
+        ]
+        having = f" with {' and '.join(asking)}" if asking else ""
+        raise InputError(
+            f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not; "
+            f"datasets that do: {', '.join(fitting) or 'none'}"
+        )
+
+
+def _check_encoder(settings: EncoderSettings, data: Facts) -> None:
+    name = settings.name
+    of_vectors = isinstance(data, TransductiveSpec) and not data.has_images
+    if of_vectors != (name in VECTOR_ENCODERS):
+        kind, fitting = ("vectors", VECTOR_ENCODERS) if of_vectors else ("images", ENCODERS)
+        raise InputError(
+            f"encoder {name!r} does not take the {kind} of {data.name}; these do: {', '.join(fitting)}"
+        )
+    numbers = len(settings.mean)
+    if numbers and isinstance(data, TransductiveSpec):
+        raise InputError(f"encoder.mean and encoder.std are for images; {data.name} has views of its own")
+    if isinstance(data, DatasetSpec) and numbers not in (0, 1, data.channels):
+        raise InputError(
+            f"encoder.mean and encoder.std: given {numbers} numbers each; "
+            f"allowed: one, or one for each channel of {data.name} ({data.channels})"
+        )
+    if of_vectors:
+        return
+    size = data.views[0][-1] if isinstance(data, TransductiveSpec) else data.view_size
+    try:
+        ENCODERS[name].check_image_size(size)
+    except ValueError as error:
+        raise InputError(f"{error} ({data.name})") from None
+
+
+def _check_views(settings: ViewSettings, data: Facts) -> None:
+    if isinstance(data, TransductiveSpec):
+        return
+    try:
+        random_views(settings, data.view_size)
+    except ValueError as error:
+        raise InputError(f"views of {data.name}: {error}") from None
+
+
+def _check_validation(share: float, data: Facts) -> None:
+    if isinstance(data, TransductiveSpec) or share == 0:
+        return
+    labelled = data.train_size - data.unlabelled_size
+    if round(share * labelled) < data.classes:
+        raise InputError(
+            f"validation.fraction {share:g} of the {labelled} labelled images of {data.name} "
+            "leaves a class without any"
+        )

@@ -1,0 +1,135 @@
+"""What trials run on: cores, worker processes and GPUs, and how many trials of that fit on this machine."""
+
+from dataclasses import dataclass, replace
+
+import joblib
+import torch
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.machine import Machine
+
+
+@dataclass(frozen=True)
+class Resources:
+    """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
+
+    `address` is that of a Ray cluster; without one they run on this machine.
+    """
+
+    concurrency: int
+    cpus: int = 1
+    workers: int = 1
+    gpus: float = 0.0
+    address: str | None = None
+
+    @property
+    def cores(self) -> int:
+        """Cores of all trials together."""
+        return self.concurrency * self.workers * self.cpus
+
+    @property
+    def in_words(self) -> str:
+        """What one trial takes."""
+        gpus = f" and {self.gpus:g} GPU" if self.gpus else ""
+        if self.workers == 1:
+            return f"{self.cpus} cpu{gpus} each"
+        return f"{self.workers} workers each, with {self.cpus} cpu{gpus} a worker"
+
+
+def resources_for(
+    concurrency: int | None,
+    cpus: int,
+    workers: int = 1,
+    gpus: float = 0.0,
+    *,
+    most: int | None = None,
+    machine: Machine | None = None,
+) -> Resources:
+    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of a machine (this one).
+
+    Trials of one process without a GPU may be more than there are cores, if that many are asked for. Of
+    others only as many run at once as fit: a group that waits for a part of its workers would wait for ever.
+
+    Raises:
+        InputError: less than one of anything, or more for one trial than there is.
+    """
+    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency or 1)):
+        if count < 1:
+            raise InputError(f"{what} must be at least 1, given {count}")
+    if concurrency == 0:
+        raise InputError("concurrency must be at least 1, given 0")
+    if machine is not None:
+        return _on_cluster(machine, Resources(concurrency or 0, cpus, workers, gpus, machine.address), most)
+    fit = _by_cores(cpus, workers)
+    if gpus:
+        fit = min(fit, _by_gpus(workers, gpus))
+    if concurrency is None or workers > 1 or gpus:
+        concurrency = min(concurrency or fit, fit)
+    return Resources(min(concurrency, most or concurrency), cpus, workers, gpus)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use, by its affinity and its container's quota."""
+    return int(joblib.cpu_count())
+
+
+def available_gpus() -> int:
+    """Return how many GPUs torch can use here."""
+    return torch.cuda.device_count()
+
+
+def counted(number: int, what: str) -> str:
+    """Return `1 cpu`, `2 cpus`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _by_cores(cpus: int, workers: int) -> int:
+    cores = available_cores()
+    if workers == 1 and cpus > cores:
+        raise InputError(f"{cpus} cpus each were asked for; this machine has {cores}")
+    if workers * cpus > cores:
+        raise InputError(
+            f"{workers} workers of {counted(cpus, 'cpu')} each need {workers * cpus} cpus for one run; "
+            f"this machine has {cores}"
+        )
+    return cores // (workers * cpus)
+
+
+def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resources:
+    """Return what is asked for where the cluster has room for it; 0 trials at once are as many as fit."""
+    fit = _places(machine, asked) // asked.workers
+    wanted = asked.concurrency or fit
+    if most is not None:
+        wanted = min(wanted, most)
+    if wanted > fit or not fit:
+        trials = f"{wanted} trials at once" if fit else "trials"
+        raise InputError(f"{trials} of {asked.in_words} were asked for; {machine.in_words}: room for {fit}")
+    return replace(asked, concurrency=wanted)
+
+
+def _places(machine: Machine, asked: Resources) -> int:
+    """Return how many workers fit: each needs its cores and its GPU on one node."""
+    if not asked.gpus:
+        return machine.places(asked.cpus)
+    gpus = machine.node_gpus or (0.0,) * len(machine.nodes)
+    return sum(
+        min(cpus // asked.cpus, _places_on_gpus(int(there), asked.gpus))
+        for cpus, there in zip(machine.nodes, gpus, strict=True)
+    )
+
+
+def _places_on_gpus(there: int, gpus: float) -> int:
+    if not 0 <= gpus <= 1:
+        raise InputError(f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {gpus:g}")
+    # A share is of one GPU: three workers of 0.4 take two GPUs.
+    return there * int(1 / gpus + 1e-9)
+
+
+def _by_gpus(workers: int, gpus: float) -> int:
+    there = available_gpus()
+    places = _places_on_gpus(there, gpus)
+    if workers > places:
+        raise InputError(
+            f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {counted(there, 'GPU')}"
+        )
+    return places // workers

@@ -1,0 +1,108 @@
+"""A trial on several seeds: they advance together, epoch by epoch, and are judged by their mean."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.planning.follower import Follower
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.store.schema import Status
+
+
+class Replicates:
+    """The seeds of one configuration in lockstep; to a worker it is a `Trial`.
+
+    Each seed is a trial of its own to the store: its rows, its checkpoint. After a death they may go on from
+    different epochs; those behind catch up before anything is reported. All seeds save their states in the
+    same round, so that this is rare. A seed that fails takes the others with it.
+    """
+
+    def __init__(
+        self,
+        request: TrialRequest,
+        data: DataCache,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ranks: Ranks = ONE,
+    ) -> None:
+        self._clock = clock
+        self._now = clock()
+        self._requests = request.replicates()
+        self._members = [
+            Trial(one, data, clock=lambda: self._now, ranks=ranks)
+            if ranks.rank == 0
+            else Follower(one, data, ranks)
+            for one in self._requests
+        ]
+        self._latest: list[TrialReport | None] = [None] * len(self._members)
+
+    def advance(self) -> TrialReport:
+        """Train every seed up to the next epoch that they share; report the means over them."""
+        while True:
+            self._now = self._clock()
+            behind = self._epoch_behind()
+            for place, member in enumerate(self._members):
+                if self._epoch(place) > behind:
+                    continue
+                report = member.advance()
+                if report.error is not None:
+                    return self._fail(place, report)
+                self._latest[place] = report
+            together = [report for report in self._latest if report is not None]
+            if len({report.epoch for report in together}) == 1:
+                return mean_report(together)
+
+    def close(self) -> None:
+        """Let go of files; the trial may have been stopped in the middle."""
+        for member in self._members:
+            member.close()
+
+    def _epoch_behind(self) -> int:
+        return min(self._epoch(place) for place in range(len(self._members)))
+
+    def _epoch(self, place: int) -> int:
+        report = self._latest[place]
+        return -1 if report is None else report.epoch
+
+    def _fail(self, place: int, report: TrialReport) -> TrialReport:
+        error = f"seed {self._requests[place].experiment.seed}: {report.error}"
+        for other, member in enumerate(self._members):
+            if other != place:
+                member.fail(error)
+        return TrialReport(report.epoch, {}, 0.0, error=error)
+
+
+def new_trial(request: TrialRequest, data: DataCache, ranks: Ranks = ONE) -> Trial | Follower | Replicates:
+    """Return the trial that a request asks for, on one seed or on several, as one of the ranks sees it."""
+    if request.seeds > 1:
+        return Replicates(request, data, ranks=ranks)
+    return Trial(request, data, ranks=ranks) if ranks.rank == 0 else Follower(request, data, ranks)
+
+
+def mean_report(reports: Sequence[TrialReport]) -> TrialReport:
+    """Return the reports of several seeds after one epoch as one: means, and sample standard deviations."""
+    names = [name for name in reports[0].metrics if all(name in report.metrics for report in reports)]
+    over: Mapping[str, Summary | None] = {
+        name: summarise(report.metrics[name] for report in reports) for name in names
+    }
+    whole = {name: found for name, found in over.items() if found is not None and found.n == len(reports)}
+    nan = float("nan")
+    return TrialReport(
+        reports[0].epoch,
+        {name: whole[name].mean if name in whole else nan for name in names},
+        sum(report.train_seconds for report in reports),
+        finished=reports[0].finished,
+        std={name: found.std for name, found in whole.items() if found.std is not None},
+    )
+
+
+def end_all(request: TrialRequest, status: Status, **details: Any) -> Status:
+    """Record the end of a trial that cannot do so itself, for each of its seeds.
+
+    See `planning.trial.end_from_outside`. Returns the status that the store now holds; of several, the worst.
+    """
+    held = {end_from_outside(one, status, **details) for one in request.replicates()}
+    order: tuple[Status, ...] = ("failed", "stopped", "interrupted", "completed")
+    return next(worst for worst in order if worst in held)

@@ -1,0 +1,122 @@
+"""Search spaces against methods: is every parameter known, is nothing left out that a method needs."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from contrasweep.data import DATASETS
+from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import Experiment, setting_names
+from contrasweep.tuning.methods import METHODS
+
+PROTOCOL = ("epochs", "seed", "validation.", "probes.")
+"""Settings by which trials are compared: trials that differ in them cannot be."""
+
+
+def complete_space(method: str, given: Space, values: Mapping[str, Any] | None = None) -> Space:
+    """Return `given`, with the method's hyperparameters that it does not name fixed.
+
+    They are fixed at what `values` has for them, else at their defaults.
+
+    Raises:
+        InputError: a parameter is unknown (with the nearest name) or is no matter of a search, a value is not
+            allowed, or a condition leaves out a case in which the method needs the parameter.
+    """
+    for parameter in given.parameters:
+        try:
+            _check_parameter(method, parameter)
+        except InputError as error:
+            raise InputError(f"{given.origin}: {error}") from None
+    forms = json.loads(given.to_json())
+    own = METHODS[method].search_space()
+    own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
+    for parameter in own.parameters:
+        if "." in parameter.name:
+            continue
+        needed = {
+            parent: _possible(given, own, parent, allowed) for parent, allowed in parameter.when.items()
+        }
+        if parameter.name in given:
+            _refuse_gaps(given, parameter.name, needed)
+        elif all(needed.values()):
+            forms[parameter.name] = (
+                {"fixed": parameter.default, "when": needed} if needed else parameter.default
+            )
+    return Space.parse(forms, given.origin)
+
+
+def with_defaults(space: Space, values: Mapping[str, Any]) -> Space:
+    """Return `space` with the defaults of its searched parameters replaced by what `values` has for them."""
+    forms = json.loads(space.to_json())
+    for parameter in space.searched:
+        if parameter.name in values:
+            forms[parameter.name] = {**forms[parameter.name], "default": values[parameter.name]}
+    return Space.parse(forms, space.origin)
+
+
+def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
+    """Return `space` with each parameter that `values` names fixed at its value.
+
+    Raises:
+        InputError: a value of the wrong type, or for a parameter that the other values leave without effect.
+    """
+    pinned = space
+    # First what may be set beside values that it is otherwise left out with: those would take it away.
+    given = sorted((p for p in space.parameters if p.name in values), key=_is_left_out)
+    for name in (parameter.name for parameter in given):
+        if isinstance(values[name], float) and not math.isfinite(values[name]):
+            raise InputError(f"{name} must be finite, given {values[name]}")
+        if name not in pinned:
+            because = ", ".join(f"{other}={values[other]}" for other in space[name].when if other in values)
+            raise InputError(f"{name} has no effect with {because}: leave it out")
+        try:
+            pinned = pinned.pin(name, values[name])
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    return pinned
+
+
+def _is_left_out(parameter: Parameter) -> bool:
+    """Whether a condition without exceptions says when the parameter is there."""
+    return not (isinstance(parameter, Fixed) and parameter.given)
+
+
+def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
+    """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
+    known = {*setting_names(experiment), *METHODS[experiment.method].hyperparameters}
+    for path in values:
+        if path not in known:
+            raise unknown_name(f"setting for {experiment.method}:", path, known)
+
+
+def _check_parameter(method: str, parameter: Parameter) -> None:
+    """Check one parameter's name, and the ends of its range or each of its values."""
+    name, hyperparameters = parameter.name, METHODS[method].hyperparameters
+    if name.startswith(PROTOCOL):
+        raise InputError(f"{name} is not searched: trials are compared by it; use --set or --epochs")
+    base = Experiment(method=method, dataset=next(iter(DATASETS)))
+    refuse_unknown(base, {name: None})
+    extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
+    for value in extremes:
+        if name in hyperparameters:
+            hyperparameters[name].check(name, value)
+        else:
+            base.with_values({name: value})
+
+
+def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
+    """Return those of `values` that a trial can have for `parent`, fixed where `given` leaves it out."""
+    held = list(given[parent].values()) if parent in given else [own[parent].default]
+    return [value for value in values if value in held]
+
+
+def _refuse_gaps(space: Space, name: str, needed: Mapping[str, list[Scalar]]) -> None:
+    for parent, values in needed.items():
+        covered = space[name].when.get(parent)
+        gaps = [value for value in values if covered is not None and value not in covered]
+        if gaps:
+            raise InputError(
+                f"{space.origin}: {name} is also needed when {parent} is {', '.join(map(str, gaps))}"
+            )

@@ -1,0 +1,332 @@
+"""One trial: a `pretrain` run that writes itself to the store, and goes on from its checkpoint after a death.
+
+It knows nothing of Ray: the worker of a sweep and a final run both advance a `Trial`.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from contrasweep.losses import RanksLost
+from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.store import (
+    Location,
+    StoreError,
+    StoreUnavailable,
+    StudyRecord,
+    TrialInfo,
+    TrialOvertaken,
+    TrialWriter,
+    end_trial,
+    row_of,
+)
+from contrasweep.tuning.store.schema import FINAL_STATUSES, Phase, Status
+from contrasweep.tuning.store.tensorboard import TrialEvents
+from contrasweep.tuning.training.checkpoint import checkpoint_epoch
+from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS = 10.0
+"""A trial saves its state about this often: the most that a death can cost, beside the epoch in progress."""
+
+
+DEVICE = "cpu"
+"""Where trials train that have no GPU."""
+
+
+def device_of(gpus: float) -> str:
+    """Return where a worker with so many GPUs trains."""
+    return "cuda" if gpus else DEVICE
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """What a worker needs to run one trial; plain data, so that it travels.
+
+    `experiment` says all; `values` are the hyperparameters that the store shows (searched and fixed, active
+    only). `flush_at` are the epochs after which someone may decide to stop the trial: its rows are written
+    before they are reported, since a stopped trial gets no other chance. `workers` processes train it
+    together, each with `cpus` cores and `gpus` GPUs.
+    """
+
+    location: Location
+    study: StudyRecord
+    trial: int
+    experiment: Experiment
+    values: Mapping[str, Any]
+    phase: Phase = "search"
+    flush_at: frozenset[int] = frozenset()
+    data_root: Path | None = None
+    cpus: int = 1
+    seeds: int = 1
+    workers: int = 1
+    gpus: float = 0.0
+
+    @property
+    def device(self) -> str:
+        """Where each of its workers trains."""
+        return device_of(self.gpus)
+
+    def replicates(self) -> "tuple[TrialRequest, ...]":
+        """Return a request for each of its seeds: the experiment's, and those that follow it."""
+        first = self.experiment.seed
+        return tuple(
+            replace(self, seeds=1, experiment=self.experiment.with_values({"seed": seed}))
+            for seed in range(first, first + self.seeds)
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the request itself, as nothing in it changes: Tune copies configurations several times."""
+        return self
+
+    def __str__(self) -> str:
+        """Return a name: Tune makes a tag of it."""
+        return f"trial {self.trial} of {self.study.name}"
+
+    def info(self) -> TrialInfo:
+        """Return what the store is told of the trial before it runs."""
+        return TrialInfo(
+            trial=self.trial,
+            seed=self.experiment.seed,
+            phase=self.phase,
+            config=self.experiment.identity(),
+            hyperparameters=self.values,
+            epochs=self.experiment.epochs,
+            device=self.device,
+            cpus=self.cpus * self.workers,
+            gpus=self.gpus * self.workers,
+        )
+
+    @property
+    def events_folder(self) -> str | None:
+        """Where the trial's TensorBoard events go; TensorBoard's own writer needs a local results folder."""
+        location = self.location
+        if location.filesystem.type_name != "local":
+            return None
+        return location.path(f"tensorboard/{self.study.name}/{self.trial:05d}-{self.experiment.seed}")
+
+    @property
+    def checkpoint_path(self) -> str:
+        """Where the trial's state is kept while it runs, within the results folder."""
+        return f"checkpoints/{self.study.name}/{self.trial:05d}-{self.experiment.seed}.pt"
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """One epoch as the scheduler sees it; `error` says why a trial ended without finishing.
+
+    `std` are the sample standard deviations of the metrics where they are means over several seeds.
+    """
+
+    epoch: int
+    metrics: Mapping[str, float]
+    train_seconds: float
+    finished: bool = False
+    error: str | None = None
+    std: Mapping[str, float] = field(default_factory=dict)
+
+
+def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:
+    """Record the end of a trial that cannot do so itself: the scheduler stopped it, or its worker died.
+
+    `details` are those of `store.end_trial`. Returns the status that the store now holds.
+    """
+    held = end_trial(request.location, request.study, request.info(), status, **details)
+    if request.events_folder is not None:
+        with TrialEvents(request.events_folder) as events:
+            events.session_end(held)
+    if held in FINAL_STATUSES:
+        request.location.delete(request.checkpoint_path)
+    return held
+
+
+class DataCache:
+    """The datasets that this process holds prepared: one, or as many as a trial has seeds.
+
+    A sweep has one dataset, but each seed of a transductive one has its own fold.
+    """
+
+    def __init__(self, size: int = 1, device: str = DEVICE) -> None:
+        self._size = size
+        self._device = torch.device(device)
+        self._held: dict[str, Prepared] = {}
+
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+        """Return the experiment's prepared data, loading it if the last experiment used other data."""
+        key = f"{preparation_key(experiment)} {data_root}"
+        if key not in self._held:
+            while len(self._held) >= self._size:
+                del self._held[next(iter(self._held))]
+            self._held[key] = prepare_data(experiment, data_root, self._device)
+        return self._held[key]
+
+
+class Trial:
+    """A trial in progress: `advance` trains one epoch, writes it, and reports it.
+
+    `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
+    run. Of several `ranks` that train it together, this is the first one; the others are `Follower`s.
+    """
+
+    def __init__(
+        self,
+        request: TrialRequest,
+        data: DataCache,
+        *,
+        at_end: Callable[[EpochRecord], Mapping[str, float]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        ranks: Ranks = ONE,
+    ) -> None:
+        self._request = request
+        self._ranks = ranks
+        self._at_end = at_end
+        self._clock = clock
+        self._writer = TrialWriter(request.location, request.study, request.info())
+        self._events: TrialEvents | None = None
+        self._data = data
+        self._records: Iterator[EpochRecord] | None = None
+        self._started = False
+        self._ended = False
+        self._has_checkpoint = False
+        self._epoch = 0
+        self._saved = clock()
+
+    def advance(self) -> TrialReport:
+        """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it.
+
+        Raises:
+            StoreUnavailable: the results cannot be kept. The trial is not at fault, and can go on later.
+            TrialOvertaken: another worker has the trial now; nothing more is written.
+            RanksLost: a process that trains along is gone. The trial is not at fault.
+        """
+        if self._ended:
+            raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
+        started = time.perf_counter()
+        try:
+            if self._records is None:
+                self._records = self._begin()
+            record = next(self._records)
+            added = self._at_end(record) if self._at_end is not None and record.finished else {}
+        except (StoreUnavailable, RanksLost):
+            raise
+        except TrainingDiverged as error:
+            return self._fail(str(error))
+        except Exception as error:  # whatever breaks one trial is recorded, and the sweep goes on
+            held = None if self._started else self._completed_before()
+            if held is not None:
+                return held
+            if isinstance(error, TrialOvertaken):
+                raise
+            log.exception("trial %d failed", self._request.trial)
+            return self._fail(f"{type(error).__name__}: {error}")
+        self._epoch = record.epoch
+        metrics = {**record.metrics, **added}
+        self._write(record, metrics, time.perf_counter() - started)
+        return TrialReport(record.epoch, metrics, record.train_seconds, finished=record.finished)
+
+    def fail(self, error: str) -> None:
+        """End the trial as failed for a reason that lies outside it; one that has ended stays as it is."""
+        if not self._ended:
+            self._fail(error)
+
+    def close(self) -> None:
+        """Let go of files; the trial may have been stopped in the middle."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    def _begin(self) -> Iterator[EpochRecord]:
+        request = self._request
+        state = _read_if_there(request.location, request.checkpoint_path)
+        done = None if state is None else checkpoint_epoch(state)
+        self._has_checkpoint = state is not None
+        self._start(done)
+        if request.events_folder is not None:
+            self._events = TrialEvents(request.events_folder, resumed_from=done)
+            self._events.session_start(request.values)
+        data = self._data.get(request.experiment, request.data_root)
+        self._saved = self._clock()
+        return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
+
+    def _completed_before(self) -> TrialReport | None:
+        """Return the last report once more of a trial that the store holds as completed.
+
+        A death in the last epoch may come after the end of one seed and before that of the others, or before
+        Ray was told of it. Workers of a group cannot be spared a trial that the first of them alone knows of.
+        """
+        request = self._request
+        if self._ranks.world > 1:
+            return None
+        row = row_of(request.location, request.study, request.trial, request.experiment.seed)
+        if row is None or row["status"] != "completed":
+            return None
+        scores = ((name, value) for name, value in row.items() if value is not None)
+        metrics = {
+            name.removeprefix("metric."): value for name, value in scores if name.startswith("metric.")
+        }
+        self._ended = True
+        return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
+
+    def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
+        self._writer.add_epoch(
+            record.epoch,
+            metrics,
+            seconds=seconds,
+            train_seconds=record.train_seconds,
+            evaluate_seconds=record.evaluate_seconds,
+        )
+        if self._events is not None:
+            self._events.scalars(record.epoch, metrics)
+        if record.epoch in self._request.flush_at:
+            self._writer.flush()
+        if record.finished:
+            self._end("completed", metrics)
+        elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
+            # The rows come first: a checkpoint without them would leave a hole in the trial's curve.
+            self._writer.flush()
+            self._refuse_overtaken()
+            self._request.location.write(self._request.checkpoint_path, record.checkpoint())
+            self._has_checkpoint = True
+            self._saved = self._clock()
+
+    def _fail(self, error: str) -> TrialReport:
+        if not self._started:
+            self._start(None)
+        self._end("failed", {}, error)
+        return TrialReport(self._epoch, {}, 0.0, error=error)
+
+    def _start(self, done: int | None) -> None:
+        self._writer.start(epoch=done)
+        self._started = True
+
+    def _refuse_overtaken(self) -> None:
+        # The checkpoint is the trial's and not the attempt's: who comes back from the dead leaves it alone.
+        if self._writer.overtaken():
+            raise TrialOvertaken(f"trial {self._request.trial} was taken over by another worker")
+
+    def _end(self, status: Status, metrics: Mapping[str, float], error: str | None = None) -> None:
+        if self._has_checkpoint:
+            self._refuse_overtaken()
+        self._ended = True
+        self._writer.finish(status, metrics, error=error)
+        if self._events is not None:
+            self._events.session_end(status)
+        self.close()
+        if self._has_checkpoint:
+            self._request.location.delete(self._request.checkpoint_path)
+
+
+def _read_if_there(location: Location, path: str) -> bytes | None:
+    try:
+        return location.read(path)
+    except FileNotFoundError:
+        return None

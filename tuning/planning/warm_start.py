@@ -1,0 +1,105 @@
+"""Reading earlier studies: which of their trials a new one can begin from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from contrasweep.search_spaces import Fixed, Scalar
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.planning.plan import SweepPlan, plan_of
+from contrasweep.tuning.planning.start_configurations import WarmStart
+from contrasweep.tuning.results.trials import Outcome, epoch_means, outcomes
+from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.store import ResultsStore
+
+
+def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -> WarmStart:
+    """Return the finished and stopped trials of earlier studies whose values fit the plan's space.
+
+    A trial fits if its experiment gives every parameter a value that the space allows, a fixed one its own.
+
+    Raises:
+        InputError: an earlier study has another method, dataset or metric, or is named twice.
+        StoreError: there is no such study.
+    """
+    if len(set(studies)) < len(studies):
+        raise InputError(f"warm start: given {', '.join(studies)}; allowed: each study once")
+    found: list[PastTrial] = []
+    remarks: list[str] = []
+    for name in studies:
+        earlier = plan_of(store.study(name), store.location.uri)
+        _refuse_other(plan, earlier)
+        fitting, skipped = _fitting(plan, earlier, store)
+        taken = f"{name}: {len(fitting)} of its trials are taken"
+        remarks.append(taken + (f", {skipped} do not fit this space" if skipped else ""))
+        remarks += _differences(plan, earlier)
+        found += fitting
+    numbered = (PastTrial(number, t.values, t.state, t.epochs, t.value) for number, t in enumerate(found))
+    return WarmStart(tuple(studies), tuple(numbered), tuple(remarks))
+
+
+def _refuse_other(plan: SweepPlan, earlier: SweepPlan) -> None:
+    wanted = {"method": plan.method, "dataset": plan.dataset, "metric": ",".join(plan.metrics)}
+    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": ",".join(earlier.metrics)}
+    for what, value in wanted.items():
+        if given[what] != value:
+            raise InputError(
+                f"warm start: the {what} of study {earlier.name} is {given[what]}, not {value}: "
+                "its scores say nothing of this search"
+            )
+
+
+def _fitting(plan: SweepPlan, earlier: SweepPlan, store: ResultsStore) -> tuple[list[PastTrial], int]:
+    """Return the trials that fit, and how many that ended do not."""
+    tables = store.tables(earlier.name)
+    scores = epoch_means(tables.epochs, earlier, plan.rung_metric, first_epoch=1)
+    ended = [one for one in outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
+    fitting = []
+    for one in ended:
+        values = _values_in(plan, earlier.experiment_of(one.values))
+        if values is not None:
+            fitting.append(_past(plan, one, values, scores.get(one.trial, {})))
+    return fitting, len(ended) - len(fitting)
+
+
+def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | None:
+    """Return an experiment's values of the plan's active parameters, None if its space forbids one."""
+    values: dict[str, Scalar] = {}
+    for parameter in plan.space.parameters:
+        if parameter.name not in plan.space.active(values):
+            continue
+        try:
+            value = experiment.value(parameter.name)
+        except InputError:
+            return None
+        if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
+            return None
+        if not isinstance(parameter, Fixed):
+            values[parameter.name] = float(value) if parameter.type == "float" else value
+    return values
+
+
+def _past(
+    plan: SweepPlan, one: Outcome, values: Mapping[str, Scalar], epochs: Mapping[int, float]
+) -> PastTrial:
+    last = {max(epochs): epochs[max(epochs)]} if epochs else {}
+    final = [one.metrics[metric].mean if metric in one.metrics else None for metric in plan.metrics]
+    completed = one.status == "completed"
+    return PastTrial(
+        one.trial, values, "completed" if completed else "stopped", last, final if completed else None
+    )
+
+
+def _differences(plan: SweepPlan, earlier: SweepPlan) -> Iterable[str]:
+    """Say which other settings of the two experiments differ: scores may then not be comparable."""
+    here, there = (flat_settings(one.experiment.model_dump()) for one in (plan, earlier))
+    searched = {*plan.space.names, *earlier.space.names, "seed"}
+    names = [
+        name
+        for name in here
+        if name not in searched
+        and name.partition(".")[0] != "hyperparameters"
+        and here[name] != there.get(name)
+    ]
+    if names:
+        told = ", ".join(f"{name} was {there.get(name)}, is {here[name]}" for name in names)
+        yield f"{earlier.name} had other settings, so its scores may mislead: {told}"

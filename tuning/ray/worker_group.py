@@ -1,0 +1,208 @@
+"""One trial on several worker processes: an actor for each rank, placed in the trial's own bundles.
+
+Not Ray Train, whose trainer inside a trial takes longer to start than a short trial lasts, and leaves its
+placement group behind when the trial is stopped. Here the group lives in the trial's own placement group,
+which Tune takes away with the trial, and it is kept from trial to trial as a single worker is.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+import torch.distributed as dist
+from ray import tune
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+from contrasweep.tuning.objectives.ranks import Ranks
+from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.planning.seeds import new_trial
+from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.ray.crashes import report_crashes
+from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 30.0
+"""Seconds that the other ranks get once one has failed, or the first has reported: they end together."""
+
+NEVER = timedelta(days=365)
+"""Ranks wait for each other as long as it takes: a dead one is seen by the group's owner."""
+
+
+def of_one_worker(resources: Resources) -> dict[str, float]:
+    """Return what one worker reserves, in Ray's words."""
+    return {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
+
+
+def bundles(resources: Resources) -> Any:
+    """Return what one trial reserves.
+
+    Of several ranks, each has a bundle, and their owner, which only waits, has nothing.
+    """
+    one = of_one_worker(resources)
+    if resources.workers == 1:
+        return one
+    # Ray leaves the empty bundle out of the group: that of rank 0 is the first.
+    return tune.PlacementGroupFactory([{}, *[one] * resources.workers])
+
+
+def backend_for(gpus: float) -> str:
+    """Return how ranks exchange data: NCCL takes no two ranks on one GPU, gloo does."""
+    return "cpu:gloo,cuda:nccl" if gpus == 1 else "gloo"
+
+
+class RankActor:
+    """One rank of the trials that `first` begins: rank 0 has the trial itself, the others follow."""
+
+    def __init__(self, rank: int, first: TrialRequest, crashes: str) -> None:
+        report_crashes(Path(crashes))
+        self._ranks = Ranks(rank, first.workers)
+        self._data = DataCache(first.seeds, first.device)
+        self._trial: Any = None
+        self._store: Any = None
+
+    def open(self) -> tuple[str, int]:
+        """Open the meeting place of the group, and return its host and port."""
+        host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        self._store = TCPStore(host, 0, self._ranks.world, is_master=True, wait_for_workers=False)
+        return host, self._store.port
+
+    def join(self, host: str, port: int, backend: str) -> None:
+        """Meet the other ranks."""
+        if self._store is None:
+            self._store = TCPStore(host, port, self._ranks.world)
+        rank, world = self._ranks.rank, self._ranks.world
+        dist.init_process_group(backend, store=self._store, rank=rank, world_size=world, timeout=NEVER)
+
+    def begin(self, request: TrialRequest) -> None:
+        """Begin a trial."""
+        torch.set_num_threads(max(1, request.cpus))
+        self._trial = new_trial(request, self._data, self._ranks)
+
+    def advance(self) -> TrialReport:
+        """Train one epoch and report it.
+
+        Raises:
+            StoreUnavailable, TrialOvertaken: of the first rank, see `Trial`.
+            RanksLost: another rank is gone.
+        """
+        report: TrialReport = self._trial.advance()
+        return report
+
+    def close(self) -> None:
+        """Let go of the trial's files."""
+        if self._trial is not None:
+            self._trial.close()
+
+
+class RankGroup:
+    """The ranks of a trial, and of the next ones; after a failure they are started anew.
+
+    To a worker it is the trial that has begun.
+    """
+
+    def __init__(self, crashes: str) -> None:
+        self._crashes = crashes
+        self._actors: list[Any] = []
+
+    def begin(self, request: TrialRequest) -> "RankGroup":
+        """Begin a trial, on the ranks that are there or on new ones."""
+        if not self._actors:
+            self._actors = self._started(request)
+        ray.get([actor.begin.remote(request) for actor in self._actors])
+        return self
+
+    def advance(self) -> TrialReport:
+        """Train one epoch on all ranks; return what the first reports.
+
+        Raises:
+            StoreUnavailable, TrialOvertaken: of the first rank.
+            RayError: a rank died or failed by itself. All of them are ended then.
+        """
+        calls = [actor.advance.remote() for actor in self._actors]
+        reports, errors = _outcomes(calls)
+        first = reports.get(0)
+        together = len(reports) == len(calls) and len({_state(one) for one in reports.values()}) == 1
+        if first is not None and together:
+            return first
+        self.end()
+        if first is not None and (first.error is not None or first.finished):
+            # The trial has ended for itself, whatever became of the others.
+            return first
+        raise _most_telling(errors, reports)
+
+    def close(self) -> None:
+        """Let go of the trial's files; it may have been stopped in the middle."""
+        try:
+            ray.get([actor.close.remote() for actor in self._actors], timeout=PATIENCE)
+        except RayError:
+            log.warning("the workers of a trial did not close its files", exc_info=True)
+            self.end()
+
+    def end(self) -> None:
+        """End all ranks."""
+        for actor in self._actors:
+            ray.kill(actor)
+        self._actors = []
+
+    def _started(self, request: TrialRequest) -> list[Any]:
+        group: Any = ray.util.get_current_placement_group()
+        remote: Any = ray.remote(RankActor)
+        actors = [
+            remote.options(
+                num_cpus=request.cpus,
+                num_gpus=request.gpus,
+                max_restarts=0,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(
+                    group, placement_group_bundle_index=rank
+                ),
+            ).remote(rank, request, self._crashes)
+            for rank in range(request.workers)
+        ]
+        host, port = ray.get(actors[0].open.remote())
+        ray.get([actor.join.remote(host, port, backend_for(request.gpus)) for actor in actors])
+        return actors
+
+
+def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, RayError]]:
+    """Return what the ranks report and what failed, by rank.
+
+    Once one has failed or the first is done, the others have `PATIENCE` seconds: some may hang.
+    """
+    rank_of = {call: rank for rank, call in enumerate(calls)}
+    reports: dict[int, TrialReport] = {}
+    errors: dict[int, RayError] = {}
+    waiting, limit = list(calls), None
+    while waiting:
+        done, waiting = ray.wait(waiting, timeout=limit)
+        if not done:
+            break
+        rank = rank_of[done[0]]
+        try:
+            reports[rank] = ray.get(done[0])
+        except RayError as error:
+            errors[rank] = error
+        if rank == 0 or rank in errors or reports[rank].error is not None:
+            limit = PATIENCE
+    return reports, errors
+
+
+def _state(report: TrialReport) -> tuple[int, bool]:
+    return report.epoch, report.error is None
+
+
+def _most_telling(errors: dict[int, RayError], reports: dict[int, TrialReport]) -> Exception:
+    """Return the error that says most: the store's, a death, what a rank raised, what one reported."""
+    causes = [error.cause for error in errors.values() if isinstance(error, RayTaskError)]
+    of_store = [cause for cause in causes if isinstance(cause, StoreUnavailable | TrialOvertaken)]
+    deaths = [error for error in errors.values() if isinstance(error, RayActorError)]
+    for error in (*of_store, *deaths, *errors.values()):
+        return error
+    told = [f"worker {rank}: {one.error}" for rank, one in reports.items() if one.error is not None]
+    return RuntimeError("; ".join(told) or "the workers of a trial are at different epochs")

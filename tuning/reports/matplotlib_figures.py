@@ -1,0 +1,133 @@
+"""Figures for papers and READMEs, drawn with matplotlib from the rows of the store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file
+from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.reports.colours import COLOURS, GREY
+from contrasweep.tuning.results.trials import epoch_means, outcomes
+from contrasweep.tuning.store import ResultsStore
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = (".png", ".pdf", ".svg")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One trial's scores over its epochs, how it ended, and the category that colours it."""
+
+    trial: int
+    epochs: tuple[int, ...]
+    scores: tuple[float, ...]
+    status: str
+    category: str
+
+
+def study_curves(store: ResultsStore, study: str) -> list[Curve]:
+    """Return the learning curves of a study's trials (means over seeds), by its rung metric.
+
+    The category is the value of the first searched choice (the kernel, say); without one, the status.
+    """
+    plan = plan_of(store.study(study), store.location.uri)
+    choices = [p.name for p in plan.space.searched if p.type == "string"]
+    tables = store.tables(study)
+    points = epoch_means(tables.epochs, plan, plan.rung_metric)
+    curves = []
+    for one in outcomes(tables.trials, plan):
+        if not points.get(one.trial):
+            continue
+        epochs, scores = zip(*points[one.trial].items(), strict=True)
+        category = str(one.values.get(choices[0])) if choices else one.status
+        curves.append(Curve(one.trial, epochs, scores, one.status, category))
+    return curves
+
+
+def best_so_far(curves: Sequence[Curve]) -> list[tuple[int, float]]:
+    """Return (trial, best score after any epoch of trials up to it); epoch 0, untrained, does not count."""
+    found: list[tuple[int, float]] = []
+    best = float("-inf")
+    for curve in curves:
+        scores = [score for epoch, score in zip(curve.epochs, curve.scores, strict=True) if epoch > 0]
+        best = max([best, *scores])
+        if best > float("-inf"):
+            found.append((curve.trial, best))
+    return found
+
+
+def draw_study(store: ResultsStore, study: str, path: Path) -> None:
+    """Draw a study into `path`: every trial's learning curve, and the best score against the trials spent.
+
+    Raises:
+        InputError: the file's ending is not .png, .pdf or .svg, or matplotlib is not installed.
+        StoreError: there is no such study.
+    """
+    check_figure(path)
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    curves = study_curves(store, study)
+    plan = plan_of(store.study(study), store.location.uri)
+    untrained = next((c.scores[0] for c in curves if c.epochs[0] == 0), None)
+    figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=160)
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw_curves(left, curves)
+    _draw_progress(right, curves)
+    for axes in (left, right):
+        if untrained is not None:
+            axes.axhline(untrained, color="black", linewidth=1, linestyle="--", label="untrained encoder")
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set(xlabel="epoch", ylabel=plan.rung_metric, title="each trial")
+    right.set(xlabel="trial", title="best so far")
+    for axes in (left, right):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    figure.suptitle(f"{plan.method} on {plan.dataset}: {len(curves)} trials", fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def check_figure(path: Path, option: str = "") -> None:
+    """Raise InputError unless a figure can be drawn into `path`: its ending is known, matplotlib is there."""
+    check_file(path, option, FORMATS)
+    if find_spec("matplotlib") is None:
+        raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
+
+
+def _draw_curves(axes: "Axes", curves: Sequence[Curve]) -> None:
+    colours = _colours(curves)
+    labelled = set()
+    for curve in curves:
+        label = None if curve.category in labelled else curve.category
+        labelled.add(curve.category)
+        complete = curve.status == "completed"
+        axes.plot(
+            curve.epochs,
+            curve.scores,
+            color=colours[curve.category],
+            linewidth=1.6 if complete else 0.9,
+            alpha=1.0 if complete else 0.6,
+            marker=None if complete else "|",
+            markevery=[-1],
+            label=label,
+        )
+
+
+def _draw_progress(axes: "Axes", curves: Sequence[Curve]) -> None:
+    progress = best_so_far(curves)
+    axes.plot([c.trial for c in curves], [c.scores[-1] for c in curves], "o", color=GREY, markersize=3)
+    if progress:
+        trials, scores = zip(*progress, strict=True)
+        axes.step(trials, scores, where="post", color="black", linewidth=1.4)
+
+
+def _colours(curves: Sequence[Curve]) -> Mapping[str, Any]:
+    categories = list(dict.fromkeys(curve.category for curve in curves))
+    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(categories)}

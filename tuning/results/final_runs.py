@@ -1,0 +1,97 @@
+"""Final runs in a table: the trained encoders of each configuration, and the untrained ones beside them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.statistics import Summary, summarise
+
+UNTRAINED = "untrained"
+_UNTRAINED = f"{UNTRAINED}_"
+_UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
+
+
+@dataclass(frozen=True)
+class FinalSummary:
+    """Test scores over seeds by name: accuracies in 0..1, `colour_mse` in squared 8-bit levels."""
+
+    encoder: str
+    scores: Mapping[str, Summary]
+
+    @property
+    def accuracy(self) -> Summary:
+        """Accuracy of the linear probe; on biased data averaged over the groups of (class, bias).
+
+        Multi-label data has none: there it is the first score, F1.
+        """
+        return self.scores[_main_score(list(self.scores))]
+
+
+def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
+    """Return a summary of each configuration in `rows` of final studies, then of the untrained encoders.
+
+    Configurations are in the order in which they come. The untrained encoders of one seed are the same for
+    every configuration with the same network: each counts once.
+    """
+    configurations = _by_configuration(rows)
+    found = [_summary(name, own, "metric.test.") for name, own in configurations.items()]
+    found += [_summary(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
+    return [summary for summary in found if summary is not None]
+
+
+def scores_by_seed(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, float]]:
+    """Return the `accuracy` of each configuration by seed, then of the untrained encoders, named as above."""
+    groups = [(name, own, "metric.test.") for name, own in _by_configuration(rows).items()]
+    groups += [(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
+    found = {}
+    for name, own, prefix in groups:
+        summary = _summary(name, own, prefix)
+        if summary is not None:
+            column = prefix + _main_score(list(summary.scores))
+            found[name] = {row["seed"]: row[column] for row in own if row[column] is not None}
+    return found
+
+
+def _main_score(names: Sequence[str]) -> str:
+    preferred = [name for name in ("balanced_accuracy", "accuracy") if name in names]
+    return [*preferred, *names][0]
+
+
+def _by_configuration(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    studies = {row.get("study") for row in rows}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        of_study = f" of {str(row['study']).removesuffix(FINAL_SUFFIX)}" if len(studies) > 1 else ""
+        found.setdefault(f"{row['method']}, trial {row['trial']}{of_study}", []).append(row)
+    return found
+
+
+def _untrained(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """One row a seed of each different untrained encoder; studies with the same network share theirs."""
+    columns = [name for row in rows[:1] for name in row if name.startswith(_UNTRAINED_METRICS)]
+    by_study: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        if any(row[column] is not None for column in columns):
+            by_study.setdefault(str(row.get("study")), {})[row["seed"]] = row
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    seen: list[dict[int, list[Any]]] = []
+    for study, by_seed in by_study.items():
+        scores = {seed: [row[column] for column in columns] for seed, row in by_seed.items()}
+        if any(scores.items() <= other.items() for other in seen):
+            continue
+        seen.append(scores)
+        name = UNTRAINED if len(seen) == 1 else f"{UNTRAINED} of {study.removesuffix(FINAL_SUFFIX)}"
+        found[name] = list(by_seed.values())
+    return found
+
+
+def _summary(name: str, rows: Sequence[Mapping[str, Any]], prefix: str) -> FinalSummary | None:
+    columns = [column for row in rows[:1] for column in row if column.startswith(prefix)]
+    found = {
+        column.removeprefix(prefix): summarise(row[column] for row in rows)
+        for column in columns
+        if not column.removeprefix(prefix).startswith(_UNTRAINED)
+    }
+    scores = {score: summary for score, summary in found.items() if summary is not None}
+    return FinalSummary(name, scores) if scores else None

@@ -1,0 +1,68 @@
+"""The `cmaes` sampler: an evolution strategy, rebuilt from the study's trials at every proposal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from cmaes import CMA
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial
+
+from contrasweep.tuning.search.positions import Numeric, position, value_at
+from contrasweep.tuning.search.standing import standing
+
+FIRST_STEP = 0.25
+"""The first standard deviation, of a range of length 1: the whole range lies within two of them."""
+
+
+class EvolutionStrategy(BaseSampler):
+    """CMA-ES over the numbers that every trial has; `rest` draws the other parameters.
+
+    CMA-ES asks only how the trials of a generation rank, so stopped and failed ones count at their own
+    fidelity: finished trials first, then stopped ones (the later, the better), then failed ones. Optuna's own
+    CmaEsSampler passes over those, and keeps its state beside the trials, where a resumed search would not
+    find it; here it follows from the trials alone.
+    """
+
+    def __init__(self, joint: Mapping[str, Numeric], rest: BaseSampler, seed: int) -> None:
+        self._joint = dict(joint)
+        self._rest = rest
+        self._seed = seed
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return the numbers that every trial has."""
+        return dict(self._joint)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return values for the next member of the current generation."""
+        maximise = study.direction == StudyDirection.MAXIMIZE
+        ended = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished() and t.params]
+        dimensions = len(self._joint)
+        optimizer = CMA(
+            mean=np.full(dimensions, 0.5),
+            sigma=FIRST_STEP,
+            bounds=np.tile([0.0, 1.0], (dimensions, 1)),
+            seed=self._seed,
+        )
+        while len(ended) >= optimizer.population_size:
+            generation, ended = ended[: optimizer.population_size], ended[optimizer.population_size :]
+            ranked = sorted(generation, key=lambda t: standing(t, maximise))
+            optimizer.tell([(self._to_unit(t), float(place)) for place, t in enumerate(ranked)])
+        return self._from_unit(optimizer.ask())
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Return what `rest` draws for a choice, or for a parameter that not every trial has."""
+        return self._rest.sample_independent(study, trial, param_name, param_distribution)
+
+    def _to_unit(self, trial: FrozenTrial) -> np.ndarray:
+        return np.array([position(dist, float(trial.params[name])) for name, dist in self._joint.items()])
+
+    def _from_unit(self, shares: Sequence[float]) -> dict[str, Any]:
+        pairs = zip(self._joint.items(), shares, strict=True)
+        return {name: value_at(dist, float(share)) for (name, dist), share in pairs}

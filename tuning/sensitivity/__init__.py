@@ -1,0 +1,1 @@
+"""How much each hyperparameter matters: analyses of finished studies, and their page."""

@@ -1,0 +1,189 @@
+"""All analyses of one study, and of several together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threadpoolctl import threadpool_limits
+
+from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity.budget import BudgetCurve, budget_curve
+from contrasweep.tuning.sensitivity.comparison import EqualBudget, equal_budget
+from contrasweep.tuning.sensitivity.decomposition import Share, interaction_shares, variance_shares
+from contrasweep.tuning.sensitivity.defaults import BestDefault, best_default
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
+from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
+from contrasweep.tuning.sensitivity.importance import Importance, importances
+from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, marginals, pair_maps
+from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
+from contrasweep.tuning.sensitivity.observations import Observations, observe
+from contrasweep.tuning.sensitivity.ranks import MeanRanks, PairedTest, method_ranks, method_tests, seed_tests
+from contrasweep.tuning.sensitivity.robust import Robustness, robustness
+from contrasweep.tuning.sensitivity.scores import scored_trials
+from contrasweep.tuning.sensitivity.tunability import Tunability, tunability
+from contrasweep.tuning.store import ResultsStore
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """What the forest is made of, and how well it predicts trials that it has not seen.
+
+    Attributes:
+        trials: it was fitted on.
+        estimated: of these, stopped ones with an estimated score.
+        left_out: ended trials without a score.
+        r2: share of variance predicted; below 0: none. See `Forest.r2`.
+    """
+
+    trials: int
+    estimated: int
+    left_out: int
+    r2: float
+
+
+@dataclass(frozen=True)
+class StudySensitivity:
+    """One study; TooFew stands where it cannot say.
+
+    Attributes:
+        observations: what it was made from.
+        surrogate: behind marginals, pairs, shares, tunability and robustness.
+        marginals: a curve a parameter, or stratum.
+        importances: by PED-ANOVA.
+        shares: of the surrogate's variance, by parameter.
+        interactions: the same, by pair.
+        pairs: maps of the same pairs.
+        fidelity: early scores against final ones.
+        tunability: gains over the defaults.
+        robustness: regions as good as the best.
+        budget: expected best score.
+        noise: seeds against configurations.
+    """
+
+    observations: Observations
+    surrogate: Surrogate | TooFew
+    marginals: tuple[Marginal, ...]
+    importances: tuple[Importance | TooFew, ...]
+    shares: tuple[Share, ...]
+    interactions: tuple[Share, ...] | TooFew
+    pairs: tuple[PairMap, ...]
+    fidelity: Fidelity | TooFew
+    tunability: Tunability | TooFew
+    robustness: Robustness | TooFew
+    budget: BudgetCurve | TooFew
+    noise: SeedNoise | TooFew
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Several studies: each by itself, and compared where there is more than one.
+
+    Attributes:
+        studies: in the order given.
+        budgets: what each finds with the same number of trials.
+        ranks: of methods over datasets.
+        methods: tests of methods over datasets.
+        seeds: tests of studies over shared seeds.
+        defaults: the best default of each method with several datasets.
+    """
+
+    studies: tuple[StudySensitivity, ...]
+    budgets: EqualBudget | TooFew | None
+    ranks: MeanRanks | TooFew | None
+    methods: tuple[PairedTest, ...] | TooFew | None
+    seeds: tuple[PairedTest, ...] | TooFew | None
+    defaults: tuple[BestDefault, ...]
+
+
+def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
+    """Return everything that the store says about the studies' hyperparameters.
+
+    Raises:
+        StoreError: there is no such study.
+    """
+    return analyse_observations([observe(store, study) for study in studies])
+
+
+def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
+    """Return all analyses of studies that were read already; one or more."""
+    # The matrices are small: more threads to multiply them cost more than they bring.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _analyse(studies)
+
+
+def _analyse(studies: Sequence[Observations]) -> Sensitivity:
+    forests = [_forest(one) for one in studies]
+    single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
+    if len(studies) == 1:
+        return Sensitivity(single, None, None, None, None, ())
+    budgets = equal_budget(studies)
+    return Sensitivity(
+        studies=single,
+        budgets=budgets,
+        ranks=method_ranks(budgets) if not isinstance(budgets, TooFew) else None,
+        methods=_tuple(method_tests(budgets)) if not isinstance(budgets, TooFew) else None,
+        seeds=_tuple(seed_tests(studies)),
+        defaults=_defaults(studies, forests),
+    )
+
+
+def _forest(observations: Observations) -> Forest | TooFew:
+    trials = scored_trials(observations)
+    if len(trials) < enough.SURROGATE:
+        return TooFew(len(trials), enough.SURROGATE, "trials with a score")
+    if not observations.axes:
+        return TooFew(0, 1, "searched parameters")
+    return fit_forest(observations.axes, observations.strata, trials)
+
+
+def _study(observations: Observations, forest: Forest | TooFew) -> StudySensitivity:
+    if isinstance(forest, TooFew):
+        surrogate: Surrogate | TooFew = forest
+        curves: list[Marginal] = []
+        shares: list[Share] = []
+        pairs: list[PairMap] = []
+        interactions: tuple[Share, ...] | TooFew = forest
+    else:
+        known = scored_trials(observations)
+        surrogate = Surrogate(
+            len(forest.trials), int(forest.trials.estimated.sum()), known.left_out, forest.r2
+        )
+        curves, shares = marginals(forest), variance_shares(forest)
+        if len(forest.trials) < enough.INTERACTIONS:
+            interactions, pairs = TooFew(len(forest.trials), enough.INTERACTIONS, "trials with a score"), []
+        else:
+            views, found = interaction_shares(forest, shares)
+            interactions, pairs = tuple(found), pair_maps(forest, views)
+    return StudySensitivity(
+        observations=observations,
+        surrogate=surrogate,
+        marginals=tuple(curves),
+        importances=tuple(importances(observations)),
+        shares=tuple(shares),
+        interactions=interactions,
+        pairs=tuple(pairs),
+        fidelity=fidelity(observations),
+        tunability=forest if isinstance(forest, TooFew) else tunability(forest),
+        robustness=forest if isinstance(forest, TooFew) else robustness(forest),
+        budget=budget_curve(observations),
+        noise=seed_noise(observations),
+    )
+
+
+def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew]) -> tuple[BestDefault, ...]:
+    """The best default of each method whose studies share a space and are of several datasets."""
+    groups: dict[tuple[str, str], list[tuple[Observations, Forest]]] = {}
+    for one, forest in zip(studies, forests, strict=True):
+        if not isinstance(forest, TooFew):
+            groups.setdefault((one.method, repr(one.axes)), []).append((one, forest))
+    return tuple(
+        best_default(method, {one.study: one.dataset for one, _ in members}, [f for _, f in members])
+        for (method, _), members in groups.items()
+        if len({one.dataset for one, _ in members}) > 1
+    )
+
+
+def _tuple(tests: list[PairedTest] | TooFew) -> tuple[PairedTest, ...] | TooFew:
+    return tests if isinstance(tests, TooFew) else tuple(tests)

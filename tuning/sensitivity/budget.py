@@ -1,0 +1,115 @@
+"""Expected best score against budget: what a search of so many trials would have found (Dodge et al. 2019).
+
+The estimator is the unbiased one, without replacement (Tang et al. 2020): the mean of the best over all sets
+of b of the n trials. It takes trials as independent draws: right for a random search; for one that learns,
+it says what its trials would give in any order, and the actual progress is beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import gammaln
+
+from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity.axes import Floats
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.observations import Ints, Observations
+
+RESAMPLES: Final = 400
+POINTS: Final = 40
+
+
+@dataclass(frozen=True)
+class BudgetCurve:
+    """Expected best of b trials.
+
+    Attributes:
+        trials: b, from 1 to half of the ended trials: with more, resampling says nothing of the spread.
+        expected: best score.
+        low: lower end of the 95 % bootstrap interval.
+        high: upper end.
+        seconds_a_trial: mean wall-clock of an ended trial, failed and stopped ones included.
+        ended: trials behind it.
+        without_score: of these, stopped or failed; they count as the worst score that a trial completed with.
+        seconds: wall-clock from the start of the study to the last end of a trial.
+        progress_trials: how many trials had ended (in the order of their ends) when the best improved.
+        progress_seconds: seconds from the start at those moments.
+        progress_score: the best so far.
+        independent: whether the trials were drawn at random.
+    """
+
+    trials: Ints
+    expected: Floats
+    low: Floats
+    high: Floats
+    seconds_a_trial: float
+    ended: int
+    without_score: int
+    seconds: float
+    progress_trials: Ints
+    progress_seconds: Floats
+    progress_score: Floats
+    independent: bool
+
+
+def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | TooFew:
+    """Return what budgets buy, from a study's ended trials."""
+    scores = ended_scores(observations)
+    if len(scores) < enough.BUDGET or not observations.completed.any():
+        found = len(scores) if len(scores) < enough.BUDGET else 0
+        return TooFew(
+            found, enough.BUDGET, "ended trials" if found or not len(scores) else "completed trials"
+        )
+    n = len(scores)
+    budgets = np.unique(np.geomspace(1, max(1, n // 2), POINTS).round().astype(np.int64))
+    weights = best_weights(n, budgets)
+    rng = np.random.default_rng(seed)
+    resampled = np.sort(scores[rng.integers(n, size=(RESAMPLES, n))], axis=1) @ weights
+    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    moments, seconds, best = _progress(observations)
+    known = observations.over & np.isfinite(observations.seconds)
+    return BudgetCurve(
+        trials=budgets,
+        expected=scores @ weights,
+        low=low,
+        high=high,
+        seconds_a_trial=float(observations.seconds[known].mean()),
+        ended=n,
+        without_score=n - int(np.count_nonzero(observations.completed)),
+        seconds=float(np.nanmax(observations.ended[observations.over])),
+        progress_trials=moments,
+        progress_seconds=seconds,
+        progress_score=best,
+        independent=observations.sampler == "random",
+    )
+
+
+def ended_scores(observations: Observations) -> Floats:
+    """Return the scores of ended trials, ascending; one without a score has the worst of those that have."""
+    scores = observations.score[observations.over]
+    known = scores[np.isfinite(scores)]
+    worst = known.min() if len(known) else np.nan
+    return np.sort(np.where(np.isfinite(scores), scores, worst))
+
+
+def best_weights(n: int, budgets: Ints) -> Floats:
+    """Return the weight of the i-th smallest of n scores in the mean best of b of them, (n, budgets)."""
+    place = np.arange(1, n + 1)[:, None]
+    b = budgets[None, :].astype(float)
+    possible = place >= b
+    above = np.where(possible, place - b, 0)
+    logs = gammaln(place) - gammaln(b) - gammaln(above + 1)
+    logs = logs - (gammaln(n + 1) - gammaln(b + 1) - gammaln(n - b + 1))
+    return np.asarray(np.where(possible, np.exp(logs), 0.0))
+
+
+def _progress(observations: Observations) -> tuple[Ints, Floats, Floats]:
+    rows = np.flatnonzero(observations.over)
+    rows = rows[np.argsort(observations.ended[rows], kind="stable")]
+    scores = np.where(np.isfinite(observations.score[rows]), observations.score[rows], -np.inf)
+    best = np.maximum.accumulate(scores)
+    better = np.flatnonzero(best > np.concatenate([[-np.inf], best[:-1]]))
+    return better + 1, observations.ended[rows][better], best[better]

@@ -1,0 +1,127 @@
+"""Functional analysis of variance: how much of the surrogate's variance each parameter and pair explains.
+
+Hutter, Hoos, Leyton-Brown (2014). The averages over the space are those of `boxes`, so a parameter counts in
+the scale in which it was searched, and a conditional one within each value of its parents (as a column of a
+table with gaps it would have to be left out). Noise explains variance as well: the shares that it would get
+by chance come from the same forest on permuted scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.sensitivity.axes import Floats, Stratum
+from contrasweep.tuning.sensitivity.boxes import View, view_weights
+from contrasweep.tuning.sensitivity.forest import Forest, draw_codes
+from contrasweep.tuning.sensitivity.marginals import (
+    MOST_PAIRED,
+    forest_averages,
+    named,
+    pair_views,
+    single_views,
+)
+
+DRAWS: Final = 4096
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one parameter, or the interaction of two beyond their sum, explains of the surrogate's variance.
+
+    Attributes:
+        parameters: one name or two.
+        condition: the stratum within which the shares are taken; empty: the whole space.
+        share: of the surrogate's variance there, 0..1.
+        by_chance: share that permuted scores give (mean and two standard deviations over permutations).
+    """
+
+    parameters: tuple[str, ...]
+    condition: Mapping[str, Scalar]
+    share: float
+    by_chance: float
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it explains more than permuted scores do."""
+        return bool(self.share > self.by_chance)
+
+    @property
+    def name(self) -> str:
+        """Parameter, or the two of a pair, with the condition."""
+        return named(" x ".join(self.parameters), self.condition)
+
+
+def variance_shares(forest: Forest) -> list[Share]:
+    """Return the share of each parameter (within each stratum, for a conditional one), largest first."""
+    return _shares(forest, single_views(forest.axes, forest.strata))
+
+
+def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[View], list[Share]]:
+    """Return the pairs among the parameters with the largest shares, and what their interactions explain."""
+    largest: dict[str, float] = {}
+    for single in singles:
+        name = single.parameters[0]
+        largest[name] = max(largest.get(name, 0.0), single.share)
+    names = sorted(largest, key=lambda name: -largest[name])[:MOST_PAIRED]
+    chosen = [i for i, axis in enumerate(forest.axes) if axis.name in names]
+    views = pair_views(forest.axes, forest.strata, chosen)
+    return views, _shares(forest, views)
+
+
+def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
+    observed = _variances(forest, forest.whole, views)
+    chance = [_variances(forest, boosted, views) for boosted in forest.shuffled]
+    floor = np.mean(chance, axis=0) + 2 * np.std(chance, axis=0, ddof=1)
+    found = []
+    for view, variance, least in zip(views, observed, floor, strict=True):
+        total = _total(forest, view)
+        scale = 1 / total if total > 0 else 0.0
+        found.append(_share(forest, view, min(variance * scale, 1.0), min(least * scale, 1.0)))
+    return sorted(found, key=lambda one: (-one.share, one.name))
+
+
+def _share(forest: Forest, view: View, share: float, by_chance: float) -> Share:
+    axes = {axis.name: axis for axis in forest.axes}
+    condition = {parent: axes[parent].value(code) for parent, code in view.condition.items()}
+    return Share(tuple(forest.axes[i].name for i in view.over), condition, float(share), float(by_chance))
+
+
+def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:
+    found = forest_averages(boosted, forest, views)
+    weights = [view_weights(forest.axes, forest.strata, view) for view in views]
+    return [_variance(mean, weight) for mean, weight in zip(found, weights, strict=True)]
+
+
+def _variance(mean: Floats, weight: Floats) -> float:
+    """The variance of a curve; of a map, what is left beyond the sum of its two margins."""
+    known = np.nan_to_num(mean)
+    centre = float((known * weight).sum())
+    effect = known - centre
+    if mean.ndim == 2:
+        rows, columns = weight.sum(axis=1), weight.sum(axis=0)
+        by_row = _divide((effect * weight).sum(axis=1), rows)
+        by_column = _divide((effect * weight).sum(axis=0), columns)
+        effect = effect - by_row[:, None] - by_column[None, :]
+    return float((effect**2 * weight).sum())
+
+
+def _divide(total: Floats, weight: Floats) -> Floats:
+    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+
+
+def _total(forest: Forest, view: View) -> float:
+    """The variance of the surrogate over draws from the part of the space that a view covers."""
+    names = [forest.axes[i].name for i in view.over]
+    covered = [s for s in forest.strata if s.meets(view.condition) and all(n in s.active for n in names)]
+    codes = draw_codes(forest.axes, _rescaled(covered), DRAWS, np.random.default_rng(0))
+    return float(forest.predict(codes).var())
+
+
+def _rescaled(strata: Sequence[Stratum]) -> tuple[Stratum, ...]:
+    total = sum(s.weight for s in strata)
+    return tuple(replace(s, weight=s.weight / total) for s in strata)

@@ -1,0 +1,146 @@
+"""Fidelity: does a score after few epochs foretell the final one? Only then is stopping early safe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from scipy.stats import kendalltau, rankdata
+
+from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity.axes import Floats
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.observations import Observations
+
+SAFE: Final = 0.5
+"""A rank correlation that lies above this, interval and all, is called safe; below it, unsafe."""
+
+Verdict = Literal["safe", "unsafe", "too few to tell"]
+
+
+@dataclass(frozen=True)
+class EpochFidelity:
+    """How the score after an epoch ranks trials, against their final scores; over completed trials.
+
+    Attributes:
+        epoch: after which.
+        trials: completed trials with both scores.
+        spearman: rank correlation.
+        low: lower end of its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
+        high: upper end.
+        kendall: the other rank correlation: pairs in the same order less pairs in the opposite, as a share.
+        kendall_low: lower end of its 95 % interval (Fieller et al. 1957).
+        kendall_high: upper end.
+        corrected: `spearman` with the selection undone (see `Fidelity`); None where nothing was stopped.
+        best_rank: rank at this epoch of the trial that is best in the end; 1 is the first.
+        reached: trials that got as far, completed or not.
+    """
+
+    epoch: int
+    trials: int
+    spearman: float
+    low: float
+    high: float
+    kendall: float
+    kendall_low: float
+    kendall_high: float
+    corrected: float | None
+    best_rank: int
+    reached: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether this epoch is a safe one to stop at."""
+        if self.low >= SAFE:
+            return "safe"
+        return "unsafe" if self.high < SAFE else "too few to tell"
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Fidelity at every epoch.
+
+    Stopped trials have no final score, so it is measured on the trials that were let go on. They resemble
+    each other in the early score, which makes the correlation look smaller than it is over all trials.
+    `corrected` undoes this as far as a straight line with even scatter holds (Thorndike's case 2, from the
+    spread of the early score over all trials and over completed ones). Neither can show a trial that was
+    stopped wrongly.
+
+    Attributes:
+        epochs: by epoch, those with scores.
+        rungs: epochs at which trials were stopped.
+        completed: trials with a final score.
+        stopped: trials without one, because they were stopped.
+        metric: the early score.
+        final_metric: the final one.
+    """
+
+    epochs: tuple[EpochFidelity, ...]
+    rungs: tuple[int, ...]
+    completed: int
+    stopped: int
+    metric: str
+    final_metric: str
+
+    def at(self, epoch: int) -> EpochFidelity | None:
+        """The fidelity at an epoch."""
+        return next((one for one in self.epochs if one.epoch == epoch), None)
+
+
+def fidelity(observations: Observations) -> Fidelity | TooFew:
+    """Return how well each epoch ranks the trials."""
+    done = observations.completed
+    if np.count_nonzero(done) < enough.FIDELITY:
+        return TooFew(int(np.count_nonzero(done)), enough.FIDELITY, "completed trials")
+    final = observations.score[done]
+    found = [
+        _at_epoch(epoch, observations.curve[:, epoch], observations.curve[done, epoch], final)
+        for epoch in range(1, observations.curve.shape[1])
+    ]
+    stops = observations.rung[observations.ending == "stopped"]
+    return Fidelity(
+        epochs=tuple(one for one in found if one is not None),
+        rungs=tuple(int(rung) for rung in np.unique(stops[np.isfinite(stops)])),
+        completed=len(final),
+        stopped=observations.count("stopped"),
+        metric=observations.rung_metric,
+        final_metric=observations.metric,
+    )
+
+
+def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> EpochFidelity | None:
+    known = np.isfinite(early)
+    early, final = early[known], final[known]
+    n = len(early)
+    if n < enough.FIDELITY or np.ptp(early) == 0 or np.ptp(final) == 0:
+        return None
+    spearman = float(np.corrcoef(rankdata(early), rankdata(final))[0, 1])
+    kendall = float(kendalltau(early, final).statistic)
+    reached = everyone[np.isfinite(everyone)]
+    low, high = _fisher(spearman, math.sqrt((1 + spearman**2 / 2) / (n - 3)))
+    kendall_low, kendall_high = _fisher(kendall, math.sqrt(0.437 / (n - 4)))
+    return EpochFidelity(
+        epoch=epoch,
+        trials=n,
+        spearman=spearman,
+        low=low,
+        high=high,
+        kendall=kendall,
+        kendall_low=kendall_low,
+        kendall_high=kendall_high,
+        corrected=None if len(reached) == n else widened(spearman, reached.std() / early.std()),
+        best_rank=int(np.count_nonzero(early > early[np.argmax(final)])) + 1,
+        reached=len(reached),
+    )
+
+
+def widened(correlation: float, ratio: float) -> float:
+    """Return the correlation over a population whose spread is `ratio` times that of the selected part."""
+    return correlation * ratio / math.sqrt(1 + correlation**2 * (ratio**2 - 1))
+
+
+def _fisher(correlation: float, error: float) -> tuple[float, float]:
+    z = math.atanh(max(-1 + 1e-9, min(1 - 1e-9, correlation)))
+    return math.tanh(z - 1.96 * error), math.tanh(z + 1.96 * error)

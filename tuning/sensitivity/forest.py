@@ -1,0 +1,190 @@
+"""The surrogate: a forest of boosted trees that predicts the score from the parameters, and how sure it is.
+
+Boosted trees (Friedman 2001): they follow cliffs (a rate above which training collapses) as well as slopes,
+and each tree sees what the ones before left over, so that an interaction without main effects is found, which
+a random forest, whose every tree begins with the largest effect, hardly does. The leaves are boxes, over
+which averages are exact sums.
+
+How sure: beside the forest on all trials there are forests on halves of them. The spread of a statistic over
+half-samples drawn without replacement equals its sampling spread on the whole (the delete-half jackknife,
+Shao and Wu 1989). Halves come in complementary pairs, so that what one half chooses can be judged by the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import joblib
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.ensemble import GradientBoostingRegressor
+
+from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
+from contrasweep.tuning.sensitivity.scores import ScoredTrials
+
+TREES: Final = 200
+DEPTH: Final = 4
+LEARNING_RATE: Final = 0.08
+PAIRS: Final = 12
+PERMUTATIONS: Final = 6
+MOST_TRIALS: Final = 1500
+"""A larger study is thinned to so many trials, at random: the curves change by less than their width."""
+
+INACTIVE: Final = -0.25
+"""Where an inactive number lies on its axis: beyond the active ones, so that a tree can cut it off."""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A surrogate; what is asked of it first is fitted then.
+
+    Attributes:
+        axes: of the study.
+        strata: of the study.
+        trials: what it was fitted on.
+        members: which trials each half holds, (halves, trials); rows 2i and 2i + 1 are complementary.
+    """
+
+    axes: tuple[Axis, ...]
+    strata: tuple[Stratum, ...]
+    trials: ScoredTrials
+    members: NDArray[np.bool_]
+
+    @cached_property
+    def columns(self) -> NDArray[np.float32]:
+        """What the trees see of the trials."""
+        return design(self.axes, self.trials.codes)
+
+    @cached_property
+    def whole(self) -> Any:
+        """Trees fitted on all trials."""
+        return fit_trees(self.columns, self.trials.score, len(self.members))
+
+    @cached_property
+    def halves(self) -> tuple[Any, ...]:
+        """Trees fitted on each half."""
+        score = self.trials.score
+        return _fit_each([(self.columns[rows], score[rows]) for rows in self.members])
+
+    def predict(self, codes: Floats) -> Floats:
+        """Return the score at each row of values in units, (n,)."""
+        return np.asarray(self.whole.predict(design(self.axes, codes)), dtype=np.float64)
+
+    def predict_halves(self, codes: Floats) -> Floats:
+        """Return each half's prediction, (halves, n)."""
+        columns = design(self.axes, codes)
+        return np.stack([half.predict(columns) for half in self.halves])
+
+    @cached_property
+    def shuffled(self) -> tuple[Any, ...]:
+        """Trees fitted on permuted scores: what they find is there by chance."""
+        rng = np.random.default_rng(0)
+        scores = [rng.permutation(self.trials.score) for _ in range(PERMUTATIONS)]
+        return _fit_each([(self.columns, score) for score in scores])
+
+    @cached_property
+    def r2(self) -> float:
+        """Share of the scores' variance that halves predict of trials they have not seen; below 0: none."""
+        predicted = np.where(self.members, np.nan, self.predict_halves(self.trials.codes))
+        score = self.trials.score
+        variance = float(score.var())
+        if variance == 0:
+            return 0.0
+        return 1 - float(np.mean((np.nanmean(predicted, axis=0) - score) ** 2)) / variance
+
+
+def fit_forest(
+    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials, seed: int = 0
+) -> Forest:
+    """Return the surrogate of the trials' scores; at least four trials, and one axis."""
+    rng = np.random.default_rng(seed)
+    kept = _thinned(trials, rng)
+    return Forest(axes, strata, kept, _halves(len(kept), rng))
+
+
+def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
+    """Return boosted trees that predict the score from the columns of `design`."""
+    boosted = GradientBoostingRegressor(
+        n_estimators=TREES,
+        max_depth=DEPTH,
+        learning_rate=LEARNING_RATE,
+        subsample=0.7,
+        min_samples_leaf=3,
+        random_state=seed,
+    )
+    # Checking the arguments of every tree takes as long as growing it.
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        return boosted.fit(columns, score)
+
+
+def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, ...]:
+    """Fit trees on each pair of columns and scores, with its place as the seed.
+
+    Threads, because trees grow without holding Python's lock.
+    """
+    with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
+        return tuple(threads.map(lambda place: fit_trees(*data[place], place), range(len(data))))
+
+
+def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
+    """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
+    columns = []
+    for i, axis in enumerate(axes):
+        if axis.is_category:
+            columns += [codes[:, i] == code for code in range(len(axis.choices))]
+        else:
+            columns.append(np.where(np.isnan(codes[:, i]), INACTIVE, codes[:, i]))
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def draw_codes(
+    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], count: int, rng: np.random.Generator
+) -> Floats:
+    """Return `count` configurations as a random search would propose them, in units, (count, axes)."""
+    stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
+    codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
+    for i, axis in enumerate(axes):
+        if not axis.is_category and not axis.integer:
+            codes[:, i] = rng.random(count)
+        for number, one in enumerate(strata):
+            rows = stratum == number
+            if axis.name in one.fixed:
+                codes[rows, i] = one.fixed[axis.name]
+            elif axis.name not in one.active:
+                codes[rows, i] = np.nan
+    return codes
+
+
+def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    members = np.zeros((2 * PAIRS, count), dtype=bool)
+    for pair in range(PAIRS):
+        chosen = rng.permutation(count)[: count // 2]
+        members[2 * pair, chosen] = True
+        members[2 * pair + 1] = ~members[2 * pair]
+    return members
+
+
+def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
+    if len(trials) <= MOST_TRIALS:
+        return trials
+    rows = np.sort(rng.permutation(len(trials))[:MOST_TRIALS])
+    # The defaults stay: gains are measured from them.
+    rows = np.union1d(rows, np.flatnonzero(trials.is_default))
+    return ScoredTrials(
+        trials.codes[rows],
+        trials.score[rows],
+        trials.estimated[rows],
+        trials.is_default[rows],
+        trials.left_out,
+    )
+
+
+def spread(halves: Floats) -> Floats:
+    """Return the standard error of a statistic from its values on the halves, (halves, ...)."""
+    return np.asarray(halves.std(axis=0, ddof=1))

@@ -1,0 +1,193 @@
+"""Importance by PED-ANOVA: what sets the best trials apart from all trials (Watanabe et al. 2023).
+
+It compares two densities of a parameter, of the best trials and of all that ran, so it needs no model of the
+score, is not fooled by where the search looked most, and a stopped or failed trial counts as what it is: not
+one of the best. A conditional parameter is judged among the trials of its stratum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity.axes import Axis, Floats
+from contrasweep.tuning.sensitivity.boxes import View
+from contrasweep.tuning.sensitivity.density import bandwidth, cells, density
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.marginals import named, single_views
+from contrasweep.tuning.sensitivity.observations import Observations
+
+BEST_SHARE: Final = 0.1
+FEWEST_BEST: Final = 5
+RESAMPLES: Final = 200
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much one parameter alone decides whether a trial is among the best.
+
+    Attributes:
+        parameter: its name.
+        condition: the stratum (parent to value) within which it is judged; empty: all trials.
+        share: of the variance of "is among the best" that it explains by itself, 0..1.
+        low: lower end of the 95 % bootstrap interval.
+        high: upper end.
+        by_chance: 95 % point of the share when the best are drawn at random.
+        first: how often it is the most important in the bootstrap; only of parameters of all trials.
+        trials: ended trials that were compared.
+        best: of these, the best.
+    """
+
+    parameter: str
+    condition: Mapping[str, Scalar]
+    share: float
+    low: float
+    high: float
+    by_chance: float
+    first: float | None
+    trials: int
+    best: int
+
+    @property
+    def name(self) -> str:
+        """The parameter, with its condition where it has one."""
+        return named(self.parameter, self.condition)
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it sets the best apart more than a random choice of trials would."""
+        return self.share > self.by_chance
+
+
+def importances(observations: Observations, seed: int = 0) -> list[Importance | TooFew]:
+    """Return the importance of each parameter, conditional ones in each stratum; TooFew where data lack.
+
+    A trial that was stopped, failed or has no score is not among the best. Order of `axes`.
+    """
+    ended = observations.over
+    codes = observations.codes[ended]
+    score = np.where(np.isfinite(observations.score), observations.score, -np.inf)[ended]
+    order = np.lexsort((*np.nan_to_num(codes, nan=-1.0).T, -score))
+    codes, score = codes[order], score[order]
+    found: list[Importance | TooFew] = []
+    overall: list[Floats] = []
+    for view in single_views(observations.axes, observations.strata):
+        rows = _rows(observations.axes, codes, view)
+        result = _judge(observations.axes, view, codes[rows], score[rows], seed)
+        if isinstance(result, TooFew):
+            found.append(result)
+            continue
+        importance, resampled = result
+        found.append(importance)
+        if not view.condition and not observations.axes[view.over[0]].when:
+            overall.append(resampled)
+    return _with_first(found, overall)
+
+
+def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | None) -> float:
+    """Return the share of the variance of "is among the best" that a parameter explains by itself.
+
+    The Pearson divergence D of the two densities gives the variance of the marginal of the indicator as
+    (quantile)^2 D; the indicator's own variance is quantile (1 - quantile).
+
+    Args:
+        counts: trials in each cell.
+        best: of these, the best.
+        widths: of the windows for both; None for categories.
+    """
+    quantile = float(best.sum() / counts.sum())
+    if quantile in (0, 1):
+        return 0.0
+    width, width_best = widths or (None, None)
+    everywhere = density(counts, width)
+    divergence = float(everywhere @ (density(best, width_best) / everywhere - 1) ** 2)
+    return min(1.0, divergence * quantile / (1 - quantile))
+
+
+def best_count(ended: int) -> int:
+    """Return how many of the ended trials count as the best."""
+    return max(FEWEST_BEST, math.ceil(BEST_SHARE * ended))
+
+
+def _judge(
+    axes: tuple[Axis, ...], view: View, codes: Floats, score: Floats, seed: int
+) -> tuple[Importance, Floats] | TooFew:
+    """One parameter among the trials of one stratum, best first."""
+    count = len(score)
+    if count < enough.IMPORTANCE:
+        return TooFew(count, enough.IMPORTANCE, "ended trials")
+    wanted = best_count(count)
+    completed = int(np.isfinite(score).sum())
+    if completed < wanted:
+        return TooFew(completed, wanted, "completed trials")
+    axis = axes[view.over[0]]
+    cell, number = cells(axis, codes[:, view.over[0]])
+    onehot = np.zeros((count, number))
+    onehot[np.arange(count), cell] = 1
+    best = np.arange(count) < wanted
+    rng = np.random.default_rng(seed)
+    resampled = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
+    in_best = _first(resampled, wanted)
+    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float)
+    counts = onehot.sum(axis=0)
+    # Resampling repeats trials, and windows that followed it would narrow around them: the widths stay.
+    own = None if axis.is_category else _widths(counts, best @ onehot)
+    pairs = zip(resampled @ onehot, in_best @ onehot, strict=True)
+    shares = np.array([pearson_share(everyone, top, own) for everyone, top in pairs])
+    chance = [
+        pearson_share(counts, top, None if axis.is_category else _widths(counts, top))
+        for top in drawn @ onehot
+    ]
+    low, high = np.quantile(shares, [0.025, 0.975])
+    by_name = {a.name: a for a in axes}
+    importance = Importance(
+        parameter=axis.name,
+        condition={parent: by_name[parent].value(code) for parent, code in view.condition.items()},
+        share=pearson_share(counts, best @ onehot, own),
+        low=float(low),
+        high=float(high),
+        by_chance=float(np.quantile(chance, 0.95)),
+        first=None,
+        trials=count,
+        best=wanted,
+    )
+    return importance, shares
+
+
+def _widths(counts: Floats, best: Floats) -> tuple[float, float]:
+    return bandwidth(counts), bandwidth(best)
+
+
+def _first(weights: Floats, wanted: int) -> Floats:
+    """Of each row of weights, those of the first `wanted` trials (the last of them in part)."""
+    before = np.cumsum(weights, axis=1) - weights
+    return np.clip(wanted - before, 0, weights)
+
+
+def _rows(axes: tuple[Axis, ...], codes: Floats, view: View) -> NDArray[np.bool_]:
+    names = [axis.name for axis in axes]
+    rows = np.isfinite(codes[:, view.over[0]])
+    for parent, code in view.condition.items():
+        rows &= codes[:, names.index(parent)] == code
+    return np.asarray(rows)
+
+
+def _with_first(found: list[Importance | TooFew], overall: list[Floats]) -> list[Importance | TooFew]:
+    """Add how often each parameter of all trials comes first; all were resampled alike."""
+    if not overall:
+        return found
+    first = np.bincount(np.argmax(np.stack(overall), axis=0), minlength=len(overall)) / RESAMPLES
+    left = iter(first)
+    return [
+        Importance(**{**vars(one), "first": float(next(left))})
+        if isinstance(one, Importance) and not one.condition
+        else one
+        for one in found
+    ]

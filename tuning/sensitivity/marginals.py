@@ -1,0 +1,167 @@
+"""Marginal curves and maps: the score as a function of one parameter, or two, averaged over the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
+from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
+from contrasweep.tuning.sensitivity.forest import Forest, spread
+
+MOST_PAIRED: Final = 6
+"""Pairs are made of so many parameters: those with the largest share of the variance."""
+
+Z95: Final = 1.96
+
+
+@dataclass(frozen=True)
+class Points:
+    """The trials behind a curve: value in units, score, and whether the score is an estimate."""
+
+    code: Floats
+    score: Floats
+    estimated: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Mean score over one parameter, the others averaged over the whole space as a random search draws them.
+
+    Attributes:
+        axis: the parameter.
+        condition: the parents' values under which it holds, by name; empty without.
+        code: grid, in units.
+        mean: predicted mean score at each entry of the grid.
+        error: its standard error.
+        points: the trials.
+        thin: entries of a category with fewer than `enough.CATEGORY` trials (all of them, for a number
+            whose stratum has so few).
+    """
+
+    axis: Axis
+    condition: Mapping[str, Scalar]
+    code: Floats
+    mean: Floats
+    error: Floats
+    points: Points
+    thin: NDArray[np.bool_]
+
+    @property
+    def low(self) -> Floats:
+        """Lower end of the pointwise 95 % interval."""
+        return self.mean - Z95 * self.error
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of the pointwise 95 % interval."""
+        return self.mean + Z95 * self.error
+
+    @property
+    def name(self) -> str:
+        """The parameter, with its condition where it has one."""
+        return named(self.axis.name, self.condition)
+
+
+@dataclass(frozen=True)
+class PairMap:
+    """Mean score over two parameters; NaN where they are not active together.
+
+    Attributes:
+        first: along rows.
+        second: along columns.
+        mean: (first's grid, second's grid).
+        error: its standard error.
+    """
+
+    first: Axis
+    second: Axis
+    mean: Floats
+    error: Floats
+
+
+def named(parameter: str, condition: Mapping[str, Scalar]) -> str:
+    """Return the parameter's name with its condition: `sigma2 (kernel rbf)`."""
+    held = ", ".join(f"{parent} {value}" for parent, value in condition.items())
+    return f"{parameter} ({held})" if held else parameter
+
+
+def single_views(axes: tuple[Axis, ...], strata: Sequence[Stratum]) -> list[View]:
+    """Return a view for each parameter; for one that depends on others, a view for each of their values."""
+    views = []
+    for i, axis in enumerate(axes):
+        found = {
+            tuple((parent, s.fixed[parent]) for parent in axis.when) for s in strata if axis.name in s.active
+        }
+        views += [View((i,), dict(condition)) for condition in sorted(found)]
+    return views
+
+
+def pair_views(axes: tuple[Axis, ...], strata: Sequence[Stratum], chosen: Sequence[int]) -> list[View]:
+    """Return a view for each two of the chosen axes that are ever active together."""
+    pairs = itertools.combinations(sorted(chosen), 2)
+    return [
+        View(pair)
+        for pair in pairs
+        if any(axes[pair[0]].name in s.active and axes[pair[1]].name in s.active for s in strata)
+    ]
+
+
+def marginals(forest: Forest) -> list[Marginal]:
+    """Return the marginal curve of each parameter, conditional ones in each stratum of their parents."""
+    views = single_views(forest.axes, forest.strata)
+    means, errors = _averaged(forest, views)
+    return [
+        _marginal(forest, view, mean, error) for view, mean, error in zip(views, means, errors, strict=True)
+    ]
+
+
+def pair_maps(forest: Forest, views: Sequence[View]) -> list[PairMap]:
+    """Return the map of each pair."""
+    means, errors = _averaged(forest, views)
+    return [
+        PairMap(forest.axes[view.over[0]], forest.axes[view.over[1]], mean, error)
+        for view, mean, error in zip(views, means, errors, strict=True)
+    ]
+
+
+def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list[Floats]]:
+    """The mean over each view, and its standard error from the halves."""
+    halves = [forest_averages(half, forest, views) for half in forest.halves]
+    errors = [spread(np.stack([half[v] for half in halves])) for v in range(len(views))]
+    return forest_averages(forest.whole, forest, views), errors
+
+
+def forest_averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Floats]:
+    """Return the curve or map of each view, of any boosted trees over the axes of a forest."""
+    return averages(leaves_of(boosted, forest.axes), forest.axes, forest.strata, views)
+
+
+def _marginal(forest: Forest, view: View, mean: Floats, error: Floats) -> Marginal:
+    axis = forest.axes[view.over[0]]
+    by_name = {a.name: a for a in forest.axes}
+    condition = {parent: by_name[parent].value(code) for parent, code in view.condition.items()}
+    rows = _within(forest, view)
+    trials = forest.trials
+    points = Points(trials.codes[rows, view.over[0]], trials.score[rows], trials.estimated[rows])
+    if axis.is_category:
+        counts = np.array([np.count_nonzero(points.code == code) for code in axis.grid])
+    else:
+        counts = np.full(len(axis.grid), len(points.code))
+    return Marginal(axis, condition, axis.grid, mean, error, points, counts < enough.CATEGORY)
+
+
+def _within(forest: Forest, view: View) -> NDArray[np.bool_]:
+    """Which trials have a view's parameter, under its condition."""
+    names = [axis.name for axis in forest.axes]
+    rows = np.isfinite(forest.trials.codes[:, view.over[0]])
+    for parent, code in view.condition.items():
+        rows &= forest.trials.codes[:, names.index(parent)] == code
+    return np.asarray(rows)

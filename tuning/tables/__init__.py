@@ -1,0 +1,1 @@
+"""The papers' tables run again: plans, claims, verdicts, results, pages."""

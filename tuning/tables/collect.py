@@ -1,0 +1,182 @@
+"""A table's results from the store: which of its planned runs are there, and what they gave."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
+from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.tables.information import information_values
+from contrasweep.tuning.tables.plan import CellPlan, TablePlan, own_prefix
+from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
+from contrasweep.tuning.tables.reuse import (
+    HeldRun,
+    RunKey,
+    completed_runs,
+    final_rows,
+    identity_of_final,
+    search_held,
+)
+
+
+@dataclass(frozen=True)
+class StoredRuns:
+    """The final runs of all tables in a results folder, read once."""
+
+    store: ResultsStore
+
+    @cached_property
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of every study of final runs of a table, by its name without `-final`."""
+        return final_rows(self.store)
+
+    @cached_property
+    def completed(self) -> dict[RunKey, list[HeldRun]]:
+        """Those that completed, by what was run."""
+        return completed_runs(self.rows)
+
+
+def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> TableResults:
+    """Return what the store holds of a planned table; a cell whose runs are not all there is a gap.
+
+    A run counts by its experiment and its seed, whichever table it was made for.
+
+    Raises:
+        DatasetMissing: the figure is of clusterings whose file is not in place.
+    """
+    table = plan.table
+    if table.run.information is not None:
+        return TableResults(
+            table, plan.scale, plan.tuned, 0, information_values(table.run.information, data_root)
+        )
+    reader = _Reader(plan, runs, data_root)
+    gaps: dict[Key, str] = {(cell.row, cell.column): cell.why for cell in plan.cells if cell.why}
+    values: list[RunValue] = []
+    cells: dict[Key, CellInfo] = {}
+    for cell in plan.running:
+        key = cell.row, cell.column
+        found, cells[key], reason = reader.cell(cell)
+        values += found
+        if len(found) < plan.seeds:
+            gaps[key] = reason or f"{len(found)} of {plan.seeds} runs done"
+    return TableResults(
+        table, plan.scale, plan.tuned, plan.seeds, tuple(values), cells, gaps, reader.provenance
+    )
+
+
+def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
+    """Return how many of a table's planned final runs the store holds."""
+    once = {(value.study, value.trial, value.seed) for value in collect(plan, runs).values}
+    return len(once)
+
+
+@dataclass
+class _Reader:
+    """Finds a plan's runs among those of all tables."""
+
+    plan: TablePlan
+    runs: StoredRuns
+    data_root: Path | None
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    searches: dict[str, SelectedTrial | None] = field(default_factory=dict)
+    made: dict[str, RowSearch] = field(default_factory=dict)
+
+    def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
+        """Return the values of a cell, how it was run, and what went wrong."""
+        assert cell.experiment is not None, "the cell runs"
+        experiment, study, trial, selected, search = cell.experiment, cell.study, cell.trial, "", None
+        best = self._searched(cell) if self.plan.tuned else None
+        if best is not None:
+            experiment, study, trial = best.experiment, best.study, best.trial
+            search = self._search_of(study)
+            selected = f"{RULE.format(metric=best.metric)} of {search.trials}"
+        # Final runs take all training images, and their seed is their own.
+        own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
+        settings = flat_settings(own)
+        info = CellInfo(experiment.dataset, experiment.method, settings, selected, search)
+        identity, seeds = identity_of_final(experiment), self.plan.seeds_of(experiment)
+        found = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
+        scored = [_value(cell, run) for run in found if run is not None]
+        values = [value for value in scored if value is not None]
+        there = [row for row in self.runs.rows.get(study, []) if row["trial"] == trial]
+        wrong = self._wrong([row for row in there if row["seed"] in seeds], identity, len(values))
+        return values, info, wrong
+
+    def _chosen(self, held: list[HeldRun]) -> HeldRun | None:
+        """Return the table's own run where there is one, else the first of another table's."""
+        if not held:
+            return None
+        own = (run for run in held if run.study.startswith(own_prefix(self.plan.table)))
+        chosen = next(own, held[0])
+        if chosen.study not in self.sources:
+            self.sources[chosen.study] = self._source(chosen.study)
+        return chosen
+
+    def _wrong(self, rows: list[dict[str, Any]], identity: str, done: int) -> str:
+        if any(row["status"] == "completed" and row["config"] != identity for row in rows):
+            return "the store holds runs with other settings under this name: use another results folder"
+        failed = [row for row in rows if row["status"] == "failed"]
+        if failed:
+            # Some libraries' errors have lines of advice; the store keeps them.
+            reason = str(failed[0]["error"]).strip().partition("\n")[0]
+            return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {reason}"
+        return ""
+
+    def _searched(self, cell: CellPlan) -> SelectedTrial | None:
+        """Return what the search of a cell's row selected, which its other columns share."""
+        if cell.study not in self.searches:
+            self.searches[cell.study] = self._selected(cell)
+        return self.searches[cell.study]
+
+    def _selected(self, cell: CellPlan) -> SelectedTrial | None:
+        study = search_held(self.plan, cell, self.runs.store, self.data_root)
+        if study is None:
+            return None
+        try:
+            return best_trials(self.runs.store, study)[0]
+        except SweepFailed:
+            return None
+
+    def _search_of(self, study: str) -> RowSearch:
+        """Return a search as it was made, whose budget need not be the plan's; columns of a row share it."""
+        if study not in self.made:
+            store = self.runs.store
+            seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
+            self.made[study] = RowSearch(study, int(store.study(study).search["trials"]), seconds)
+        return self.made[study]
+
+    def _source(self, study: str) -> dict[str, str]:
+        record = self.runs.store.study(study + FINAL_SUFFIX)
+        return {
+            "contrasweep": record.versions.get("contrasweep", "unknown"),
+            "torch": record.versions.get("torch", "unknown"),
+            "git": record.git_revision or "unknown",
+            "device": ", ".join(sorted({str(row["device"]) for row in self.runs.rows[study]})),
+        }
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What made the values: of each fact all that differ between the studies they come from."""
+        names = dict.fromkeys(name for source in self.sources.values() for name in source)
+        return {n: ", ".join(sorted({s[n] for s in self.sources.values()})) for n in names}
+
+
+def _value(cell: CellPlan, run: HeldRun) -> RunValue | None:
+    found = run.row.get(f"metric.test.{cell.metric}")
+    if found is None:
+        return None
+    control = run.row.get(f"metric.test.untrained_{cell.control}")
+    return RunValue(
+        cell.row,
+        cell.column,
+        run.row["seed"],
+        cell.scale * found,
+        None if control is None else cell.scale * control,
+        run.row["seconds"],
+        run.study,
+        run.row["trial"],
+    )

@@ -1,0 +1,193 @@
+"""Ours beside what is printed: means, sample deviations, differences with intervals; no format yet."""
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy import stats
+
+from contrasweep.search_spaces.tables import Cell
+from contrasweep.tuning.results.final_runs import UNTRAINED
+from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.tables.plan import column_name, row_names
+from contrasweep.tuning.tables.results import TableResults
+
+CONFIDENCE = 0.95
+SAME = 1e-6
+"""Scores of one untrained network differ by no more from run to run."""
+
+Method = Literal["Welch", "ours alone", ""]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Ours minus the printed mean, in printed units, with the ends of its 95 % interval.
+
+    `method`: `Welch` where deviation and number of the printed runs are known; `ours alone` where the printed
+    mean is taken as exact; empty where a single run gives no interval.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    method: Method
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One cell: what is printed, what we found, how far apart they are, and why something is missing.
+
+    Of a control, the encoder before training on the same seeds, `row` is `untrained` and `control_of` are the
+    rows that begin with it. Where rows have other networks, each control names its rows: `untrained:KEY+KEY`.
+    """
+
+    column: str
+    column_name: str
+    row: str
+    row_name: str
+    printed: str
+    published: float | None
+    published_std: float | None
+    cited: bool
+    ours: Summary | None
+    difference: Difference | None
+    gap: str
+    digits: int
+    control_of: tuple[str, ...] = ()
+
+
+def compare(results: TableResults) -> list[Compared]:
+    """Return every cell of a table, column by column, each with its untrained control at the end."""
+    table = results.table
+    printed = [column.key for column in table.columns]
+    ours = [key for key in table.run.columns if key not in printed]
+    found = [v.column for v in results.values if v.column not in (*printed, *ours)]
+    columns = dict.fromkeys([*printed, *ours, *found])
+    compared: list[Compared] = []
+    for column in columns:
+        own = [_cell(results, row, column) for row in row_names(table)]
+        present = [cell for cell in own if cell is not None]
+        compared += present
+        compared += _controls(results, column)
+    return compared
+
+
+def difference(
+    ours: Summary, published: float, published_std: float | None, published_runs: int | None
+) -> Difference:
+    """Return ours minus the printed mean, with Welch's interval where the print says enough for one."""
+    gap = ours.mean - published
+    if ours.std is None:
+        return Difference(gap, None, None, "")
+    own = ours.std**2 / ours.n
+    if published_std is not None and published_runs is not None and published_runs > 1:
+        other = published_std**2 / published_runs
+        bottom = own**2 / (ours.n - 1) + other**2 / (published_runs - 1)
+        freedom = (own + other) ** 2 / bottom if bottom > 0 else ours.n - 1.0
+        return _interval(gap, math.sqrt(own + other), freedom, "Welch")
+    return _interval(gap, math.sqrt(own), ours.n - 1.0, "ours alone")
+
+
+def _interval(gap: float, error: float, freedom: float, method: Method) -> Difference:
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    return Difference(gap, gap - reach, gap + reach, method)
+
+
+def _cell(results: TableResults, row: str, column: str) -> Compared | None:
+    table = results.table
+    printed = table.cell(row, column)
+    ours = summarise(value.value for value in results.of(row, column).values())
+    gap = results.gaps.get((row, column), "")
+    if printed is None and ours is None and not gap:
+        return None
+    runs = table.run.columns.get(column)
+    elsewhere = runs is not None and runs.stands_in is not None
+    measured = printed is not None and printed.mean is not None and ours is not None
+    comparable = measured and not elsewhere and results.compared
+    source = next((r.source for r in table.rows if r.key == row), "run")
+    return Compared(
+        column=column,
+        column_name=column_name(table, column),
+        row=row,
+        row_name=row_names(table)[row],
+        printed="" if printed is None else (printed.printed or ""),
+        published=None if printed is None else printed.mean,
+        published_std=None if printed is None else printed.std,
+        cited=printed is not None and (printed.source or source) == "cited",
+        ours=ours,
+        difference=_difference(results, ours, printed) if comparable else None,
+        gap=gap,
+        digits=_digits(results, column),
+    )
+
+
+def _difference(results: TableResults, ours: Summary | None, printed: Cell | None) -> Difference:
+    assert ours is not None, "the caller has looked"
+    assert printed is not None, "the caller has looked"
+    assert printed.mean is not None, "the caller has looked"
+    return difference(ours, printed.mean, printed.std, results.table.run.published_runs)
+
+
+def _controls(results: TableResults, column: str) -> list[Compared]:
+    """Return the untrained encoders: one where all rows have the same network, as most tables' rows do."""
+    groups = _untrained(results, column)
+    alone = len(groups) == 1
+    names = row_names(results.table)
+    return [
+        Compared(
+            column=column,
+            column_name=column_name(results.table, column),
+            row=UNTRAINED if alone else f"{UNTRAINED}:{'+'.join(rows)}",
+            row_name="untrained encoder (control)"
+            if alone
+            else f"untrained encoder (control) of {', '.join(names[row] for row in rows)}",
+            printed="",
+            published=None,
+            published_std=None,
+            cited=False,
+            ours=summarise(scores.values()),
+            difference=None,
+            gap="",
+            digits=_digits(results, column),
+            control_of=tuple(rows),
+        )
+        for rows, scores in groups
+    ]
+
+
+def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
+    """Return rows with their untrained scores by seed; rows that agree on the seeds they share are together.
+
+    One network of one seed is the same in every row, and counts once. Rows that share no seed stay apart.
+    """
+    groups: list[tuple[list[str], dict[int | None, float]]] = []
+    for row in row_names(results.table):
+        own = {s: v.untrained for s, v in results.of(row, column).items() if v.untrained is not None}
+        if not own:
+            continue
+        for rows, scores in groups:
+            shared = own.keys() & scores.keys()
+            if shared and all(math.isclose(scores[s], own[s], rel_tol=SAME) for s in shared):
+                rows.append(row)
+                scores.update(own)
+                break
+        else:
+            groups.append(([row], own))
+    return groups
+
+
+def _digits(results: TableResults, column: str) -> int:
+    """Return the digits behind the point: those that are printed, else as many as our spread bears."""
+    cells = (cell for row in results.table.rows for cell in row.cells if cell.column == column)
+    printed = [cell.digits for cell in cells if cell.digits is not None]
+    if printed:
+        return max(printed)
+    runs = results.table.run.columns.get(column)
+    if runs is not None and runs.scale == 100:
+        return 1
+    summaries = (
+        summarise(v.value for v in results.of(row, column).values()) for row in row_names(results.table)
+    )
+    spreads = [summary.std for summary in summaries if summary is not None and summary.std]
+    return 3 if not spreads else min(3, max(0, 1 - math.floor(math.log10(statistics.median(spreads)))))

@@ -1,0 +1,210 @@
+"""What checks ask of a figure's curves: heights, orders, shapes. `docs/claims.md` defines every function.
+
+Shapes: B resamples, X places.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrasweep.tuning.tables.checks import CurveCall
+
+FLAT = 0.05
+"""A curve is flat if it varies by at most this share of its mean. The bound is ours."""
+
+STRAIGHT = 0.95
+"""A curve is a line (a parabola) in x if the best one explains this share of its variance; our bound."""
+
+
+ENDS = ("smallest", "largest")
+
+
+class NoCurve(LookupError):
+    """A check names a curve, or a place on one, that was not measured."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Heights `(B, X)` over places `xs` (numbers in rising order, or words); `ys` makes it a map over both.
+
+    `keys` are the (row, column) behind the places; `missing` those of places that were not measured.
+    """
+
+    xs: tuple[float | str, ...]
+    heights: NDArray[Any]
+    ys: tuple[float, ...] | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+
+
+def cells_read(call: CurveCall, curves: Mapping[str, Curve]) -> list[tuple[str, str]]:
+    """Return (row, column) of the measured places that a curve function reads.
+
+    Raises:
+        ValueError: the function takes other arguments.
+    """
+    _check_arguments(call)
+    if call.name in ("at", "max_at"):
+        names, place = _at_place(call, curves)
+        read = [(curves[name], _index(curves[name], place)) for name in names if name in curves]
+        return [curve.keys[index] for curve, index in read if index is not None]
+    named = (name for argument in call.arguments for name in argument if name in curves)
+    return [key for name in named for key in curves[name].keys]
+
+
+def measure_curves(call: CurveCall, curves: Mapping[str, Curve]) -> Any:
+    """Return the value of a curve function: `(B,)` numbers or truths; of `argmax_xy` `(B, 2)`.
+
+    Raises:
+        NoCurve: a curve or a place is not there; only `at` and `max_at` of a number take a curve with gaps.
+        ValueError: the function takes other arguments.
+    """
+    name, arguments = call.name, call.arguments
+    _check_arguments(call)
+    if name in ("at", "max_at"):
+        named, place = _at_place(call, curves)
+        get = _whole if place in ENDS else _curve
+        return np.max([_at(get(curves, one), place) for one in named], axis=0)
+    if name == "above":
+        over, under = ([_whole(curves, one) for one in side] for side in arguments)
+        return np.logical_and.reduce([_above(a, b) for a in over for b in under])
+    if name == "crossing_x":
+        return _crossing(_whole(curves, arguments[0][0]), _whole(curves, arguments[1][0]))
+    return _shape(name, _whole(curves, arguments[0][0]))
+
+
+def _check_arguments(call: CurveCall) -> None:
+    expected, given = {"at": 2, "above": 2, "crossing_x": 2}.get(call.name, 1), len(call.arguments)
+    if given != expected and not (call.name == "max_at" and given == 2):
+        raise ValueError(f"{call.name} takes {expected} arguments, given {given}")
+
+
+def _at_place(call: CurveCall, curves: Mapping[str, Curve]) -> tuple[tuple[str, ...], str]:
+    """Return the curves that `at(CURVE, x)` or `max_at(x, [CURVES])` reads, and x."""
+    if call.name == "at":
+        return call.arguments[0], call.arguments[1][0]
+    return call.arguments[1] if len(call.arguments) == 2 else tuple(curves), call.arguments[0][0]
+
+
+def _shape(name: str, curve: Curve) -> Any:
+    heights = curve.heights
+    if name == "increasing":
+        return _rising(heights)
+    if name == "decreasing":
+        return _rising(-heights)
+    if name == "rises_then_falls":
+        return _one_top(heights)
+    if name == "flat":
+        return np.ptp(heights, axis=1) <= FLAT * np.abs(heights.mean(axis=1))
+    if name in ("linear_in_x", "quadratic_in_x"):
+        return _explained(_numbers(curve), heights, degree=1 if name == "linear_in_x" else 2) >= STRAIGHT
+    if name == "argmax_x":
+        return _numbers(curve)[heights.argmax(axis=1)]
+    if name == "argmax_xy":
+        if curve.ys is None:
+            raise NoCurve("argmax_xy takes a map over two axes")
+        best = heights.argmax(axis=1)
+        return np.stack([_numbers(curve)[best], np.array(curve.ys)[best]], axis=1)
+    reduced: dict[str, Callable[..., Any]] = {
+        "highest": np.max,
+        "lowest": np.min,
+        "mean": np.mean,
+        "std": np.std,
+    }
+    return reduced[name](heights, axis=1)
+
+
+def _rising(heights: NDArray[Any]) -> NDArray[np.bool_]:
+    """Nowhere lower than at the place before, and higher at the end than at the start."""
+    rising: NDArray[np.bool_] = (np.diff(heights, axis=1) >= 0).all(axis=1) & (heights[:, -1] > heights[:, 0])
+    return rising
+
+
+def _one_top(heights: NDArray[Any]) -> NDArray[np.bool_]:
+    """Its top is at neither end; it never falls before the top nor rises after it."""
+    top = heights.argmax(axis=1)[:, None]
+    steps, places = np.diff(heights, axis=1), np.arange(heights.shape[1] - 1)
+    right = np.where(places < top, steps >= 0, steps <= 0).all(axis=1)
+    inside: NDArray[np.bool_] = right & (top[:, 0] > 0) & (top[:, 0] < heights.shape[1] - 1)
+    return inside
+
+
+def _explained(xs: NDArray[Any], heights: NDArray[Any], degree: int) -> NDArray[Any]:
+    """Return the share of each curve's variance that the best polynomial of this degree explains."""
+    fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
+    rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
+    spread = heights - heights.mean(axis=1, keepdims=True)
+    explained: NDArray[Any] = 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1)
+    return explained
+
+
+def _above(over: Curve, under: Curve) -> NDArray[np.bool_]:
+    shared = [x for x in over.xs if x in under.xs]
+    if not shared:
+        raise NoCurve("the curves have no place in common")
+    higher: NDArray[np.bool_] = np.logical_and.reduce([_at(over, x) > _at(under, x) for x in shared])
+    return higher
+
+
+def _crossing(rising: Curve, falling: Curve) -> NDArray[Any]:
+    """Return where the first curve, rescaled to 0..1, first reaches the second; NaN where it does not."""
+    xs = _numbers(rising)
+    gaps = _rescaled(rising.heights) - _rescaled(falling.heights)
+    found = []
+    for row in gaps:
+        places = np.flatnonzero((row[:-1] < 0) & (row[1:] >= 0))
+        if not len(places):
+            found.append(np.nan)
+            continue
+        left = places[0]
+        share = row[left] / (row[left] - row[left + 1])
+        found.append(xs[left] + share * (xs[left + 1] - xs[left]))
+    return np.array(found)
+
+
+def _rescaled(heights: NDArray[Any]) -> NDArray[Any]:
+    low = heights.min(axis=1, keepdims=True)
+    rescaled: NDArray[Any] = (heights - low) / np.maximum(
+        np.ptp(heights, axis=1)[:, None], np.finfo(float).tiny
+    )
+    return rescaled
+
+
+def _curve(curves: Mapping[str, Curve], name: str) -> Curve:
+    if name not in curves or not curves[name].xs:
+        raise NoCurve(f"curve {name}")
+    return curves[name]
+
+
+def _whole(curves: Mapping[str, Curve], name: str) -> Curve:
+    """Return a curve of which every place was measured: gaps may change its shape and its ends."""
+    curve = _curve(curves, name)
+    if curve.missing:
+        raise NoCurve(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
+    return curve
+
+
+def _at(curve: Curve, place: float | str) -> NDArray[Any]:
+    index = _index(curve, place)
+    if index is None:
+        raise NoCurve(f"place {place} of a curve over {', '.join(map(str, curve.xs))}")
+    return curve.heights[:, index]
+
+
+def _index(curve: Curve, place: float | str) -> int | None:
+    """Return which place of a curve `smallest`, `largest`, a word or a number is; None: none of them."""
+    if place in ENDS:
+        return (0 if place == "smallest" else len(curve.xs) - 1) if curve.xs else None
+    for index, x in enumerate(curve.xs):
+        if x == place or (isinstance(x, float | int) and place in (str(x), f"{x:g}")):
+            return index
+    return None
+
+
+def _numbers(curve: Curve) -> NDArray[Any]:
+    if any(isinstance(x, str) for x in curve.xs):
+        raise NoCurve("a curve over words has no x")
+    return np.array(curve.xs, dtype=float)

@@ -1,0 +1,141 @@
+"""`docs/reproduction.md`: every table that was run, rendered from small Parquet files; nothing is trained.
+
+    python -m tuning.tables.document docs
+
+reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --save`), takes what was learned
+from `docs/reproduction/notes/NAME.md` where there is such a file, and draws into
+`docs/reproduction/figures/`.
+"""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from contrasweep.search_spaces.papers import PAPERS
+from contrasweep.search_spaces.tables import Table, available_tables, load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.tables.checks import tables_read
+from contrasweep.tuning.tables.figure import draw_table
+from contrasweep.tuning.tables.render import markdown, pipes
+from contrasweep.tuning.tables.results import TableResults, read_results
+from contrasweep.tuning.tables.text import duration_text, title
+from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
+
+HEAD = """# The papers' tables, run again
+
+Rendered by `make reproduction` from the scores in `reproduction/results/`: no number in a table was typed in
+(the paragraphs on what we learned are written by hand). Each section shows one table or figure in one form:
+with the paper's settings, with each row searched under the same budget, or QUICK, which is smaller than what
+the paper did and says how. The untrained encoder is listed beside every trained one.
+
+A verdict says whether a claim of the paper holds on our runs: its check is evaluated on 2,000 resamples of
+the seeds (see [claims](claims.md)). With fewer than three seeds the claim is undecided. A verdict is about
+the runs behind it. A QUICK form, networks that do not leave their initialisation, and data that stand in for
+the paper's do not decide the paper's claim; the section says which it is.
+
+To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. The command
+continues where it was interrupted. It reuses a run, or a search, that another table has made in the same
+results folder, and the section below then names it. `contrasweep tables` lists all tables. `--format latex`
+gives a booktabs table with its gaps and claims, `--format csv` a line a cell and a line a claim, `--json` all
+of it.
+"""
+CLAIMS_COUNTED = """Claims by verdict. A claim that is read in other columns too counts once a
+reading; the claims of a figure that shows rows of a table count with the table.
+
+"""
+VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
+
+
+def write_document(docs: Path) -> Path:
+    """Write `DOCS/reproduction.md` and its figures, and return its path.
+
+    Raises:
+        InputError: there are no results, or a file holds none.
+    """
+    folder = docs / "reproduction"
+    files = sorted((folder / "results").glob("*.parquet"))
+    if not files:
+        raise InputError(
+            f"{folder / 'results'} holds no results; contrasweep table ID --save FOLDER writes them"
+        )
+    order = available_tables()
+    found = sorted((read_results(file) for file in files), key=lambda r: (order.index(r.table.id), r.name))
+    judged = [(results, judge_all(results, _others(results, found))) for results in found]
+    parts = [HEAD, _summary(judged)]
+    for paper in PAPERS:
+        own = [(results, verdicts) for results, verdicts in judged if results.table.paper == paper]
+        if own:
+            parts.append(f"## {PAPERS[paper].title} ({PAPERS[paper].venue})\n")
+            parts += [_section(results, verdicts, folder) for results, verdicts in own]
+    parts.append(_not_run({results.table.id for results in found}))
+    path = docs / "reproduction.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def _section(results: TableResults, verdicts: Sequence[Verdict], folder: Path) -> str:
+    learned = []
+    if results.table.run.axis is not None and results.values:
+        figure = folder / "figures" / f"{results.name}.png"
+        draw_table(results, figure)
+        learned.append(f"![{title(results)}](reproduction/figures/{figure.name})")
+    notes = folder / "notes" / f"{results.name}.md"
+    if notes.is_file():
+        learned.append(f"What we learned:\n\n{notes.read_text(encoding='utf-8').strip()}")
+    return markdown(results, verdicts, learned=learned, fold=True)
+
+
+def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
+    rows = []
+    for results, verdicts in judged:
+        counts = Counter(verdict.status for verdict in verdicts)
+        runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
+        name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
+        numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
+        time = duration_text(results.seconds + results.search_seconds) if runs else "-"
+        rows.append([name, results.label, str(runs or "no run"), *numbers, time])
+    headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
+    return CLAIMS_COUNTED + pipes(headings, rows) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """Return the fragment under which GitHub's pages hold a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _others(results: TableResults, found: Sequence[TableResults]) -> Mapping[str, TableResults]:
+    """Return the results, in the same form, of the tables that a table's claims read."""
+    names = tables_read(results.table.claims)
+    form = (results.scale, results.tuned)
+    return {r.table.id: r for r in found if r.table.id in names and (r.scale, r.tuned) == form}
+
+
+def _not_run(done: set[str]) -> str:
+    rows = []
+    for name in available_tables():
+        table = load_table(name)
+        if name not in done:
+            why = table.run.never or f"not run yet, on {_data_of(table)}: contrasweep table {name}"
+            rows.append([name, f"{PAPERS[table.paper].short}, {table.number}", table.caption, why])
+    return "## Not run\n\n" + pipes(("id", "table", "what it shows", "why not"), rows) + "\n"
+
+
+def _data_of(table: Table) -> str:
+    named = dict.fromkeys(column.datasets[0] for column in table.run.columns.values())
+    return ", ".join(named)
+
+
+def main() -> None:
+    """Render the document of the folder that the command line names."""
+    parser = argparse.ArgumentParser(description="Render reproduction.md from stored scores.")
+    parser.add_argument("docs", type=Path, help="the folder of the documents")
+    try:
+        write_document(parser.parse_args().docs)
+    except InputError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

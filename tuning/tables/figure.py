@@ -1,0 +1,217 @@
+"""A table's figure: our scores over a swept parameter, with the printed points on it."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrasweep.search_spaces.tables import Run, Table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.reports.cluster_curve import draw_cluster_curve
+from contrasweep.tuning.reports.colours import COLOURS
+from contrasweep.tuning.reports.matplotlib_figures import check_figure
+from contrasweep.tuning.tables.compare import Compared, compare
+from contrasweep.tuning.tables.information import information_of
+from contrasweep.tuning.tables.plan import row_names
+from contrasweep.tuning.tables.results import TableResults
+from contrasweep.tuning.tables.text import title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OURS, PRINTED = "ours", "printed"
+STYLES = ("--", ":", "-.")
+MOST_TICKS = 8
+"""Above so many swept values the ticks are matplotlib's own."""
+
+
+def draw_table(results: TableResults, path: Path) -> None:
+    """Draw a table's figure into `path`: a panel a column.
+
+    Raises:
+        InputError: the table sweeps nothing, nothing was measured, the ending is none of a figure, or
+            matplotlib is not installed.
+    """
+    check_figure(path)
+    table = results.table
+    if table.run.axis is None:
+        raise InputError(f"table {table.id} sweeps no parameter: there is nothing to draw")
+    if table.run.information is not None:
+        draw_cluster_curve(information_of(results), title(results), path)
+        return
+    panels = _panels(results)
+    if not panels:
+        raise InputError(f"nothing of table {table.id} was measured yet: there is nothing to draw")
+    from matplotlib.figure import Figure
+
+    rows = _rows(results, panels)
+    figure = Figure(figsize=(4.6 * len(panels), 4.0 * len(rows)), layout="constrained", dpi=110)
+    grid = figure.subplots(len(rows), len(panels), squeeze=False)
+    for shown, line in zip(rows, grid, strict=True):
+        for axes, (name, cells) in zip(line, panels.items(), strict=True):
+            if OURS not in shown and all(cell.published is None for cell in cells):
+                axes.set_axis_off()
+            elif table.run.axis.y is None:
+                _draw_lines(axes, results, name, cells, shown)
+            else:
+                _draw_map(axes, results, name, cells)
+            axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(_wrapped(title(results)), fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def _rows(results: TableResults, panels: Mapping[str, Sequence[Compared]]) -> list[tuple[str, ...]]:
+    """Return what each row of panels shows: ours with the print, or the print below where ours is smaller.
+
+    A small form's scores are far below the printed ones: on one axis both curves would be flat.
+    """
+    axis = results.table.run.axis
+    if results.compared or (axis is not None and axis.y is not None):
+        return [(OURS, PRINTED)]
+    printed = any(cell.published is not None for cells in panels.values() for cell in cells)
+    return [(OURS,), (PRINTED,)] if printed else [(OURS,)]
+
+
+def _panels(results: TableResults) -> dict[str, list[Compared]]:
+    """Return what was measured, by what the height is: a panel a column, or one where columns are places."""
+    columns = results.table.run.columns
+    cells: dict[str, list[Compared]] = {}
+    for cell in compare(results):
+        run = columns.get(cell.column)
+        if run is not None:
+            name = cell.column_name if run.stands_in is None else _on_its_data(results, cell)
+            cells.setdefault(name if run.x is None else _height(run.metric), []).append(cell)
+    return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
+
+
+def _height(metric: str) -> str:
+    """Return what an axis of scores is called: F1 and AUC are abbreviations, others words."""
+    return metric.upper() if len(metric) <= len("auc") else metric.replace("_", " ")
+
+
+def _on_its_data(results: TableResults, cell: Compared) -> str:
+    """Return a column's name with the data it was measured on, which are not the paper's."""
+    data = next((info.dataset for (_, column), info in results.cells.items() if column == cell.column), None)
+    return cell.column_name if data is None else f"{cell.column_name} ({data})"
+
+
+def _draw_lines(
+    axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared], shown: Sequence[str]
+) -> None:
+    axis, run = results.table.run.axis, results.table.run
+    assert axis is not None, "the caller has looked"
+    series = dict.fromkeys(run.rows[c.row].series for c in cells if c.row in run.rows)
+    points = {one: _points(run, cells, one) for one in series if one is not None}
+    for colour, (one, own) in zip(COLOURS, points.items(), strict=False):
+        if OURS in shown:
+            ours = [(x, c.ours.mean, c.ours.std) for x, c in own if c.ours]
+            _errorbars(axes, ours, colour, "o-", f"ours, {one}")
+        if PRINTED in shown:
+            printed = [(x, c.published, c.published_std) for x, c in own if c.published is not None]
+            _errorbars(axes, printed, colour, "D:", f"printed, {one}")
+    if OURS in shown:
+        _draw_controls(axes, results.table, [cell for cell in cells if cell.control_of])
+    if axis.log:
+        axes.set_xscale("log")
+    _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
+    axes.set(xlabel=axis.x, ylabel=name if OURS in shown else f"{name}, as printed")
+    # Below the axes: curves leave no corner free.
+    axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+
+
+def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> None:
+    """Draw the untrained encoders: a line, or through the places where each place has its own.
+
+    Which rows share a control is told place by place, of those that ran there: a row in common makes a curve.
+    """
+    curves: list[tuple[dict[str, None], list[tuple[float | None, float]]]] = []
+    for cell in cells:
+        if cell.ours is None:
+            continue
+        rows = dict.fromkeys(cell.control_of)
+        own = next((curve for curve in curves if curve[0].keys() & rows.keys()), None)
+        if own is None:
+            own = rows, []
+            curves.append(own)
+        own[0].update(rows)
+        own[1].append((table.run.columns[cell.column].x, cell.ours.mean))
+    names = row_names(table)
+    for place, (rows, heights) in enumerate(curves):
+        of = f" of {', '.join(names[row] for row in rows)}" if len(curves) > 1 else ""
+        how: dict[str, Any] = {"color": "black", "lw": 1, "ls": STYLES[place % len(STYLES)]}
+        how["label"] = f"untrained encoder{of}"
+        if heights[0][0] is None:
+            axes.axhline(heights[0][1], **how)
+        else:
+            axes.plot(*zip(*heights, strict=True), marker=".", **how)
+
+
+def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
+    """Tick the swept values, where there is room for them."""
+    if len(xs) <= MOST_TICKS:
+        axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
+        axes.minorticks_off()
+
+
+def _errorbars(
+    axes: "Axes", points: Sequence[tuple[float, float, float | None]], colour: str, style: str, label: str
+) -> None:
+    if not points:
+        return
+    xs, heights, spreads = zip(*points, strict=True)
+    axes.errorbar(
+        xs,
+        heights,
+        yerr=[0.0 if spread is None else spread for spread in spreads],
+        fmt=style,
+        color=colour,
+        markerfacecolor="white" if style.startswith("D") else colour,
+        markersize=4,
+        linewidth=1.2,
+        capsize=2,
+        label=label,
+    )
+
+
+def _draw_map(axes: "Axes", results: TableResults, name: str, cells: Sequence[Compared]) -> None:
+    from matplotlib.patches import Rectangle
+
+    axis, rows = results.table.run.axis, results.table.run.rows
+    assert axis is not None, "the caller has looked"
+    means = {(rows[c.row].x, rows[c.row].y): c.ours.mean for c in cells if c.ours and c.row in rows}
+    xs, ys = (sorted({place[side] or 0.0 for place in means}) for side in (0, 1))
+    heights = np.array([[means.get((x, y), np.nan) for x in xs] for y in ys])
+    low, high = np.nanmin(heights), np.nanmax(heights)
+    image = axes.imshow(heights, origin="lower", aspect="auto", cmap="viridis")
+    for (row, place), height in np.ndenumerate(heights):
+        if np.isfinite(height):
+            # The upper part of viridis is too bright for white letters.
+            ink = "white" if (height - low) < 0.6 * (high - low) else "black"
+            axes.text(place, row, f"{height:.3f}", ha="center", va="center", color=ink, fontsize=7)
+    best_y, best_x = np.unravel_index(np.nanargmax(heights), heights.shape)
+    axes.add_patch(
+        Rectangle((best_x - 0.5, best_y - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=2.5)
+    )
+    axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
+    axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
+    axes.set(xlabel=axis.x, ylabel=axis.y, title=f"{name}, ours; the best is framed")
+    assert axes.figure is not None, "axes of a figure"
+    axes.figure.colorbar(image, ax=axes)
+
+
+def _points(run: Run, cells: Sequence[Compared], series: str) -> list[tuple[float, Compared]]:
+    found = []
+    for cell in cells:
+        how = run.rows.get(cell.row)
+        if how is not None and how.series == series:
+            x = how.x if how.x is not None else run.columns[cell.column].x
+            if x is not None:
+                found.append((x, cell))
+    return sorted(found, key=lambda point: point[0])
+
+
+def _wrapped(text: str, width: int = 90) -> str:
+    return "\n".join(textwrap.wrap(text, width))

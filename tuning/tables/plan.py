@@ -1,0 +1,369 @@
+"""A table before it is run: which cells run, with which experiment, in which study; which do not, and why."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from contrasweep.data import DatasetMissing
+from contrasweep.data import data_root as folder_of_data
+from contrasweep.search_spaces import preset
+from contrasweep.search_spaces.tables import ColumnRun, RowRun, Table
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.datasets import check_files
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.store import check_study_name
+from contrasweep.tuning.store.study import MAX_NAME_LENGTH
+
+Scale = Literal["paper", "quick"]
+SCALES: tuple[Scale, ...] = ("paper", "quick")
+
+NEVER = "never here"
+DATA = "data missing"
+RUNS = "runs here"
+
+STUDY_PREFIX = "table-"
+"""The studies of tables are those whose names begin so."""
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One cell: what is run for it, or why nothing is.
+
+    Attributes:
+        row, column: the table's keys.
+        state: `runs here`, `data missing` (its files are to be had, but are not here) or `never here`.
+        why: of a cell that does not run.
+        metric, control: names of test scores of the trained and of the untrained encoder.
+        scale: printed units in one of ours.
+        experiment: what is run; in a tuned table, its settings before the search.
+        study, trial: under which name and number the store holds the runs (`study` less `-final`).
+        given: of a tuned cell, the settings that are not searched.
+    """
+
+    row: str
+    column: str
+    state: str
+    why: str = ""
+    metric: str = ""
+    control: str = ""
+    scale: float = 1.0
+    experiment: Experiment | None = None
+    study: str = ""
+    trial: int = 0
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> BestConfig:
+        """The configuration of the cell's final runs."""
+        assert self.experiment is not None, "the cell runs"
+        return BestConfig(self.study, self.trial, self.experiment.hyperparameters, self.experiment)
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """All cells of a table at one scale.
+
+    Attributes:
+        table: the table.
+        scale: `paper`, or `quick` for the small form that the table's `run.quick` describes.
+        tuned: whether each row is searched, with `trials` trials, instead of taking the paper's values.
+        seeds: final runs of each cell.
+        cells: row by row.
+        columns: those to run; empty: all.
+    """
+
+    table: Table
+    scale: Scale
+    tuned: bool
+    seeds: int
+    trials: int
+    cells: tuple[CellPlan, ...]
+    columns: tuple[str, ...] = ()
+
+    def asks_for(self, column: str) -> bool:
+        """Return whether a column is among those to run."""
+        return not self.columns or column in self.columns
+
+    @property
+    def chosen(self) -> tuple[CellPlan, ...]:
+        """The cells of the columns to run."""
+        return tuple(cell for cell in self.cells if self.asks_for(cell.column))
+
+    @property
+    def running(self) -> tuple[CellPlan, ...]:
+        """The cells that can be run here."""
+        return tuple(cell for cell in self.cells if cell.state == RUNS)
+
+    @property
+    def studies(self) -> dict[str, list[CellPlan]]:
+        """The chosen cells that run, by study, one of each trial: cells of one experiment share runs."""
+        found: dict[str, dict[int, CellPlan]] = {}
+        for cell in self.chosen:
+            if cell.state != RUNS:
+                continue
+            found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
+        return {study: list(trials.values()) for study, trials in found.items()}
+
+    @property
+    def runs(self) -> int:
+        """How many final runs the table takes."""
+        return self.seeds * sum(len(cells) for cells in self.studies.values())
+
+    def seeds_of(self, experiment: Experiment) -> range:
+        """Return the seeds of a cell's final runs: those after the one that a search uses."""
+        return range(experiment.seed + 1, experiment.seed + 1 + self.seeds)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of all runs on one core, by the table's measured cost of an epoch; None where unknown.
+
+        A search is counted as if no trial were stopped early. None too where nothing can be run here.
+        """
+        studies, total = self.studies, 0.0
+        for cells in studies.values():
+            for cell in cells:
+                assert cell.experiment is not None, "the cell runs"
+                cost = self.table.run.seconds_per_epoch.get(cell.experiment.dataset)
+                if cost is None:
+                    return None
+                total += cost * cell.experiment.epochs * (self.seeds + (self.trials if self.tuned else 0))
+        return total if studies else None
+
+    @property
+    def state(self) -> str:
+        """In words: whether all of the table, a part or nothing of it can be run here."""
+        states = {cell.state for cell in self.chosen}
+        if RUNS in states:
+            return RUNS if states == {RUNS} else "partly here"
+        return DATA if DATA in states else NEVER
+
+
+def plan_table(
+    table: Table,
+    *,
+    scale: str = "paper",
+    tune: bool = False,
+    seeds: int | None = None,
+    trials: int | None = None,
+    columns: Sequence[str] = (),
+    data_root: Path | None = None,
+) -> TablePlan:
+    """Return the plan of a table.
+
+    Args:
+        table: the table.
+        scale: `paper` or `quick`.
+        tune: search each row with equal budget; only what makes a row what it is stays as it is.
+        seeds: final runs of each cell; by default the table's.
+        trials: of each row's search; by default the table's.
+        columns: the columns to run; by default all. The others are planned too, and shown as far as they are.
+        data_root: the folder of the datasets.
+
+    Raises:
+        InputError: an unknown scale or column, a count below 1, or a form that the table does not have.
+    """
+    run = table.run
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    if scale == "quick" and run.quick is None and run.columns:
+        raise InputError(f"table {table.id} has no quick form; --scale paper runs it")
+    if tune and run.tune is None:
+        raise InputError(f"table {table.id} has no searched form: its rows are what it compares")
+    for name, count in (("seeds", seeds), ("trials", trials)):
+        if count is not None and count < 1:
+            raise InputError(f"{name} must be at least 1, given {count}")
+    budget = trials or (run.tune.trials if run.tune is not None else 0)
+    planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
+    cells = tuple(planner.cells())
+    _check_columns(table, columns, [cell.column for cell in cells])
+    return TablePlan(
+        table,
+        planner.scale,
+        tune,
+        seeds or usual_seeds(table, planner.scale),
+        budget if tune else 0,
+        cells,
+        tuple(columns),
+    )
+
+
+def usual_seeds(table: Table, scale: Scale) -> int:
+    """Return how many final runs of each cell a form has where nothing else is asked for."""
+    run = table.run
+    return run.quick.seeds if scale == "quick" and run.quick is not None else run.seeds
+
+
+def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:
+    there = [column for column in table.run.columns if column in planned]
+    for column in columns:
+        if column in table.run.columns and column not in there:
+            raise InputError(
+                f"column {column!r} of {table.id} is not in this form, whose are {', '.join(there)}"
+            )
+        if column not in there:
+            raise unknown_name(f"column that runs in {table.id}:", column, there)
+
+
+def own_prefix(table: Table) -> str:
+    """Return how the names of all studies begin that were made for a table."""
+    return f"{STUDY_PREFIX}{table.id}-"
+
+
+def row_names(table: Table) -> dict[str, str]:
+    """Return the names of a table's rows, or of a figure's points, by key."""
+    names = {row.key: row.name for row in table.rows}
+    return names or {key: _point_name(table, row) for key, row in table.run.rows.items()}
+
+
+def column_name(table: Table, column: str) -> str:
+    """Return what a column is called where people read it."""
+    run = table.run.columns.get(column)
+    if run is not None and run.label is not None:
+        return run.label
+    printed = next((c for c in table.columns if c.key == column), None)
+    if printed is None or printed.label is None:
+        return column
+    alike = [c for c in table.columns if c.label == printed.label]
+    return printed.label if len(alike) == 1 else f"{printed.dataset}, {printed.label}"
+
+
+def _point_name(table: Table, row: RowRun) -> str:
+    axis, series = table.run.axis, row.series or ""
+    if axis is None or row.x is None:
+        return series
+    place = f"{axis.x.partition(' (')[0]} = {row.x:g}"
+    return place if axis.y is None else f"{place}, {axis.y.partition(' (')[0]} = {row.y:g}"
+
+
+@dataclass
+class _Planner:
+    """Plans cell by cell; `numbers` counts the experiments of each study."""
+
+    table: Table
+    scale: Scale
+    tuned: bool
+    data_root: Path | None
+    numbers: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def cells(self) -> list[CellPlan]:
+        run = self.table.run
+        small = self.tuned or self.scale == "quick"
+        columns = [c.key for c in self.table.columns if c.key not in run.columns]
+        columns += [key for key, column in run.columns.items() if not (small and column.paper_only)]
+        if self.scale == "quick" and run.quick is not None and run.quick.columns:
+            columns = [key for key in columns if key in run.quick.columns]
+        planned = [self._cell(row, column) for row in row_names(self.table) for column in columns]
+        printed = {(row.key, cell.column) for row in self.table.rows for cell in row.cells}
+        return [c for c in planned if (c.row, c.column) in printed or c.column in run.columns]
+
+    def _cell(self, row: str, column: str) -> CellPlan:
+        run = self.table.run
+        if run.never is not None:
+            return CellPlan(row, column, NEVER, run.never)
+        if column not in run.columns:
+            return CellPlan(row, column, NEVER, "this column is not run here")
+        how, measured = run.rows[row], run.columns[column]
+        if how.never is not None:
+            return CellPlan(row, column, NEVER, how.never)
+        if isinstance(how.preset, Mapping) and column not in how.preset:
+            return CellPlan(row, column, NEVER, "there are no settings for this column")
+        dataset, missing = self._dataset(measured)
+        if missing:
+            return CellPlan(row, column, DATA, missing)
+        return self._running(row, column, measured, dataset)
+
+    def _running(self, row: str, column: str, measured: ColumnRun, dataset: str) -> CellPlan:
+        method, settings = self._settings(row, measured, column)
+        experiment = resolve(method, dataset, settings, data_root=self.data_root)
+        study = self._study(row, method, dataset)
+        known = self.numbers.setdefault(study, {})
+        return CellPlan(
+            row,
+            column,
+            RUNS,
+            metric=measured.metric,
+            control=measured.control or measured.metric,
+            scale=measured.scale,
+            experiment=experiment,
+            study=study,
+            trial=known.setdefault(experiment.identity(), len(known)),
+            given=settings,
+        )
+
+    def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
+        """Return the method and the settings of a cell; later ones win, what defines the row last."""
+        run, how = self.table.run, self.table.run.rows[row]
+        name = how.preset[column] if isinstance(how.preset, Mapping) else how.preset
+        method = how.method or str(name).partition("@")[0]
+        if self.tuned:
+            assert run.tune is not None, "plan_table has checked it"
+            settings = {**run.tune.set, **measured.set}
+        else:
+            found = _preset(name) if name is not None else {}
+            own = how.columns[column].set if column in how.columns else {}
+            settings = {k: v for k, v in found.items() if k not in how.without}
+            settings |= {**how.set, **measured.set, **own}
+        if self.scale == "quick":
+            assert run.quick is not None, "plan_table has checked it"
+            settings |= {**run.quick.set, **run.quick.rows.get(row, {})}
+        return method, {**settings, **how.defines}
+
+    def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
+        """Return the first dataset whose files are there, and why there is none."""
+        quick = self.table.run.quick
+        smaller = quick.datasets if self.scale == "quick" and quick is not None else {}
+        reason = ""
+        for name in measured.datasets:
+            name = smaller.get(name, name)
+            try:
+                check_files(name, self.data_root)
+            except DatasetMissing as error:
+                # Without the folder's place: tables are printed, saved and published.
+                root = f"{folder_of_data(self.data_root)}{os.sep}"
+                reason = reason or f"{name}: {str(error).partition('. ')[0].replace(root, '')}"
+            else:
+                return name, ""
+        return "", reason
+
+    def _study(self, row: str, method: str, dataset: str) -> str:
+        forms = [*(["quick"] if self.scale == "quick" else []), *(["tuned"] if self.tuned else [])]
+        what = row if self.tuned else method
+        plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
+        return check_study_name(_shortened(own_prefix(self.table) + plain))
+
+
+def _shortened(name: str) -> str:
+    """Return a study's name; one that is too long for a study's final runs ends in a hash of the whole."""
+    most = MAX_NAME_LENGTH - len(FINAL_SUFFIX)
+    if len(name) <= most:
+        return name
+    digest = hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    return f"{name[: most - len(digest) - 1]}-{digest}"
+
+
+def _preset(name: str) -> Mapping[str, Any]:
+    method, _, dataset = name.partition("@")
+    found = preset(method, dataset)
+    if found is None:
+        raise InputError(f"a table names preset {name}, which there is not")
+    return found["settings"]
+
+
+def data_here_and_absent(plan: TablePlan) -> tuple[list[str], list[str]]:
+    """Return the datasets of a table: those that its cells take, and those that are not here."""
+    taken = dict.fromkeys(cell.experiment.dataset for cell in plan.running if cell.experiment is not None)
+    missing = dict.fromkeys(cell.why.partition(": ")[0] for cell in plan.cells if cell.state == DATA)
+    return list(taken), list(missing)
+
+
+def needed_data(plan: TablePlan) -> str:
+    """Return the datasets of a table in words, those that are not here last."""
+    here, absent = data_here_and_absent(plan)
+    return ", ".join([*here, *(f"{name} (not here)" for name in absent)])

@@ -1,0 +1,244 @@
+"""A table's results as Markdown, LaTeX or CSV."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from contrasweep.tuning.tables.compare import Compared, compare
+from contrasweep.tuning.tables.results import TableResults
+from contrasweep.tuning.tables.text import (
+    deviations,
+    difference_text,
+    facts,
+    gaps,
+    ours_text,
+    printed_text,
+    settings_lines,
+    title,
+    verdict_line,
+)
+from contrasweep.tuning.tables.verdict import Verdict
+
+HEADINGS = ("", "printed", "ours (n)", "difference", "")
+CSV_COLUMNS = (
+    "table",
+    "form",
+    "column",
+    "row",
+    "printed",
+    "published",
+    "published_std",
+    "cited",
+    "mean",
+    "std",
+    "n",
+    "difference",
+    "low",
+    "high",
+    "interval",
+    "gap",
+    "claim",
+    "verdict",
+    "share",
+    "note",
+)
+CLAIMS = ("claim", "as printed", "our runs", "")
+
+
+def markdown(
+    results: TableResults, verdicts: Sequence[Verdict], *, learned: Sequence[str] = (), fold: bool = False
+) -> str:
+    """Return a section in Markdown: what the numbers rest on, the numbers, the claims, then all settings.
+
+    Args:
+        results, verdicts: the table.
+        learned: paragraphs that come after the claims.
+        fold: whether the settings are folded, for a page that is read in a browser.
+    """
+    rests_on = [*facts(results), f"Command: `{results.command}`."]
+    parts = [f"### {title(results)}", results.table.caption + ".", _bullets(rests_on)]
+    for column, cells in _shown(results).items():
+        parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))
+    if verdicts:
+        parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
+    parts += learned
+    # Deviations are told of the paper's settings; a searched row has settings of its own.
+    form = "the runs with the paper's settings (searched rows: see Settings)" if results.tuned else "the runs"
+    for heading, lines in (
+        ("Not run, or not complete:", gaps(results)),
+        (f"Where {form} differ from the paper:", deviations(results)),
+        ("Where the print contradicts itself:", results.table.findings),
+    ):
+        if lines:
+            parts += [heading, _bullets(lines)]
+    settings = _bullets(settings_lines(results))
+    if settings and fold:
+        parts += ["<details><summary>Settings</summary>", settings, "</details>"]
+    elif settings:
+        parts += ["Settings:", settings]
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
+    """Return a `table` for LaTeX with booktabs: what the numbers rest on above, gaps and claims below."""
+    lines = [
+        "% \\usepackage{booktabs} and an engine or encoding that reads UTF-8",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_tex(title(results) + '. ' + ' '.join(facts(results)))}}}",
+        f"\\label{{tab:{results.name}}}",
+        "\\begin{tabular}{lrrr}",
+        "\\toprule",
+        " & ".join(HEADINGS[:4]) + " \\\\",
+    ]
+    for column, cells in _shown(results).items():
+        lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{_tex(column)}}}}} \\\\"]
+        lines += [" & ".join(_tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    below = [f"Not run, or not complete: {line}." for line in gaps(results)]
+    for verdict in verdicts:
+        claim, printed, ours, note = verdict_line(verdict)
+        below.append(f"{claim} As printed: {printed or '-'}. Our runs: {ours}{f' ({note})' if note else ''}.")
+    if below:
+        lines += ["", "\\medskip", "\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright"]
+        lines += [f"{_tex(line)}\\par" for line in below]
+        lines.append("\\end{minipage}")
+    return "\n".join([*lines, "\\end{table}"]) + "\n"
+
+
+def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
+    """Return one line a cell, with all digits, then one a claim; the form that was run is in every line.
+
+    A claim's line has its text, its verdict, n, the share of the resamples in which it is true, and a note.
+    """
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    form = {"table": results.table.id, "form": results.label}
+    for cell in compare(results):
+        writer.writerow(form | _cell_fields(cell))
+    for verdict in verdicts:
+        text, *_, note = verdict_line(verdict)
+        judged = {"verdict": verdict.status, "share": verdict.share, "n": verdict.seeds, "note": note}
+        writer.writerow(form | {"claim": text} | judged)
+    return buffer.getvalue()
+
+
+def _cell_fields(cell: Compared) -> dict[str, Any]:
+    ours, gap = cell.ours, cell.difference
+    fields: dict[str, Any] = {
+        "column": cell.column,
+        "row": cell.row,
+        "printed": cell.printed,
+        "published": cell.published,
+        "published_std": cell.published_std,
+        "cited": cell.cited,
+        "n": 0,
+        "gap": cell.gap,
+    }
+    if ours is not None:
+        fields |= {"mean": ours.mean, "std": ours.std, "n": ours.n}
+    if gap is not None:
+        fields |= {"difference": gap.mean, "low": gap.low, "high": gap.high, "interval": gap.method}
+    return fields
+
+
+def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return all that the formats show, as plain data."""
+    return {
+        "table": results.table.id,
+        "form": results.label,
+        "seeds": results.seeds,
+        "command": results.command,
+        "facts": facts(results),
+        "cells": [asdict(cell) for cell in compare(results)],
+        "gaps": gaps(results),
+        "deviations": deviations(results),
+        "findings": list(results.table.findings),
+        "settings": settings_lines(results),
+        "claims": [
+            {
+                "text": verdict.claim.text,
+                "check": verdict.claim.check,
+                "as_printed": None if verdict.read_in else verdict.claim.holds,
+                "verdict": verdict.status,
+                "share": verdict.share,
+                "seeds": verdict.seeds,
+                "note": verdict.note,
+                "read_in": verdict.read_in,
+                "shown_in": verdict.shown_in,
+            }
+            for verdict in verdicts
+        ],
+    }
+
+
+FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+}
+"""The formats by name."""
+
+
+def _shown(results: TableResults) -> dict[str, list[Compared]]:
+    """Return the cells by column; of a small form, which print is not compared with, the columns that ran."""
+    found: dict[str, list[Compared]] = {}
+    for cell in compare(results):
+        found.setdefault(cell.column_name, []).append(cell)
+    ran = {name: cells for name, cells in found.items() if any(cell.ours is not None for cell in cells)}
+    return ran if ran and not results.compared else found
+
+
+def _line(cell: Compared) -> tuple[str, str, str, str, str]:
+    return (
+        cell.row_name,
+        printed_text(cell),
+        ours_text(cell.ours, cell.digits),
+        difference_text(cell.difference, cell.digits),
+        cell.gap,
+    )
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; columns that say nothing are left out, the first never."""
+    said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
+    shown = [[line[place] for place in said] for line in (headings, *rows)]
+    lines = [shown[0], ["---"] * len(said), *shown[1:]]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+
+
+_TEX = {
+    "\\": "\\textbackslash{}",
+    "&": "\\&",
+    "%": "\\%",
+    "$": "\\$",
+    "#": "\\#",
+    "_": "\\_",
+    "{": "\\{",
+    "}": "\\}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "±": "$\\pm$",
+    "\u2212": "$-$",
+    "\u03c3": "$\\sigma$",
+    "\u03b1": "$\\alpha$",
+    "\u03bb": "$\\lambda$",
+    "\u03c0": "$\\pi$",
+    "\u03b8": "$\\theta$",
+    "\u03f5": "$\\epsilon$",
+    "\u03b5": "$\\epsilon$",
+}
+
+
+def _tex(text: str) -> str:
+    """Return text as LaTeX shows it; the papers' Greek letters become mathematics."""
+    return "".join(_TEX.get(letter, letter) for letter in text)

@@ -1,0 +1,109 @@
+"""What tables share: a run, or a search, that one table made in a results folder, no other makes again.
+
+A final run is known by what is run (the hash of its experiment, and its seed), not by the table that asked
+for it. A search is known by its whole plan, less its name and the machine.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX, SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.provenance import package_versions, same_series
+from contrasweep.tuning.store import ResultsStore, StudyRecord, study_names
+from contrasweep.tuning.tables.plan import STUDY_PREFIX, CellPlan, TablePlan
+
+RunKey = tuple[str, int]
+"""What is run: the hash of the experiment as a final run has it, and the seed."""
+
+_OF_THE_MACHINE = ("concurrency", "cpus", "workers", "gpus", "max_failures", "trial_timeout", "data_root")
+
+
+@dataclass(frozen=True)
+class HeldRun:
+    """A final run in the store: the row of it, and the study it was run for, without `-final`."""
+
+    study: str
+    row: Mapping[str, Any]
+
+
+def identity_of_final(experiment: Experiment) -> str:
+    """Return the hash of an experiment as a final run has it: on all training images."""
+    return experiment.with_values({"validation.fraction": 0.0}).identity()
+
+
+def final_rows(store: ResultsStore) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all final runs of tables, by study, without `-final`."""
+    names = [name for name in study_names(store.location) if name.startswith(STUDY_PREFIX)]
+    return {
+        name.removesuffix(FINAL_SUFFIX): store.trials(name).to_pylist()
+        for name in names
+        if name.endswith(FINAL_SUFFIX)
+    }
+
+
+def completed_runs(rows: Mapping[str, list[dict[str, Any]]]) -> dict[RunKey, list[HeldRun]]:
+    """Return the completed ones of `final_rows` by what was run; more than one where tables ran it twice."""
+    found: dict[RunKey, list[HeldRun]] = {}
+    for study, own in rows.items():
+        for row in own:
+            if row["status"] == "completed":
+                found.setdefault((row["config"], row["seed"]), []).append(HeldRun(study, row))
+    return found
+
+
+def plan_search(
+    plan: TablePlan, cell: CellPlan, results: str | Path, data_root: Path | None = None, **more: Any
+) -> SweepPlan:
+    """Return the plan of a tuned row's search; `more` are further arguments of `plan_sweep`."""
+    assert cell.experiment is not None, "the cell runs"
+    assert plan.table.run.tune is not None, "the table has a searched form"
+    return plan_sweep(
+        cell.experiment.method,
+        cell.experiment.dataset,
+        trials=plan.trials,
+        values=cell.given,
+        metric=plan.table.run.tune.metric,
+        data_root=data_root,
+        results=results,
+        name=cell.study,
+        **more,
+    )
+
+
+def search_held(
+    plan: TablePlan, cell: CellPlan, store: ResultsStore, data_root: Path | None = None
+) -> str | None:
+    """Return the study that holds a tuned row's search: its own, or that of the same search of another table.
+
+    None where there is neither. The search need not be complete.
+    """
+    assert cell.experiment is not None, "the cell runs"
+    names = study_names(store.location)
+    if cell.study in names:
+        return cell.study
+    others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
+    records = [store.study(name) for name in others]
+    wanted = (cell.experiment.method, cell.experiment.dataset)
+    alike = [one for one in records if (one.method, one.dataset) == wanted and _of_our_series(one)]
+    if not alike:
+        return None
+    ours = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
+    return next((record.name for record in alike if _searched_by(record) == ours), None)
+
+
+def _of_our_series(record: StudyRecord) -> bool:
+    """Whether the search can be gone on with, which takes a contrasweep like the one that made it."""
+    return same_series(record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"])
+
+
+def _searched_by(record: StudyRecord) -> dict[str, Any]:
+    """Return all that decides what a search finds, as JSON holds it."""
+    fields = {"method", "dataset", "experiment", "space", "search"}
+    content: dict[str, Any] = json.loads(record.model_dump_json(include=fields))
+    content["search"] = {k: v for k, v in content["search"].items() if k not in _OF_THE_MACHINE}
+    return content

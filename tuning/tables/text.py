@@ -1,0 +1,233 @@
+"""What every format says of a table beside its numbers: form, selection, seeds, deviations, gaps, sums."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from contrasweep.search_spaces.papers import PAPERS
+from contrasweep.search_spaces.tables import Table
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.tables.compare import Compared, Difference
+from contrasweep.tuning.tables.information import information_of
+from contrasweep.tuning.tables.plan import column_name, own_prefix, row_names
+from contrasweep.tuning.tables.results import TableResults, without
+from contrasweep.tuning.tables.verdict import Verdict
+
+NO_SELECTION = (
+    "nothing is selected: all settings are fixed before a run, which reads the test split once, at its end"
+)
+MINUS = "\u2212"
+
+
+def title(results: TableResults) -> str:
+    """Return paper and number, and the form that was run."""
+    table = results.table
+    return f"{PAPERS[table.paper].short}, {table.number}: {results.label}"
+
+
+def selection(results: TableResults) -> str:
+    """Return the rule by which the settings behind the numbers were chosen."""
+    if not results.tuned:
+        return results.table.run.selection or NO_SELECTION
+    rows: dict[str, dict[str, None]] = {}
+    for (row, _), info in results.cells.items():
+        if info.selected:
+            rows.setdefault(info.selected, {})[row] = None
+    told = [rule if len(rows) == 1 else f"{rule} ({', '.join(own)})" for rule, own in rows.items()]
+    rule = "; ".join(told) or "none chosen yet"
+    return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
+
+
+def facts(results: TableResults) -> list[str]:
+    """Return what the numbers rest on, a sentence each."""
+    table = results.table
+    if table.run.information is not None:
+        return [f"Facts of the data ({table.run.information}): no run, no seed.", _crossing(results)]
+    datasets = sorted({info.dataset for info in results.cells.values()})
+    lines = [
+        f"Runs: {results.label}{_what(results)}.",
+        f"Selection: {selection(results)}.",
+        f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
+        + _compared(results),
+        f"Data: {', '.join(datasets) or 'none here'}.",
+    ]
+    if results.values:
+        searches = f", of the searches {duration_text(results.search_seconds)}" if results.tuned else ""
+        lines.append(f"Wall-clock of all final runs together: {duration_text(results.seconds)}{searches}.")
+    lines += _taken(results)
+    if results.provenance:
+        lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
+    measured = {value.column for value in results.values} & set(table.run.columns)
+    lines += _stand_ins(table, measured)
+    if results.on_other_data:
+        lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
+    return lines
+
+
+def deviations(results: TableResults) -> list[str]:
+    """Return in what these runs differ from the paper; of settings of the paper's, where they have them."""
+    run = results.table.run
+    as_printed = results.scale == "paper" and not results.tuned
+    return [*run.deviations, *(run.paper_deviations if as_printed else ())]
+
+
+def gaps(results: TableResults) -> list[str]:
+    """Return which cells are missing or short of runs, and why, one line a reason; a column is named once."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for (row, column), why in results.gaps.items():
+        reasons.setdefault(why, {}).setdefault(column, []).append(row)
+    rows = len(row_names(results.table))
+    lines = []
+    for why, columns in reasons.items():
+        whole = [f"all of {column_name(results.table, c)}" for c, own in columns.items() if len(own) == rows]
+        parts = [f"{row} in {c}" for c, own in columns.items() if len(own) < rows for row in own]
+        lines.append(f"{_few([*whole, *parts])}: {why}")
+    return lines
+
+
+def number(value: float, digits: int) -> str:
+    """Return a number with this many digits behind the point."""
+    return f"{value:.{digits}f}"
+
+
+def ours_text(summary: Summary | None, digits: int) -> str:
+    """Return `mean ± std (n)`; empty where there is nothing."""
+    if summary is None:
+        return ""
+    spread = "" if summary.std is None else f" ± {number(summary.std, digits)}"
+    return f"{number(summary.mean, digits)}{spread} ({summary.n})"
+
+
+def difference_text(found: Difference | None, digits: int) -> str:
+    """Return the difference with the ends of its interval."""
+    if found is None:
+        return ""
+    ends = (
+        ""
+        if found.low is None or found.high is None
+        else f" [{signed(found.low, digits)}, {signed(found.high, digits)}]"
+    )
+    return signed(found.mean, digits) + ends
+
+
+def signed(value: float, digits: int) -> str:
+    """Return a number with its sign; one that rounds to nothing has none."""
+    text = f"{abs(value):.{digits}f}"
+    if not text.strip("0."):
+        return text
+    return ("+" if value > 0 else MINUS) + text
+
+
+def printed_text(cell: Compared) -> str:
+    """Return what is printed; quoted figures are marked."""
+    return cell.printed.replace("±", " ± ") + (" (cited)" if cell.cited else "")
+
+
+def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Return claim, whether the print bears it out, our verdict, and what goes with it."""
+    claim = verdict.claim
+    # What is printed of a column says nothing of one that is read in its place.
+    printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
+    place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
+    share = "" if verdict.share is None else f"true in {100 * verdict.share:.1f} % of the resamples"
+    if verdict.share is not None and verdict.seeds is None:
+        share = "facts of the data"
+    seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
+    bound = "the bound is ours" if claim.threshold_chosen_here else ""
+    text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
+    return (
+        text,
+        printed,
+        verdict.status,
+        "; ".join(filter(None, [place, share, seeds, verdict.note, bound])),
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds as minutes, or as hours from one on."""
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
+
+
+def settings_lines(results: TableResults) -> list[str]:
+    """Return the settings behind the cells: those that all share, then what each row adds, in its columns."""
+    common = results.common_settings
+    lines = [f"all rows: {_assigned(common)}"] if common else []
+    rows: dict[str, dict[str, list[str]]] = {}
+    for (row, column), info in results.cells.items():
+        own = _assigned(without(info.settings, common))
+        rows.setdefault(row, {}).setdefault(own, []).append(column)
+    for row, variants in rows.items():
+        for own, columns in variants.items():
+            where = "" if len(variants) == 1 else f" in {', '.join(columns)}"
+            lines.append(f"{row}{where}: {own or 'nothing else'}")
+    return lines
+
+
+def _assigned(settings: Mapping[str, Any]) -> str:
+    shown = {name.removeprefix("hyperparameters."): value for name, value in settings.items()}
+    return ", ".join(f"{name} {_short(value)}" for name, value in shown.items() if value is not None)
+
+
+def _short(value: Any) -> str:
+    """Return a value; one with more digits, as a search's values have, in four significant ones."""
+    return f"{value:.4g}" if isinstance(value, float) and len(str(value)) > 8 else str(value)
+
+
+def _taken(results: TableResults) -> list[str]:
+    """Return which rows are runs that were made for another table, a sentence a study."""
+    rows: dict[str, dict[str, None]] = {}
+    for value in results.values:
+        if value.study and not value.study.startswith(own_prefix(results.table)):
+            rows.setdefault(value.study, {})[value.row] = None
+    return [
+        f"From study {study}{FINAL_SUFFIX}, run for another table with the same settings and seeds: "
+        f"{', '.join(own)}."
+        for study, own in rows.items()
+    ]
+
+
+def _crossing(results: TableResults) -> str:
+    curve = information_of(results)
+    found = f"k = {curve.ks[0]} to {curve.ks[-1]}"
+    if curve.crossing is None:
+        return f"Over {found} rescaled I(Z;T) and -H(Z|T) do not cross."
+    return f"Over {found} rescaled I(Z;T) and -H(Z|T) cross at k = {curve.crossing.at:.1f}."
+
+
+def _what(results: TableResults) -> str:
+    quick = results.table.run.quick
+    return f": {quick.what}" if results.scale == "quick" and quick is not None else ""
+
+
+def _compared(results: TableResults) -> str:
+    if not results.compared:
+        return "Nothing is compared with print: the verdicts are about these small runs, not the paper's."
+    return (
+        f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
+        "the runs are on other data than the paper's."
+    )
+
+
+def _stand_ins(table: Table, measured: Collection[str]) -> list[str]:
+    """Return for what columns stand in that are not the paper's, a sentence a reason."""
+    columns: dict[str, list[str]] = {}
+    for key, column in table.run.columns.items():
+        if column.stands_in is not None and key in measured:
+            columns.setdefault(column.stands_in, []).append(column_name(table, key))
+    return [
+        f"Column {names[0]} stands in: {why}."
+        if len(names) == 1
+        else f"Columns {', '.join(names)} stand in: {why}."
+        for why, names in columns.items()
+    ]
+
+
+def _interval_rule(results: TableResults) -> str:
+    if results.table.run.published_runs is not None:
+        return f"Welch, {results.table.run.published_runs} printed runs"
+    return "of ours alone: the paper does not say how many runs it prints"
+
+
+def _few(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

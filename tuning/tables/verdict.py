@@ -1,0 +1,235 @@
+"""Whether a claim of a paper holds on our runs: its check, evaluated on paired resamples of the seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrasweep.data import numpy_generator
+from contrasweep.search_spaces.tables import Claim, Table, load_table
+from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk, with_columns
+from contrasweep.tuning.tables.curves import Curve, NoCurve
+from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
+from contrasweep.tuning.tables.plan import column_name
+from contrasweep.tuning.tables.results import Key, TableResults
+
+RESAMPLES = 2_000
+SURE = 0.95
+FEWEST_SEEDS = 3
+
+Status = Literal["holds", "does not hold", "undecided", "not re-testable", "not run"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What our runs say of a claim.
+
+    Attributes:
+        claim: the claim.
+        status: `holds` (true in 95 % of the resamples or more), `does not hold` (5 % or fewer), `undecided`.
+        share: of the resamples in which the check is true; None where it was not evaluated.
+        seeds: how many runs of each cell were resampled; None where no run stands behind the numbers.
+        note: why it is undecided or was not evaluated, and what of the table it leaves out.
+        read_in: the columns that were read in place of the claim's own; empty: its own.
+        shown_in: the number of the figure that the claim is about; empty: the table itself.
+    """
+
+    claim: Claim
+    status: Status
+    share: float | None = None
+    seeds: int | None = None
+    note: str = ""
+    read_in: tuple[str, ...] = ()
+    shown_in: str = ""
+
+
+def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
+    """Return the verdict on a claim of table `own`; `others` are the results of tables that it refers to."""
+    if claim.check is None:
+        return Verdict(claim, "not re-testable", note="a statement in words, without a check")
+    if not claim.retest:
+        return Verdict(claim, "not re-testable", note="about exact printed figures")
+    return _judge_tree(claim, parse_check(claim.check), claim.columns, own, others)
+
+
+def _judge_tree(
+    claim: Claim,
+    tree: Node,
+    columns: Sequence[str] | None,
+    own: TableResults,
+    others: Mapping[str, TableResults] | None,
+) -> Verdict:
+    """Return the verdict on a claim by its check, whose `*` are `columns` (None: all)."""
+    name = own.table.id
+    known = {name: own, **(others or {})}
+    try:
+        read = needed_cells(tree, _numbers(known, None), name, columns)
+        seeds = _common_seeds(known, read)
+        draws = _draws(claim, name, seeds, spread=any(isinstance(n, Cells) and n.std for n in walk(tree)))
+        outcome = evaluate(tree, _numbers(known, draws), name, columns)
+    except (MissingCells, NoCurve) as error:
+        return Verdict(claim, "not run", note=f"not measured: {error}")
+    share, left_out = float(outcome.true.mean()), _left_out(outcome.left_out)
+    if seeds is None:
+        return Verdict(claim, _status(share), share, note=left_out)
+    if len(seeds) < FEWEST_SEEDS:
+        why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
+        return Verdict(claim, "undecided", seeds=len(seeds), note="; ".join(filter(None, [why, left_out])))
+    return Verdict(claim, _status(share), share, len(seeds), left_out)
+
+
+def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
+    """Return the verdict on every claim of a table, then on those of figures that show its rows.
+
+    Last come the table's claims once more, on its columns that repeat others.
+    """
+    verdicts = [judge(claim, own, others) for claim in own.table.claims]
+    return [*verdicts, *_judge_figures(own), *_judge_repeated(own, others)]
+
+
+def _judge_figures(own: TableResults) -> list[Verdict]:
+    found = []
+    for name in own.table.run.shown_in:
+        figure = TableResults(load_table(name), own.scale, own.tuned, own.seeds)
+        verdicts = (judge(claim, figure, {own.table.id: own}) for claim in figure.table.claims)
+        found += [replace(verdict, shown_in=figure.table.number) for verdict in verdicts]
+    return found
+
+
+def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
+    """Return the verdicts of claims on the columns that repeat theirs, where all that they read are repeated.
+
+    `*` stands for those that are.
+    """
+    measured = {value.column for value in own.values}
+    ours = own.table.run.columns.items()
+    instead = {column.repeats: key for key, column in ours if column.repeats and key in measured}
+    found = []
+    for claim in own.table.claims:
+        if claim.check is None or not claim.retest:
+            continue
+        star = [c for c in claim.columns or [one.key for one in own.table.columns] if c in instead]
+        tree = parse_check(claim.check)
+        read = columns_read(tree, star)
+        if read and all(column in instead for column in read):
+            verdict = _judge_tree(claim, with_columns(tree, instead), [instead[c] for c in star], own, others)
+            names = tuple(column_name(own.table, instead[column]) for column in read)
+            found.append(replace(verdict, read_in=names))
+    return found
+
+
+def _status(share: float) -> Status:
+    if share >= SURE:
+        return "holds"
+    return "does not hold" if share <= 1 - SURE + 1e-12 else "undecided"
+
+
+def _left_out(names: Sequence[str]) -> str:
+    return f"without {', '.join(names)}" if names else ""
+
+
+def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, Key]]) -> list[int] | None:
+    """Return the seeds that every cell has; None where the cells are facts of the data."""
+    found: set[int] | None = None
+    for table, (row, column) in read:
+        seeds = {seed for seed in known[table].of(row, column) if seed is not None}
+        if seeds:
+            found = seeds if found is None else found & seeds
+    return None if found is None else sorted(found)
+
+
+def _draws(
+    claim: Claim, table: str, seeds: Sequence[int] | None, *, spread: bool
+) -> NDArray[np.int64] | None:
+    """Return `(B, n)` seeds, n drawn with replacement B times; the same for every cell of a claim.
+
+    One seed drawn n times has no spread, so a claim that reads a `spread` is not evaluated on such draws.
+    """
+    if not seeds:
+        return None
+    generator = numpy_generator("claim", table, claim.text)
+    draws: NDArray[np.int64] = np.asarray(seeds)[generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))]
+    varied = (draws != draws[:, :1]).any(axis=1)
+    return draws[varied] if spread and varied.any() else draws
+
+
+def _numbers(known: Mapping[str, TableResults], draws: NDArray[np.int64] | None) -> dict[str, Numbers]:
+    return {name: _of_table(results, draws) for name, results in known.items()}
+
+
+def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers:
+    """Return resampled means and sample deviations `(B,)` of the cells that have all the seeds drawn."""
+    means: dict[Key, NDArray[Any]] = {}
+    stds: dict[Key, NDArray[Any]] = {}
+    by_cell: dict[Key, dict[int | None, float]] = {}
+    for value in results.values:
+        by_cell.setdefault((value.row, value.column), {})[value.seed] = value.value
+    for key, values in by_cell.items():
+        if None in values or draws is None:
+            means[key] = np.array([float(np.mean(list(values.values())))])
+            continue
+        if not set(np.unique(draws).tolist()) <= set(values):
+            continue
+        lookup = np.full(max(v for v in values if v is not None) + 1, np.nan)
+        for seed, one in values.items():
+            lookup[seed] = one
+        drawn = lookup[draws]
+        means[key] = drawn.mean(axis=1)
+        # One run has no deviation: what a check makes of it counts for nothing with so few seeds.
+        stds[key] = drawn.std(axis=1, ddof=1) if draws.shape[1] > 1 else np.full(len(drawn), np.nan)
+    rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
+    columns = tuple(column.key for column in results.table.columns)
+    return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
+
+
+_Place = tuple[float | str, float | None, Key]
+"""Of a point: where it lies, on a second axis too if there is one, and its cell."""
+
+
+def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[str, Curve]:
+    """Return a figure's curves: of its points' series, or of clusterings one for each column.
+
+    A point lies where its row says, else where its column does, else at the word that the column is called.
+    A curve knows which of its points were planned and not measured; those that never run here are none of it.
+    """
+    table = results.table
+    if table.rows:
+        return {}
+    places: dict[str, list[_Place]] = {}
+    for row, column in means:
+        how = table.run.rows.get(row)
+        if how is not None and how.series is not None:
+            of_column = table.run.columns[column].x if column in table.run.columns else None
+            x = next((x for x in (how.x, of_column) if x is not None), column)
+            places.setdefault(how.series, []).append((x, how.y, (row, column)))
+        elif how is None:
+            places.setdefault(column, []).append((float(row.removeprefix("k")), None, (row, column)))
+    measured = {(value.row, value.column) for value in results.values}
+    missing: dict[str, list[Key]] = {}
+    for row, column in results.gaps:
+        how = table.run.rows.get(row)
+        if how is not None and how.series is not None and how.never is None and (row, column) not in measured:
+            missing.setdefault(how.series, []).append((row, column))
+    return {
+        name: _curve(places.get(name, []), means, missing.get(name, []))
+        for name in dict.fromkeys([*places, *missing])
+    }
+
+
+def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Sequence[Key]) -> Curve:
+    if not places:
+        return Curve((), np.empty((1, 0)), missing=tuple(missing))
+    # Numbers in rising order; words stay in the table's.
+    places.sort(key=lambda p: (0.0 if isinstance(p[0], str) else p[0], -np.inf if p[1] is None else p[1]))
+    heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
+    ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
+    keys = tuple(key for _, _, key in places)
+    return Curve(tuple(x for x, _, _ in places), heights, ys, keys, tuple(missing))
+
+
+def _tolerance(table: Table) -> float:
+    """Return half a unit of the last printed digit: cells that agree to it are printed as equal."""
+    digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
+    return 0.5 * 10.0 ** -min(digits, default=15)
