@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from contrasweep.tuning.errors import InputError
@@ -46,12 +47,25 @@ def write_whole(path: Path, content: str | bytes) -> None:
         target.write_bytes(written)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(target, written)
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Put a file in the place of `target`, in a folder that is there; a kill leaves the old or the new."""
+    # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
     unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
     try:
-        unfinished.write_bytes(written)
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            # Without this a power cut may leave the new name on an empty file.
+            os.fsync(file.fileno())
         os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    except BaseException:
+        # Whatever keeps the remains from going must not hide what went wrong before.
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _target(path: Path) -> Path:

@@ -86,7 +86,7 @@ def test_a_failed_write_leaves_the_old_content_and_no_remains(location, monkeypa
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(filesystem_module.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         location.write("a.txt", b"new")
     assert location.read("a.txt") == b"old"

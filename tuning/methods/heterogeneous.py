@@ -86,8 +86,7 @@ class HeterogeneousObjective(Objective):
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its three parts, `classification`, `between_views` and `between_labels`."""
         assert batch.labelled.labels is not None, "labelled objects have labels"
-        labels, views = gather(batch.labelled.labels, 0), [pixels(view) for view in batch.labelled.views]
-        features = self.encoder.by_view(views)
+        labels, (features, views) = gather(batch.labelled.labels, 0), self._passed(batch.labelled)
         joined = torch.cat(features, dim=1)
         targets = labels if self.multi_label else functional.one_hot(labels, self.classes)
         classification = functional.binary_cross_entropy_with_logits(
@@ -96,7 +95,7 @@ class HeterogeneousObjective(Objective):
         zero = torch.zeros((), device=joined.device)
         between_views, between_labels = zero, zero
         if self.view_contrast is not None and self.embed is not None:
-            embedded = [self.embed(features, views), self._embedded(self.embed, batch.unlabelled)]
+            embedded = [self.embed(features, views), self.embed(*self._passed(batch.unlabelled))]
             between_views = self.view_contrast(gather(torch.cat(embedded, dim=1), 1)).mean()
         if self.label_contrast is not None:
             between_labels = self.label_contrast(gather(joined, 0), labels).mean()
@@ -109,14 +108,14 @@ class HeterogeneousObjective(Objective):
             "between_labels": between_labels.detach(),
         }
 
-    def _embedded(self, embed: Embed, unlabelled: MultiView) -> Tensor:
-        """Return the embeddings `(2, u, D)` of unlabelled objects, which pass the network by themselves.
+    def _passed(self, objects: MultiView) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the features of each view, and the views: each kind of objects passes the network by itself.
 
         Batch norm is why, as in the released code: with the unlabelled objects in their batch, the few
         labelled ones are overfitted (on Scene's fold 1, under the released optimizer: F1 0.59, not 0.64).
         """
-        views = [pixels(view) for view in unlabelled.views]
-        return embed(self.encoder.by_view(views), views)
+        views = [pixels(view) for view in objects.views]
+        return self.encoder.by_view(views), views
 
     @torch.no_grad()
     def predict(self, views: Sequence[Tensor]) -> Tensor:

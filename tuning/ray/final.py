@@ -280,8 +280,11 @@ def _study(
 def _refuse_new_metrics(record: StudyRecord, data_root: Path | None) -> None:
     """Raise InputError if runs would report what the study, of an earlier version, has no column for."""
     reported = final_metrics(METHODS[record.method], facts_of(record.dataset, data_root))
-    for difference in without_column(record, reported):
-        raise InputError(f"study {record.name} cannot go on: {difference}. Give another results folder.")
+    differences = without_column(record, reported)
+    if differences:
+        raise InputError(
+            f"study {record.name} cannot go on: {'; '.join(differences)}. Give another results folder."
+        )
 
 
 def _column_types(location: Location, study: str, values: Mapping[str, Scalar]) -> dict[str, Any]:

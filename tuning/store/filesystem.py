@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import replace_file
 from contrasweep.tuning.store.retry import ONCE, Retry
 
 # Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
@@ -210,28 +210,18 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
         return
     folder, name = target.rsplit("/", 1)
     filesystem.create_dir(folder, recursive=True)
-    # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
+    if filesystem.type_name == "local":
+        replace_file(Path(target), content)
+        return
+    # Named as `replace_file` does, for the same reasons.
     unfinished = f"{folder}/_{name}.{uuid.uuid4().hex[:8]}"
     try:
-        if filesystem.type_name == "local":
-            _write_local(unfinished, content)
-            os.replace(unfinished, target)
-        else:
-            _write_stream(filesystem, unfinished, content)
-            filesystem.move(unfinished, target)
+        _write_stream(filesystem, unfinished, content)
+        filesystem.move(unfinished, target)
     except OSError:
-        # Whatever keeps the remains from going must not hide what went wrong before.
         with suppress(OSError):
             _delete_if_there(filesystem, unfinished)
         raise
-
-
-def _write_local(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        # Without this a power cut may leave the new name on an empty file.
-        os.fsync(file.fileno())
 
 
 def _write_stream(filesystem: fs.FileSystem, path: str, content: bytes) -> None:
