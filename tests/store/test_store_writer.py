@@ -97,7 +97,7 @@ def test_epochs_are_kept_when_the_store_cannot_be_written(location, record, stor
     writer.add_epoch(0, {}, seconds=0.0, train_seconds=0.0)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "contrasweep.tuning.store.filesystem.os.replace",
+            "os.replace",
             lambda *_: (_ for _ in ()).throw(OSError("full")),
         )
         with pytest.raises(OSError, match="full"):
