@@ -16,7 +16,7 @@ from contrasweep.tuning.store import (
     open_location,
     save_study,
 )
-from contrasweep.tuning.store.retry import ONCE
+from contrasweep.tuning.store.filesystem import ONCE
 
 
 @pytest.fixture

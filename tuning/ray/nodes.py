@@ -15,7 +15,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.objectives.datasets import check_files
 from contrasweep.tuning.ray.cluster import live_nodes
 from contrasweep.tuning.store import Location
-from contrasweep.tuning.store.retry import ONCE
+from contrasweep.tuning.store.filesystem import ONCE
 
 
 @dataclass(frozen=True)

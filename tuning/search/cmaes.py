@@ -10,8 +10,7 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from contrasweep.tuning.search.positions import Numeric, position, value_at
-from contrasweep.tuning.search.standing import standing
+from contrasweep.tuning.search.ranking import Numeric, position, standing, value_at
 
 FIRST_STEP = 0.25
 """The first standard deviation, of a range of length 1: the whole range lies within two of them."""

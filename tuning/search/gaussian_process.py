@@ -16,9 +16,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
-from contrasweep.tuning.search.positions import value_at
-from contrasweep.tuning.search.quiet import quiet_optuna
-from contrasweep.tuning.search.standing import standing
+from contrasweep.tuning.search.mirror import quiet_optuna
+from contrasweep.tuning.search.ranking import standing, value_at
 
 COPIES = 4
 _SHARES = tuple((copy + 0.5) / COPIES for copy in range(COPIES))

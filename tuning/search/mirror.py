@@ -1,10 +1,12 @@
 """A copy of the search in a database of Optuna's, for optuna-dashboard to watch."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import optuna
 from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.study import StudyDirection
@@ -12,11 +14,21 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.search.quiet import quiet_optuna
 
 log = logging.getLogger(__name__)
 
 FAULTS = (OptunaError, SQLAlchemyError, OSError)
+
+
+@contextmanager
+def quiet_optuna(level: int = optuna.logging.WARNING) -> Iterator[None]:
+    """Hold back what Optuna says below `level`: by default its line about each new study."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(before, level))
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def open_storage(url: str) -> BaseStorage:

@@ -12,8 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space, SpaceError
 from contrasweep.tuning.errors import InputError, unknown_name
-from contrasweep.tuning.search.mirror import MirrorOf
-from contrasweep.tuning.search.quiet import quiet_optuna
+from contrasweep.tuning.search.mirror import MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import SpaceSampler, check_sampler, distribution
 
 logger = logging.getLogger(__name__)

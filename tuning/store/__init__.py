@@ -2,11 +2,17 @@
 
 from contrasweep.tuning.store.attempts import TrialOvertaken, next_attempt, row_of
 from contrasweep.tuning.store.compact import Compaction, compact
-from contrasweep.tuning.store.filesystem import Location, StoreError, StudyBusy, open_location
+from contrasweep.tuning.store.filesystem import (
+    Location,
+    Retry,
+    StoreError,
+    StoreUnavailable,
+    StudyBusy,
+    open_location,
+)
 from contrasweep.tuning.store.heartbeat import Heartbeat, HeartbeatRecord, driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
 from contrasweep.tuning.store.reader import ResultsStore, StudySummary, StudyTables
-from contrasweep.tuning.store.retry import Retry, StoreUnavailable
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
 from contrasweep.tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial

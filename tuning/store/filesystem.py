@@ -1,12 +1,18 @@
-"""Where results live: a folder on any filesystem that pyarrow can open, written whole or not at all."""
+"""Where results live: a folder on any filesystem that pyarrow can open, written whole or not at all.
+
+A filesystem that refuses an operation is asked again: a share is away for a moment, a disk has no room yet.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -14,7 +20,10 @@ from pyarrow import fs
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import replace_file
-from contrasweep.tuning.store.retry import ONCE, Retry
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
@@ -29,6 +38,15 @@ _OBJECT_STORE_ERRORS: Final = {
 }
 """By a mark in the message of AWS's library, what it means to who gave the location."""
 
+# These say something about the path and not about the filesystem: to ask again would give the same answer.
+_ANSWERS: Final = (
+    FileNotFoundError,
+    FileExistsError,
+    PermissionError,
+    NotADirectoryError,
+    IsADirectoryError,
+)
+
 
 class StoreError(InputError):
     """The results store cannot do what was asked; the message says what was given and what is wrong."""
@@ -36,6 +54,57 @@ class StoreError(InputError):
 
 class StudyBusy(StoreError):
     """Another driver is at work on the study."""
+
+
+class StoreUnavailable(OSError):
+    """The results store cannot be used, and went on so through all tries; what is in it is as it was."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often, and after how long, a refused operation is tried again.
+
+    Attributes:
+        waits: seconds before the second try, the third, ...
+        wait: waits so many seconds.
+    """
+
+    waits: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+    wait: Callable[[float], None] = time.sleep
+
+    def call(self, what: str, action: Callable[[], T]) -> T:
+        """Return what `action` returns, at the first try that succeeds.
+
+        Args:
+            what: is tried, for the messages.
+            action: may be called many times.
+
+        Raises:
+            FileNotFoundError, PermissionError, ...: the filesystem's answer about a path, at once.
+            StoreUnavailable: no try succeeded; it names the last error.
+        """
+        for seconds in self.waits:
+            try:
+                return action()
+            except _ANSWERS:
+                raise
+            except OSError as error:
+                log.warning("The store: %s failed, tried again in %g s: %s", what, seconds, error)
+                self.wait(seconds)
+        try:
+            return action()
+        except _ANSWERS:
+            raise
+        except OSError as error:
+            raise StoreUnavailable(self._message(what, error)) from error
+
+    def _message(self, what: str, error: OSError) -> str:
+        tries = f"{len(self.waits) + 1} times in {sum(self.waits):g} s" if self.waits else "once"
+        return f"the results store cannot be used: {what} was tried {tries}; the last answer: {error}"
+
+
+ONCE: Final = Retry(waits=())
+"""For what a user waits for, and what is repeated anyway."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from typing import Final, Literal, Self
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from contrasweep.tuning.store.filesystem import Location, StudyBusy
-from contrasweep.tuning.store.retry import ONCE
+from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user's patience.

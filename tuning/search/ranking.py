@@ -1,8 +1,9 @@
-"""Where a number lies in its range, on the scale of the range: 0 at its low end, 1 at its high one."""
+"""Where a number lies in its range, and where a trial stands among the others."""
 
 import math
 
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
 
 Numeric = FloatDistribution | IntDistribution
 
@@ -28,3 +29,23 @@ def _scale(dist: Numeric) -> tuple[float, float]:
     half = 0.5 if isinstance(dist, IntDistribution) else 0.0
     low, high = dist.low - half, dist.high + half
     return (math.log(low), math.log(high)) if dist.log else (low, high)
+
+
+def standing(trial: FrozenTrial, maximise: bool, objective: int | None = None) -> tuple[int, int, float]:
+    """Return a key that sorts trials, best first.
+
+    Values of different fidelity are never compared: finished trials stand before stopped ones, of which those
+    that came further stand before the others; failed ones come last.
+
+    Args:
+        trial: an ended one.
+        maximise: whether larger values are better.
+        objective: by which of several; a stopped trial has values of none of them.
+    """
+    sign = -1.0 if maximise else 1.0
+    if trial.state is TrialState.COMPLETE:
+        return 0, 0, sign * trial.values[objective or 0]
+    last = trial.last_step
+    if trial.state is TrialState.PRUNED and last is not None:
+        return 1, -last, sign * trial.intermediate_values[last] if objective is None else 0.0
+    return 2, 0, 0.0
