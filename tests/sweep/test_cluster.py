@@ -18,8 +18,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.resources import resources_for
 from contrasweep.tuning.ray import cluster as cluster_module
-from contrasweep.tuning.ray.cluster import cluster_at, our_code
-from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes
+from contrasweep.tuning.ray.cluster import Needs, cluster_at, complaint_about, our_code, refuse_blind_nodes
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.store import ResultsStore, open_location
@@ -104,8 +103,8 @@ def test_a_node_that_left_does_not_count_and_one_whose_worker_died_is_named(
             return self.node
 
     fake = SimpleNamespace(remote=lambda **options: lambda function: Asked(), get=get)
-    monkeypatch.setattr("contrasweep.tuning.ray.nodes.ray", fake)
-    monkeypatch.setattr("contrasweep.tuning.ray.nodes.live_nodes", lambda: next(still_there))
+    monkeypatch.setattr("contrasweep.tuning.ray.cluster.ray", fake)
+    monkeypatch.setattr("contrasweep.tuning.ray.cluster.live_nodes", lambda: next(still_there))
     with pytest.raises(InputError, match=r"node b \(bbbbbb\): a worker died there") as refused:
         refuse_blind_nodes(Needs(open_location(tmp_path, writable=True), "colour-digits", None))
     assert "node a" not in str(refused.value)

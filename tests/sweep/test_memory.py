@@ -8,9 +8,8 @@ from typing import Any
 
 from studies import small_plan
 
-from contrasweep.tuning.ray.memory import ForgetEnded
 from contrasweep.tuning.ray.searcher import StoreSearcher
-from contrasweep.tuning.ray.watch import TrialWatch
+from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.store import open_location, save_study
 

@@ -12,9 +12,8 @@ from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.ray.final import final_runs
-from contrasweep.tuning.ray.group import resume_group, study_of, sweep_group
 from contrasweep.tuning.ray.searcher import Progress
-from contrasweep.tuning.ray.sweep import past_trials
+from contrasweep.tuning.ray.sweep import past_trials, resume_group, study_of, sweep_group
 from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.trials import outcomes
 from contrasweep.tuning.store import ResultsStore, StoreError

@@ -13,8 +13,8 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.machine import Machine
     from contrasweep.tuning.planning.plan import SweepPlan
-    from contrasweep.tuning.ray.group import GroupResult
     from contrasweep.tuning.ray.searcher import Progress
+    from contrasweep.tuning.ray.sweep import GroupResult
 
 
 def sweep_methods(
@@ -25,7 +25,7 @@ def sweep_methods(
     Raises:
         SweepFailed: of one of them nothing came; the others were searched.
     """
-    from contrasweep.tuning.ray.group import sweep_group
+    from contrasweep.tuning.ray.sweep import sweep_group
 
     names = ", ".join(plan.name for plan in plans)
     Console(stderr=True, highlight=False, markup=False).print(
@@ -50,7 +50,7 @@ def resume_methods(
         InputError: there is no prefix, or a study is not as expected.
         SweepFailed: of one of them nothing came.
     """
-    from contrasweep.tuning.ray.group import resume_group, study_of
+    from contrasweep.tuning.ray.sweep import resume_group, study_of
 
     if prefix is None:
         raise InputError(

@@ -121,7 +121,7 @@ def sweep(
     from contrasweep.tuning.planning.devices import AUTO, gpus_for
     from contrasweep.tuning.planning.limits import Limits
     from contrasweep.tuning.planning.plan_sweep import default_name, plan_sweep
-    from contrasweep.tuning.ray.group import study_of
+    from contrasweep.tuning.ray.sweep import study_of
 
     values = parse_settings(set_)
     given_space = load_space(space) if space is not None else None

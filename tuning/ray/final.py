@@ -27,7 +27,7 @@ from contrasweep.tuning.planning.resources import Resources, resources_for
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.provenance import git_revision, host_name, package_versions
-from contrasweep.tuning.ray.nodes import Needs
+from contrasweep.tuning.ray.cluster import Needs
 from contrasweep.tuning.ray.session import ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.store import (

@@ -11,8 +11,7 @@ import ray
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.ray.cluster import connect
-from contrasweep.tuning.ray.nodes import Needs, refuse_blind_nodes
+from contrasweep.tuning.ray.cluster import Needs, connect, refuse_blind_nodes
 
 log = logging.getLogger(__name__)
 

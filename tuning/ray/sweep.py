@@ -1,20 +1,17 @@
-"""A sweep on Ray Tune: plan in, results in the store."""
+"""Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import wraps
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec
 
 import pyarrow as pa
-from ray import tune
 from ray.tune import Callback
-from ray.tune.schedulers import FIFOScheduler
-from ray.tune.stopper import Stopper
 
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.objectives.datasets import check_files
@@ -23,32 +20,31 @@ from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resume_check import refuse_difference
-from contrasweep.tuning.ray.memory import ForgetEnded
-from contrasweep.tuning.ray.nodes import Needs
-from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.cluster import Needs
 from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
 from contrasweep.tuning.ray.session import ray_session
-from contrasweep.tuning.ray.watch import TrialWatch
-from contrasweep.tuning.ray.worker import TrialWorker
-from contrasweep.tuning.ray.worker_group import bundles
+from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
+from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.trials import Outcome, epoch_means, outcomes
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
+    StoreError,
     StoreUnavailable,
     StudyRecord,
     compact,
     open_location,
     save_study,
+    study_names,
 )
 from contrasweep.tuning.store.tensorboard import write_experiment
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
-Show = Callable[[Progress], None]
+ShowStudy = Callable[[str, Progress], None]
 
 
 @dataclass(frozen=True)
@@ -227,7 +223,7 @@ def _run(
         )
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:
-            _tune(plan, searcher, past, [watch, ForgetEnded(), _ShowProgress(searcher, show)], location)
+            _tune(plan, searcher, past, [watch, ForgetEnded(), ShowProgress(searcher, show)], location)
         _tidy(location, plan)
     counts = searcher.progress.counts
     if not counts.get("completed"):
@@ -246,43 +242,13 @@ def _tune(
     """Run the trials that are left."""
     needs = Needs(location, plan.dataset, plan.data_root)
     with ray_session(plan.resources, needs) as scratch:
-        _tuner(plan, searcher, past, scratch, callbacks).fit()
+        tuner_of(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
         go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
         raise SweepFailed(
             f"the sweep {plan.name} stopped: {searcher.stopped_by}. "
             f"What was finished is kept; `{go_on}` goes on"
         )
-
-
-def _tuner(
-    plan: SweepPlan,
-    searcher: StoreSearcher,
-    past: list[PastTrial],
-    scratch: Path,
-    callbacks: list[Callback],
-) -> tune.Tuner:
-    return tune.Tuner(
-        tune.with_resources(TrialWorker, bundles(plan.resources)),
-        tune_config=tune.TuneConfig(
-            search_alg=searcher,
-            scheduler=_scheduler(plan, past),
-            num_samples=plan.trials,
-            max_concurrent_trials=plan.resources.concurrency,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(
-            name=plan.name,
-            storage_path=str(scratch / "tune"),
-            verbose=0,
-            stop=_StopWith(searcher),
-            callbacks=callbacks,
-            # Trials save their own state in the store.
-            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-            # A worker that died may have been unlucky; its trial goes on from its checkpoint.
-            failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
-        ),
-    )
 
 
 def _tidy(location: Location, plan: SweepPlan) -> None:
@@ -292,61 +258,6 @@ def _tidy(location: Location, plan: SweepPlan) -> None:
         log.warning("The results are whole, but in many files (`contrasweep compact` merges them): %s", error)
 
 
-def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
-    if plan.scheduler == "none":
-        return FIFOScheduler()  # type: ignore[no-untyped-call]
-    return ResumableASHA(
-        plan.experiment.epochs,
-        plan.experiment.schedule.warmup_epochs,
-        past=[trial.epochs for trial in past if not trial.unfinished],
-        interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
-    )
-
-
-class _StopWith(Stopper):
-    """Stops a sweep whose searcher says that it must not go on."""
-
-    def __init__(self, searcher: StoreSearcher) -> None:
-        self._searcher = searcher
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles its settings for a restore that we never use."""
-        return {}
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Leave the single trial alone."""
-        return False
-
-    def stop_all(self) -> bool:
-        """Return whether the sweep must stop; asked several times a second."""
-        return self._searcher.stopped_by is not None
-
-
-class _ShowProgress(Callback):
-    """Calls `show` after every report and every end of a trial."""
-
-    def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
-        self._searcher = searcher
-        self._show = show
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles callbacks for a restore that we never use, and `show` may not pickle."""
-        return {"_searcher": None, "_show": None}
-
-    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        self._tell()
-
-    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        self._tell()
-
-    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._show is not None:
-            self._show(self._searcher.progress)
-
-
 def _write_dashboard(location: Location, record: StudyRecord) -> None:
     if location.filesystem.type_name == "local":
         write_experiment(location.path(f"tensorboard/{record.name}"), record.columns)
@@ -354,3 +265,79 @@ def _write_dashboard(location: Location, record: StudyRecord) -> None:
 
 def _in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """The sweeps that gave something, and why the others, by study, did not."""
+
+    results: tuple[SweepResult, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def study_of(prefix: str, method: str) -> str:
+    """Return the name of a method's study in a group."""
+    return f"{prefix}-{method}"
+
+
+def sweep_group(
+    plans: Sequence[SweepPlan], show: ShowStudy | None = None, machine: Machine | None = None
+) -> GroupResult:
+    """Run new studies one after the other; all are created first, so that all can be resumed.
+
+    Args:
+        plans: of the studies, all in one results folder.
+        show: called with a study's name and its progress.
+        machine: where trials run, as the plans have it.
+
+    Raises:
+        InputError: a method comes twice.
+        StoreError: the results folder cannot be used, or has a study of one of the names; none is created.
+    """
+    names = [plan.name for plan in plans]
+    if len(set(names)) < len(names):
+        raise InputError(f"given {', '.join(plan.method for plan in plans)}; allowed: each method once")
+    taken = set(study_names(open_location(plans[0].results))).intersection(names)
+    if taken:
+        raise StoreError(f"{plans[0].results} has {', '.join(sorted(taken))}; resume, or choose another name")
+    for plan in plans:
+        create_study(plan)
+    return resume_group(names, plans[0].results, show=show, data_root=plans[0].data_root, machine=machine)
+
+
+def resume_group(
+    names: Sequence[str],
+    results: str | Path,
+    *,
+    expected: Mapping[str, Mapping[str, Any]] | None = None,
+    show: ShowStudy | None = None,
+    **options: Any,
+) -> GroupResult:
+    """Go on with studies one after the other: finished ones stay, one of which nothing comes stops no other.
+
+    Args:
+        names: of the studies.
+        results: the results folder.
+        expected: what the caller believes of each study; a difference is refused.
+        show: called with a study's name and its progress.
+        options: those of `resume_sweep`.
+
+    Raises:
+        InputError, StoreError: see `resume_sweep`.
+    """
+    done: list[SweepResult] = []
+    failed: dict[str, str] = {}
+    for name in names:
+        try:
+            result = resume_sweep(
+                name,
+                results,
+                expected=(expected or {}).get(name),
+                show=None if show is None else partial(show, name),
+                **options,
+            )
+        except SweepFailed as error:
+            failed[name] = str(error)
+        else:
+            done.append(result)
+    return GroupResult(tuple(done), failed)

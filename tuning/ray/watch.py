@@ -1,5 +1,7 @@
-"""The driver's eye on its workers: which trial takes too long, and what a worker died of."""
+"""What the driver does beside Tune: time limits, why a worker died, and forgetting trials that ended."""
 
+import faulthandler
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -132,3 +134,34 @@ class TrialWatch(Callback):
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no reason was given"
+
+
+def report_crashes(folder: Path) -> None:
+    """Have this process write a report into `folder` if it crashes (SIGSEGV, SIGABRT, ...), by its number.
+
+    Ray tells the driver only that a worker is gone. On another machine the folder is not there: no report.
+    """
+    if folder.is_dir():
+        # Left open: a crash has no time to open anything.
+        faulthandler.enable(os.open(folder / str(os.getpid()), os.O_WRONLY | os.O_CREAT))
+
+
+class ForgetEnded(Callback):
+    """Drops what Tune would keep of every trial to the end: its configuration, results and their averages."""
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Forget a trial that finished or was stopped."""
+        _forget(trial)
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Forget a trial that was given up."""
+        _forget(trial)
+
+
+def _forget(trial: Any) -> None:
+    trial.config = {}
+    trial.evaluated_params = {}
+    trial.experiment_tag = None
+    trial.run_metadata.last_result = {}
+    trial.run_metadata.metric_analysis.clear()
+    trial.run_metadata.metric_n_steps.clear()

@@ -8,7 +8,7 @@ from ray import tune
 
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.ray.crashes import report_crashes
+from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.ray.worker_group import RankGroup
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 

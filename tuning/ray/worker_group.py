@@ -23,7 +23,7 @@ from contrasweep.tuning.objectives.ranks import Ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.ray.crashes import report_crashes
+from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
 log = logging.getLogger(__name__)

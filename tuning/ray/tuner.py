@@ -1,0 +1,108 @@
+"""The Tuner of a sweep: a plan in Ray Tune's words."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune import Callback
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.stopper import Stopper
+
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
+from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.ray.worker_group import bundles
+from contrasweep.tuning.search import PastTrial
+
+Show = Callable[[Progress], None]
+
+
+def tuner_of(
+    plan: SweepPlan,
+    searcher: StoreSearcher,
+    past: list[PastTrial],
+    scratch: Path,
+    callbacks: list[Callback],
+) -> tune.Tuner:
+    """Return the Tuner that runs what `searcher` proposes; `scratch` is a folder for its files."""
+    return tune.Tuner(
+        tune.with_resources(TrialWorker, bundles(plan.resources)),
+        tune_config=tune.TuneConfig(
+            search_alg=searcher,
+            scheduler=_scheduler(plan, past),
+            num_samples=plan.trials,
+            max_concurrent_trials=plan.resources.concurrency,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(
+            name=plan.name,
+            storage_path=str(scratch / "tune"),
+            verbose=0,
+            stop=_StopWith(searcher),
+            callbacks=callbacks,
+            # Trials save their own state in the store.
+            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            # A worker that died may have been unlucky; its trial goes on from its checkpoint.
+            failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
+        ),
+    )
+
+
+def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
+    if plan.scheduler == "none":
+        return FIFOScheduler()  # type: ignore[no-untyped-call]
+    return ResumableASHA(
+        plan.experiment.epochs,
+        plan.experiment.schedule.warmup_epochs,
+        past=[trial.epochs for trial in past if not trial.unfinished],
+        interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
+    )
+
+
+class _StopWith(Stopper):
+    """Stops a sweep whose searcher says that it must not go on."""
+
+    def __init__(self, searcher: StoreSearcher) -> None:
+        self._searcher = searcher
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles its settings for a restore that we never use."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Leave the single trial alone."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Return whether the sweep must stop; asked several times a second."""
+        return self._searcher.stopped_by is not None
+
+
+class ShowProgress(Callback):
+    """Calls `show` after every report and every end of a trial."""
+
+    def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
+        self._searcher = searcher
+        self._show = show
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave all out: Ray pickles callbacks for a restore that we never use, and `show` may not pickle."""
+        return {"_searcher": None, "_show": None}
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+        """Show a report."""
+        self._tell()
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Show a trial that finished or was stopped."""
+        self._tell()
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Show a trial that was given up."""
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._show is not None:
+            self._show(self._searcher.progress)
