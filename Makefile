@@ -37,7 +37,7 @@ demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that
 	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
 
 reproduction: $(STAMP)  ## Render docs/reproduction.md from the stored scores; no training.
-	$(BIN)/python -m tuning.tables.document docs
+	$(BIN)/python -m contrasweep.tuning.tables.document docs
 
 clean:  ## Remove the virtual environment, caches and demo results.
 	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

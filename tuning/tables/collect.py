@@ -1,16 +1,17 @@
 """A table's results from the store: which of its planned runs are there, and what they gave."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from contrasweep.data import InformationCurve, load_clusterings
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
 from contrasweep.tuning.store import ResultsStore
-from contrasweep.tuning.tables.information import information_values
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan, own_prefix
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
 from contrasweep.tuning.tables.reuse import (
@@ -21,6 +22,9 @@ from contrasweep.tuning.tables.reuse import (
     identity_of_final,
     search_held,
 )
+
+CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
+"""What is kept of each number k of attributes: three curves in bits, and how many clusters there are."""
 
 
 @dataclass(frozen=True)
@@ -180,3 +184,37 @@ def _value(cell: CellPlan, run: HeldRun) -> RunValue | None:
         run.study,
         run.row["trial"],
     )
+
+
+def information_values(clusterings: str, data_root: Path | None = None) -> tuple[RunValue, ...]:
+    """Return the curves of a set of clusterings, `kK` in the place of a row and the curve's name as column.
+
+    Raises:
+        DatasetMissing: its file is not in place.
+    """
+    curve = load_clusterings(clusterings, data_root).curve()
+    heights: Iterable[tuple[str, Iterable[float]]] = zip(
+        CURVES,
+        (
+            curve.information,
+            curve.conditional_entropy,
+            [-entropy for entropy in curve.conditional_entropy],
+            map(float, curve.clusters),
+        ),
+        strict=True,
+    )
+    return tuple(
+        RunValue(f"k{k}", name, None, height, study=clusterings)
+        for name, values in heights
+        for k, height in zip(curve.ks, values, strict=True)
+    )
+
+
+def information_of(results: TableResults) -> InformationCurve:
+    """Return the curves that a table's results hold."""
+    heights: dict[str, dict[int, float]] = {}
+    for value in results.values:
+        heights.setdefault(value.column, {})[int(value.row.removeprefix("k"))] = value.value
+    ks = sorted(heights[CURVES[0]])
+    information, entropy, _, clusters = (tuple(heights[name][k] for k in ks) for name in CURVES)
+    return InformationCurve(tuple(ks), tuple(map(int, clusters)), information, entropy)

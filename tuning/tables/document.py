@@ -1,6 +1,6 @@
 """`docs/reproduction.md`: every table that was run, rendered from small Parquet files; nothing is trained.
 
-    python -m tuning.tables.document docs
+    python -m contrasweep.tuning.tables.document docs
 
 reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --save`), takes what was learned
 from `docs/reproduction/notes/NAME.md` where there is such a file, and draws into

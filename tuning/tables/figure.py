@@ -12,8 +12,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.reports.cluster_curve import draw_cluster_curve
 from contrasweep.tuning.reports.colours import COLOURS
 from contrasweep.tuning.reports.matplotlib_figures import check_figure
+from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, compare
-from contrasweep.tuning.tables.information import information_of
 from contrasweep.tuning.tables.plan import row_names
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.text import title
