@@ -15,7 +15,7 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "reproduction"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tables"))
 from stored import store_runs
 
 Run = Callable[..., Result]

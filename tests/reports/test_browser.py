@@ -12,12 +12,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from analysed_studies import page_of, study
 from written_studies import Written
 
 from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.reports.report import report
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
+from tests.sensitivity.analysed_studies import page_of, study
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from analysed_studies import page_of, study
 
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
 from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
-from tests.analysis.synthetic import observed, space_of
+from tests.sensitivity.analysed_studies import page_of, study
+from tests.sensitivity.synthetic import observed, space_of
 
 
 @pytest.fixture(scope="module")

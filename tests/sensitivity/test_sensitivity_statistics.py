@@ -13,7 +13,7 @@ from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity, widened
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
 from contrasweep.tuning.sensitivity.ranks import MeanRanks, mean_ranks, method_ranks, paired_tests, seed_tests
-from tests.analysis.synthetic import observed, space_of
+from tests.sensitivity.synthetic import observed, space_of
 
 SPACE = space_of(a="unit", b="unit")
 

@@ -10,7 +10,7 @@ import pytest
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials, untrained_scores
 from contrasweep.tuning.store import StoreError
-from tests.analysis.written import STUDY, WrittenStudy
+from tests.results.written import STUDY, WrittenStudy
 
 
 class _Study(WrittenStudy):

@@ -15,7 +15,7 @@ from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.robust import robustness
 from contrasweep.tuning.sensitivity.scores import scored_trials
 from contrasweep.tuning.sensitivity.tunability import tunability
-from tests.analysis.synthetic import observed, space_of
+from tests.sensitivity.synthetic import observed, space_of
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
 CONDITIONAL = space_of(

@@ -11,7 +11,7 @@ from contrasweep.tuning.sensitivity.analyse import analyse
 from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
-from tests.analysis.written import STUDY, WrittenStudy
+from tests.results.written import STUDY, WrittenStudy
 
 
 class _Study(WrittenStudy):

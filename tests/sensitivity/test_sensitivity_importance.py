@@ -8,7 +8,7 @@ import pytest
 from contrasweep.tuning.sensitivity.density import bandwidth, cells
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.importance import Importance, importances, pearson_share
-from tests.analysis.synthetic import observed, space_of
+from tests.sensitivity.synthetic import observed, space_of
 
 FORMS = {
     "x": {"log": [1e-3, 1.0], "default": 0.1},

@@ -6,7 +6,7 @@ from contrasweep.tuning.sensitivity.analyse import Sensitivity
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.page import sensitivity_page
 from contrasweep.tuning.store import StudyRecord, StudySchema
-from tests.analysis.synthetic import observed, space_of
+from tests.sensitivity.synthetic import observed, space_of
 
 SPACE = space_of(
     kernel={"choice": ["rbf", "cosine"], "default": "rbf"},
