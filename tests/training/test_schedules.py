@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.experiment import ScheduleSettings
-from contrasweep.tuning.training.schedules import learning_rate
+from contrasweep.tuning.training.optimizers import learning_rate
 
 
 def _rates(steps_per_epoch: int, epochs: int, base: float = 2.0, **schedule: object) -> list[float]:

@@ -26,8 +26,7 @@ from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
-from contrasweep.tuning.training.optimizers import build_optimizer
-from contrasweep.tuning.training.schedules import learning_rate
+from contrasweep.tuning.training.optimizers import build_optimizer, learning_rate
 
 
 @dataclass(frozen=True)
