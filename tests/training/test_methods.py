@@ -10,7 +10,7 @@ import torch
 from contrasweep.search_spaces import available_presets, available_spaces, method_space, preset
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Hyperparameter
-from contrasweep.tuning.methods.heterogeneous import HeterogeneousObjective
+from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.classifiers import ClassifierBeside, EndToEndClassifier
 from contrasweep.tuning.objectives.datasets import known_datasets
 from contrasweep.tuning.objectives.objective import Objective

@@ -15,7 +15,7 @@ from contrasweep.losses.herocon import herocon_supervised_terms
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import ProbeSettings
-from contrasweep.tuning.methods.heterogeneous import HeterogeneousObjective
+from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.transductive import (

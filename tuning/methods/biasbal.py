@@ -6,7 +6,7 @@ from contrasweep.losses import BiasBal
 from contrasweep.losses.debiasing import log_class_prior
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.conditioning import bias_of
 from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, without_drops

@@ -5,7 +5,7 @@ from torch import Tensor
 from contrasweep.losses import BiasCon
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.conditioning import bias_of
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.classifiers import (
     EndToEndClassifier,

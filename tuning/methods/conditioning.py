@@ -1,9 +1,11 @@
-"""What the methods of CCL-K share: the batch's condition, a kernel on it, or k-means clusters of it.
+"""What methods use beside the images: a condition, a kernel on it or clusters of it, and the bias.
 
-Source: Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458.
+Sources: Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458;
+Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.org/abs/2211.05568.
 """
 
 from torch import Tensor
+from torch.nn import functional
 
 from contrasweep.data import kmeans_clusters, named_seed
 from contrasweep.losses import FairCCLK, WeaklySupCCLK
@@ -63,3 +65,20 @@ def condition_clusters(experiment: Experiment, data: PreparedData) -> Tensor:
         return kmeans_of_condition(experiment, data.train.condition)
     except ValueError as error:
         raise InputError(f"{experiment.method} on {experiment.dataset}: {error}") from error
+
+
+def bias_of(batch: Batch) -> Tensor:
+    """Return the bias labels `(B,)` of a batch whose method needs them."""
+    assert batch.bias is not None, "checked when the experiment was resolved"
+    return batch.bias
+
+
+def bias_similarity(batch: Batch) -> Tensor:
+    """Return how alike the bias features of a batch's images are `(B, B)`, 0..1: their cosines, 0 if below.
+
+    The features are the condition. Source: Barbano et al. 2023, section B.2.4, where they are those of a
+    network that captures the bias, and never negative.
+    """
+    assert batch.condition is not None, "checked when the experiment was resolved"
+    directions = functional.normalize(batch.condition.float(), dim=1)
+    return (directions @ directions.T).clamp(0.0, 1.0)

@@ -5,7 +5,7 @@ from torch import Tensor
 from contrasweep.losses import EnD
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.conditioning import bias_of
 from contrasweep.tuning.methods.method import Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (

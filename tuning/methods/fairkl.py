@@ -13,7 +13,7 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.debiasing import bias_of, bias_similarity
+from contrasweep.tuning.methods.conditioning import bias_of, bias_similarity
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (

@@ -1,11 +1,14 @@
-"""The names of the metrics that runs record, so that a study's columns are known before it starts."""
+"""The metrics that runs record, known before a study starts, and which of them a search maximises."""
 
 from contrasweep.data import DatasetSpec, TransductiveSpec
-from contrasweep.tuning.methods import Method
+from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.datasets import Facts
 
 TOP_FIVE_FROM = 21
 """Classes from which accuracy is reported of five guesses too: of fewer, they would say little."""
+
+VALIDATION = "val."
 
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
@@ -49,6 +52,36 @@ def default_goal(method: Method, spec: Facts) -> str:
     if isinstance(spec, TransductiveSpec):
         return _classified("val.", method, spec)[0]
     return "val.accuracy" if spec.bias_classes is None else "val.balanced_accuracy"
+
+
+def chosen_goals(given: str | None, method: Method, spec: Facts) -> tuple[str, ...]:
+    """Return the metrics named in `given` (commas between them, `val.` may be left out), or the default one.
+
+    Every goal is maximised: a larger colour error means that less of the colour is kept.
+
+    Raises:
+        InputError: a metric that this method is not scored on (with the nearest), or one named twice.
+    """
+    if given is None:
+        return (default_goal(method, spec),)
+    chosen = tuple(full_name(name.strip(), method, spec) for name in given.split(","))
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"metric: given {given}; allowed: each once")
+    return chosen
+
+
+def full_name(given: str, method: Method, spec: Facts) -> str:
+    """Return the name of a goal as the store spells it.
+
+    Raises:
+        InputError: this method is not scored on it here (with the nearest name).
+    """
+    known = goals(method, spec)
+    for name in (given, VALIDATION + given):
+        if name in known:
+            return name
+    error = unknown_name("metric", given, known)
+    raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
 
 
 def _training(method: Method) -> tuple[str, ...]:

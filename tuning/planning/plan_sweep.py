@@ -12,7 +12,7 @@ from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.goals import chosen_goals, full_name
+from contrasweep.tuning.methods.metrics import chosen_goals, full_name
 from contrasweep.tuning.objectives.datasets import check_files, facts_of
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.limits import Limits

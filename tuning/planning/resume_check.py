@@ -7,8 +7,7 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.goals import chosen_goals
-from contrasweep.tuning.methods.metrics import search_metrics
+from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import cut_into_levels
