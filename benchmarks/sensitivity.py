@@ -22,8 +22,7 @@ import pyarrow as pa
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
-from contrasweep.tuning.sensitivity.axes import Floats, axes_of, strata_of
-from contrasweep.tuning.sensitivity.configurations import default_row, values_of
+from contrasweep.tuning.sensitivity.axes import Floats, axes_of, default_row, strata_of, values_of
 from contrasweep.tuning.sensitivity.forest import draw_codes
 from contrasweep.tuning.sensitivity.observations import observations_from
 from contrasweep.tuning.sensitivity.page import sensitivity_page

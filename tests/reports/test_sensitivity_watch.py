@@ -6,7 +6,7 @@ import pytest
 from written_studies import Written, write_trial
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.sensitivity.write import write_sensitivity
+from contrasweep.tuning.sensitivity.page import write_sensitivity
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
 
 

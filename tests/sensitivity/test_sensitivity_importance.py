@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contrasweep.tuning.sensitivity.density import bandwidth, cells
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.importance import Importance, importances, pearson_share
+from contrasweep.tuning.sensitivity.importance import Importance, bandwidth, cells, importances, pearson_share
 from tests.sensitivity.synthetic import observed, space_of
 
 FORMS = {

@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.sensitivity.budget import BudgetCurve, best_weights, budget_curve, ended_scores
-from contrasweep.tuning.sensitivity.comparison import EqualBudget, StudyAtBudget, equal_budget, wins
+from contrasweep.tuning.sensitivity.comparison import (
+    EqualBudget,
+    MeanRanks,
+    StudyAtBudget,
+    equal_budget,
+    mean_ranks,
+    method_ranks,
+    paired_tests,
+    seed_tests,
+    wins,
+)
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity, widened
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
-from contrasweep.tuning.sensitivity.ranks import MeanRanks, mean_ranks, method_ranks, paired_tests, seed_tests
 from tests.sensitivity.synthetic import observed, space_of
 
 SPACE = space_of(a="unit", b="unit")

@@ -12,9 +12,8 @@ from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest
 from contrasweep.tuning.sensitivity.marginals import marginals
 from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.sensitivity.robust import robustness
 from contrasweep.tuning.sensitivity.scores import scored_trials
-from contrasweep.tuning.sensitivity.tunability import tunability
+from contrasweep.tuning.sensitivity.tunability import robustness, tunability
 from tests.sensitivity.synthetic import observed, space_of
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}

@@ -51,9 +51,9 @@ def sensitivity(
         from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(figures / "any.pdf")
+    from contrasweep.tuning.sensitivity.page import write_sensitivity
     from contrasweep.tuning.sensitivity.paper import draw_paper_figures
     from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
-    from contrasweep.tuning.sensitivity.write import write_sensitivity
     from contrasweep.tuning.store import ResultsStore
 
     if watch is not None and not json:

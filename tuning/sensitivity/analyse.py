@@ -9,7 +9,15 @@ from threadpoolctl import threadpool_limits
 
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.budget import BudgetCurve, budget_curve
-from contrasweep.tuning.sensitivity.comparison import EqualBudget, equal_budget
+from contrasweep.tuning.sensitivity.comparison import (
+    EqualBudget,
+    MeanRanks,
+    PairedTest,
+    equal_budget,
+    method_ranks,
+    method_tests,
+    seed_tests,
+)
 from contrasweep.tuning.sensitivity.decomposition import Share, interaction_shares, variance_shares
 from contrasweep.tuning.sensitivity.defaults import BestDefault, best_default
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -19,10 +27,8 @@ from contrasweep.tuning.sensitivity.importance import Importance, importances
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, marginals, pair_maps
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, observe
-from contrasweep.tuning.sensitivity.ranks import MeanRanks, PairedTest, method_ranks, method_tests, seed_tests
-from contrasweep.tuning.sensitivity.robust import Robustness, robustness
 from contrasweep.tuning.sensitivity.scores import scored_trials
-from contrasweep.tuning.sensitivity.tunability import Tunability, tunability
+from contrasweep.tuning.sensitivity.tunability import Robustness, Tunability, robustness, tunability
 from contrasweep.tuning.store import ResultsStore
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.sensitivity.axes import Floats
-from contrasweep.tuning.sensitivity.configurations import default_row, values_of
+from contrasweep.tuning.sensitivity.axes import Floats, default_row, values_of
 from contrasweep.tuning.sensitivity.forest import Forest, spread
 
 

@@ -13,14 +13,12 @@ from contrasweep.tuning.reports.colours import COLOURS, GREY
 from contrasweep.tuning.reports.ticks import MOST_TICKS, linear_ticks, log_ticks, plain
 from contrasweep.tuning.sensitivity.axes import Axis, Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
-from contrasweep.tuning.sensitivity.comparison import EqualBudget
+from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.decomposition import Share
 from contrasweep.tuning.sensitivity.fidelity import Fidelity
 from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap
-from contrasweep.tuning.sensitivity.ranks import MeanRanks
-from contrasweep.tuning.sensitivity.robust import Robustness
-from contrasweep.tuning.sensitivity.tunability import Tunability
+from contrasweep.tuning.sensitivity.tunability import Robustness, Tunability
 
 MOST_POINTS = 400
 """More trials than this are drawn as a sample: the page stays small and the curve visible."""

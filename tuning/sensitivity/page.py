@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.page import Section, Table, cell_text, render_page
+from contrasweep.tuning.reports.writing import check_page, while_running
 from contrasweep.tuning.sensitivity import figures
-from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, Surrogate
+from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, Surrogate, analyse
 from contrasweep.tuning.sensitivity.compared import comparison_sections
 from contrasweep.tuning.sensitivity.decomposition import Share
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -17,7 +21,7 @@ from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal
 from contrasweep.tuning.sensitivity.tables import sensitivity_tables
 from contrasweep.tuning.sensitivity.tunability import Tunability
-from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 MOST_NAMED = 4
 PAIRS_DRAWN = 4
@@ -335,3 +339,38 @@ def _footer(found: Sensitivity, records: Sequence[StudyRecord], command: str) ->
 def _capital(text: object) -> str:
     words = str(text)
     return words[:1].upper() + words[1:]
+
+
+def write_sensitivity(
+    store: ResultsStore,
+    studies: Sequence[str],
+    path: Path,
+    command: str,
+    *,
+    watch: float | None = None,
+    wait: Callable[[float], object] = time.sleep,
+) -> Sensitivity:
+    """Analyse studies and write the page about them into `path`, whole or not at all.
+
+    Args:
+        store: the results.
+        studies: their names.
+        path: the file.
+        command: that makes the page again.
+        watch: seconds after which both are done again, as long as one of the studies runs; None: once. If
+            the waiting is interrupted, the last page does not ask a browser to load it again.
+        wait: waits for as many seconds as it is told.
+
+    Returns:
+        What the page shows; of several pages, the last.
+
+    Raises:
+        InputError: `path` is no page, or cannot be written; or `watch` is less than a second.
+        StoreError: there is no such study.
+    """
+    check_page(path)
+    for refresh in [None] if watch is None else while_running(store, studies, watch, wait):
+        records = [store.study(name) for name in studies]
+        found = analyse(store, studies)
+        write_whole(path, sensitivity_page(found, records, command, refresh=refresh))
+    return found

@@ -13,10 +13,10 @@ import numpy as np
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
+from contrasweep.tuning.sensitivity.comparison import MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import named
 from contrasweep.tuning.sensitivity.observations import ENDINGS
-from contrasweep.tuning.sensitivity.ranks import MeanRanks
 
 Row = list[object]
 
