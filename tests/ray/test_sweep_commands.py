@@ -13,6 +13,7 @@ from studies import TRIALS
 from typer.testing import CliRunner
 
 import contrasweep
+import contrasweep.tuning.planning.final_plan as final_plan
 import contrasweep.tuning.ray.final as finals
 import contrasweep.tuning.ray.sweep as sweeping
 from contrasweep.data import DatasetMissing
@@ -73,7 +74,7 @@ def test_final_runs_of_an_earlier_version_are_refused_before_they_start(
 ) -> None:
     config = BestConfig("old", 0, {}, resolve("fairkl", "biased-digits"))
     with monkeypatch.context() as before:
-        before.setattr(finals, "final_metrics", lambda *_: ("test.accuracy", "train.loss"))
+        before.setattr(final_plan, "final_metrics", lambda *_: ("test.accuracy", "train.loss"))
         before.setattr(finals, "_run_all", lambda *_: iter(()))
         with pytest.raises(SweepFailed):
             finals.final_runs([config], results=tmp_path)

@@ -11,7 +11,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.ray.final import FinalRuns
+from contrasweep.tuning.results.final_runs import FinalRuns
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.plan import plan_table

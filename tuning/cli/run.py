@@ -28,8 +28,7 @@ from contrasweep.tuning.cli.rendering import mean_and_std, print_json, print_row
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
-    from contrasweep.tuning.ray.final import FinalRuns
-    from contrasweep.tuning.results.final_runs import FinalSummary
+    from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
     from contrasweep.tuning.statistics import Comparison, Summary
 
 
@@ -59,7 +58,8 @@ def run(
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
     from contrasweep.tuning.planning.devices import AUTO, gpus_for
-    from contrasweep.tuning.ray.final import final_runs, fresh_seed
+    from contrasweep.tuning.planning.final_plan import fresh_seed
+    from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.store import open_location
 
     by_study = _by_study(

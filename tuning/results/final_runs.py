@@ -1,4 +1,4 @@
-"""Final runs in a table: the trained encoders of each configuration, and the untrained ones beside them."""
+"""Final runs: reading them from the store, and their scores beside those of the untrained encoders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,28 @@ from typing import Any
 
 from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.store import ResultsStore
 
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
 _UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
+TrialSeed = tuple[int, int]
+"""The trial and the seed of a final run."""
+
+
+@dataclass(frozen=True)
+class FinalRuns:
+    """The study that holds final runs, the rows of those that completed, and the number of the others."""
+
+    study: str
+    rows: list[dict[str, Any]]
+    failed: int
+
+
+def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str, Any]]:
+    """Return the rows of a final study's completed runs."""
+    rows = store.trials(study).to_pylist()
+    return {(row["trial"], row["seed"]): row for row in rows if row["status"] == "completed"}
 
 
 @dataclass(frozen=True)

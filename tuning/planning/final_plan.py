@@ -1,0 +1,192 @@
+"""Final runs before they start: the study that will hold them, and which experiment runs on which seed."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from contrasweep.data import data_root as folder_of_data
+from contrasweep.search_spaces import Scalar
+from contrasweep.search_spaces.parameters import type_name
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import final_metrics
+from contrasweep.tuning.objectives.datasets import check_files, facts_of
+from contrasweep.tuning.objectives.ranks import check_batch_size
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.planning.resume_check import without_column
+from contrasweep.tuning.planning.trial import TrialRequest
+from contrasweep.tuning.provenance import git_revision, host_name, package_versions
+from contrasweep.tuning.results.final_runs import TrialSeed
+from contrasweep.tuning.store import (
+    Location,
+    ResultsStore,
+    StudyRecord,
+    StudySchema,
+    check_study_name,
+    open_location,
+    save_study,
+    study_names,
+)
+
+
+@dataclass(frozen=True)
+class FinalPlan:
+    """The final runs of one study: where they are stored, and a request for each."""
+
+    location: Location
+    record: StudyRecord
+    requests: tuple[TrialRequest, ...]
+    data_root: Path | None
+
+    def missing(self, held: Mapping[TrialSeed, Mapping[str, Any]]) -> list[TrialRequest]:
+        """Return the requests that are not among the completed runs `held` by the study.
+
+        Raises:
+            InputError: the study holds a run of the same trial with other settings, or it lacks the column of
+                a metric that new runs would report.
+        """
+        self._refuse_other_settings(held)
+        missing = [request for request in self.requests if trial_and_seed(request) not in held]
+        if missing:
+            self._refuse_new_metrics()
+        return missing
+
+    def _refuse_other_settings(self, held: Mapping[TrialSeed, Mapping[str, Any]]) -> None:
+        for request in self.requests:
+            row = held.get(trial_and_seed(request))
+            if row is not None and row["config"] != request.experiment.identity():
+                raise InputError(
+                    f"study {self.record.name} holds trial {request.trial} with other settings: "
+                    "give the configuration another study name, or use another results folder"
+                )
+
+    def _refuse_new_metrics(self) -> None:
+        """Refuse a study of an earlier version that has no column for a metric which runs report now."""
+        facts = facts_of(self.record.dataset, self.data_root)
+        differences = without_column(self.record, final_metrics(METHODS[self.record.method], facts))
+        if differences:
+            raise InputError(
+                f"study {self.record.name} cannot go on: {'; '.join(differences)}. "
+                "Give another results folder."
+            )
+
+
+def plan_final_runs(
+    configs: Sequence[BestConfig],
+    resources: Resources,
+    *,
+    seeds: int,
+    first_seed: int | None = None,
+    elsewhere: Collection[tuple[str, int]] = (),
+    results: str | Path = "results",
+    data_root: Path | None = None,
+    command: str = "",
+) -> FinalPlan:
+    """Plan each configuration on `seeds` fresh seeds; record the study of the runs if it is not there.
+
+    The arguments are those of `ray.final.final_runs`.
+
+    Raises:
+        InputError: no seed, no configuration, configurations of several studies, or a batch that does not
+            divide among the workers.
+        DatasetMissing: the dataset's files are not in place.
+        StoreError: the results folder cannot be used.
+    """
+    if seeds < 1:
+        raise InputError(f"seeds must be at least 1, given {seeds}")
+    if not configs or len({config.study for config in configs}) > 1:
+        raise InputError("final runs take configurations of one study")
+    for config in configs:
+        check_batch_size(config.experiment.batch_size, resources.workers)
+    check_files(configs[0].experiment.dataset, data_root)
+    location = open_location(results, writable=True)
+    record = _study(location, configs, data_root, command)
+    first = fresh_seed(configs, location) if first_seed is None else first_seed
+    planned = [
+        _request(location, record, config, seed, data_root, resources)
+        for config in configs
+        for seed in range(first, first + seeds)
+    ]
+    requests = (one for one in planned if (one.experiment.identity(), one.experiment.seed) not in elsewhere)
+    return FinalPlan(location, record, tuple(requests), data_root)
+
+
+def trial_and_seed(request: TrialRequest) -> TrialSeed:
+    """Return the trial and the seed of a request: no other run of the study has both."""
+    return request.trial, request.experiment.seed
+
+
+def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
+    """Return the first seed above all that the searches for `configs` used, as far as the store has them."""
+    used = {config.experiment.seed + config.seeds - 1 for config in configs}
+    there = set(study_names(location))
+    for study in {config.study for config in configs} & there:
+        used |= set(ResultsStore(location).trials(study)["seed"].to_pylist())
+    return max(used) + 1
+
+
+def _request(
+    location: Location,
+    record: StudyRecord,
+    config: BestConfig,
+    seed: int,
+    data_root: Path | None,
+    resources: Resources,
+) -> TrialRequest:
+    return TrialRequest(
+        location=location,
+        study=record,
+        trial=config.trial,
+        experiment=config.experiment.with_values({"seed": seed, "validation.fraction": 0.0}),
+        values=config.values,
+        phase="final",
+        data_root=folder_of_data(data_root).absolute(),
+        cpus=resources.cpus,
+        workers=resources.workers,
+        gpus=resources.gpus,
+    )
+
+
+def _study(
+    location: Location, configs: Sequence[BestConfig], data_root: Path | None, command: str
+) -> StudyRecord:
+    """Return the study of the final runs; record it if it is not there."""
+    first = configs[0]
+    name = check_study_name(first.study + FINAL_SUFFIX)
+    if name in study_names(location):
+        return ResultsStore(location).study(name)
+    experiment = first.experiment
+    spec = facts_of(experiment.dataset, data_root)
+    record = StudyRecord(
+        name=name,
+        created=datetime.now(UTC),
+        command=command,
+        method=experiment.method,
+        dataset=experiment.dataset,
+        experiment=experiment.model_dump(mode="json"),
+        space={},
+        search={"metric": "test.accuracy"},
+        columns=StudySchema(
+            hyperparameters=_column_types(location, configs),
+            metrics=final_metrics(METHODS[experiment.method], spec),
+        ),
+        versions=package_versions(),
+        git_revision=git_revision(),
+        host=host_name(),
+    )
+    save_study(location, record)
+    return record
+
+
+def _column_types(location: Location, configs: Sequence[BestConfig]) -> dict[str, Any]:
+    """Return the columns of the searched study if the store has it: it may have more than these trials."""
+    values: dict[str, Scalar] = {name: value for config in configs for name, value in config.values.items()}
+    types: dict[str, Any] = {name: type_name(value) for name, value in values.items()}
+    study = configs[0].study
+    if study in study_names(location):
+        types = {**types, **ResultsStore(location).study(study).columns.hyperparameters}
+    return types
