@@ -1,14 +1,26 @@
-"""Statistics over a handful of seeds: means and deviations, intervals, paired tests, Holm's correction."""
+"""Statistics of scores: means and deviations, intervals, paired tests, Holm's correction, the best so far."""
 
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-LEVEL = 0.95
-"""The confidence level of every interval here."""
+Floats = NDArray[np.float64]
+Number = TypeVar("Number", float, Floats)
+
+LEVEL: Final = 0.95
+"""The confidence level of every interval."""
+
+TAILS: Final = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+"""The two quantiles between which an interval lies."""
+
+Z: Final = 1.96
+"""Half the width of a normal interval, in standard errors."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +66,24 @@ def mean_interval(summary: Summary) -> tuple[float, float] | None:
     """Return where the mean lies, by Student's t with n - 1 degrees of freedom; None for a single run."""
     if summary.std is None:
         return None
-    half = float(stats.t.ppf((1 + LEVEL) / 2, summary.n - 1)) * summary.std / math.sqrt(summary.n)
-    return summary.mean - half, summary.mean + half
+    return student_interval(summary.mean, summary.std / math.sqrt(summary.n), summary.n - 1)
+
+
+def student_interval(estimate: float, error: float, freedom: float) -> tuple[float, float]:
+    """Return the interval of an estimate from its standard error, by Student's t with `freedom` degrees."""
+    half = float(stats.t.ppf(TAILS[1], freedom)) * error
+    return estimate - half, estimate + half
+
+
+def normal_interval(estimate: Number, error: Number) -> tuple[Number, Number]:
+    """Return the interval of an estimate (a number or an array) from its standard error."""
+    return estimate - Z * error, estimate + Z * error
+
+
+def percentile_interval(resampled: Floats) -> tuple[Floats, Floats]:
+    """Return the interval of a statistic from its values on resampled data, (resamples, ...)."""
+    low, high = np.quantile(resampled, TAILS, axis=0)
+    return low, high
 
 
 def compare_with_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]:
@@ -106,3 +134,18 @@ def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> floa
         return 1.0 if difference.mean == 0 else 0.0
     own, other = zip(*pairs, strict=True)
     return float(stats.ttest_rel(own, other).pvalue)
+
+
+def signed_rank_p(differences: Floats) -> float:
+    """Return the two-sided p value of Wilcoxon's signed-rank test that paired differences centre on 0.
+
+    With five pairs or fewer it cannot fall below 0.05.
+    """
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def improvements(scores: Floats) -> NDArray[np.intp]:
+    """Return the places of the scores that beat every earlier one; NaN beats nothing."""
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    before = np.maximum.accumulate(np.concatenate([[-np.inf], known[:-1]]))
+    return np.flatnonzero(known > before)

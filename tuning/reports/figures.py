@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from contrasweep.tuning.reports.colours import COLOURS, GREY
 from contrasweep.tuning.reports.pareto import Front, Point
 from contrasweep.tuning.reports.sample import thinned
 from contrasweep.tuning.results.study import Curve, Floats, StudyData, TrialResult
+from contrasweep.tuning.statistics import improvements
 
 MANY = 100
 """Of more curves, each is drawn paler."""
@@ -73,14 +75,14 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 
 def best_so_far(curves: Iterable[Curve]) -> tuple[list[int], list[float]]:
     """Return the trials that improved on all before them, and their best score after any trained epoch."""
-    trials: list[int] = []
-    best: list[float] = []
-    for curve in curves:
-        usable = curve.scores[(curve.epochs > 0) & np.isfinite(curve.scores)]
-        if usable.size and (not best or usable.max() > best[-1]):
-            trials.append(curve.trial)
-            best.append(float(usable.max()))
-    return trials, best
+    drawn = list(curves)
+    best = np.array([np.max(curve.scores[_trained(curve)], initial=-np.inf) for curve in drawn])
+    places = improvements(best)
+    return [drawn[place].trial for place in places], best[places].tolist()
+
+
+def _trained(curve: Curve) -> NDArray[np.bool_]:
+    return (curve.epochs > 0) & np.isfinite(curve.scores)
 
 
 def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:

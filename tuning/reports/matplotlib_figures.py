@@ -6,11 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.reports.colours import COLOURS, GREY
 from contrasweep.tuning.results.trials import epoch_means, outcomes
+from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:
@@ -47,18 +50,6 @@ def study_curves(store: ResultsStore, study: str) -> list[Curve]:
         category = str(one.values.get(choices[0])) if choices else one.status
         curves.append(Curve(one.trial, epochs, scores, one.status, category))
     return curves
-
-
-def best_so_far(curves: Sequence[Curve]) -> list[tuple[int, float]]:
-    """Return (trial, best score after any epoch of trials up to it); epoch 0, untrained, does not count."""
-    found: list[tuple[int, float]] = []
-    best = float("-inf")
-    for curve in curves:
-        scores = [score for epoch, score in zip(curve.epochs, curve.scores, strict=True) if epoch > 0]
-        best = max([best, *scores])
-        if best > float("-inf"):
-            found.append((curve.trial, best))
-    return found
 
 
 def draw_study(store: ResultsStore, study: str, path: Path) -> None:
@@ -121,11 +112,14 @@ def _draw_curves(axes: "Axes", curves: Sequence[Curve]) -> None:
 
 
 def _draw_progress(axes: "Axes", curves: Sequence[Curve]) -> None:
-    progress = best_so_far(curves)
     axes.plot([c.trial for c in curves], [c.scores[-1] for c in curves], "o", color=GREY, markersize=3)
-    if progress:
-        trials, scores = zip(*progress, strict=True)
-        axes.step(trials, scores, where="post", color="black", linewidth=1.4)
+    best = np.array(
+        [max((s for e, s in zip(c.epochs, c.scores, strict=True) if e > 0), default=np.nan) for c in curves]
+    )
+    places = improvements(best)
+    if len(places):
+        trials = [*(curves[place].trial for place in places), curves[-1].trial]
+        axes.step(trials, [*best[places], best[places[-1]]], where="post", color="black", linewidth=1.4)
 
 
 def _colours(curves: Sequence[Curve]) -> Mapping[str, Any]:

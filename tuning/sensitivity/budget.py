@@ -17,6 +17,7 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Ints, Observations
+from contrasweep.tuning.statistics import improvements, percentile_interval
 
 RESAMPLES: Final = 400
 POINTS: Final = 40
@@ -68,7 +69,7 @@ def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | Too
     weights = best_weights(n, budgets)
     rng = np.random.default_rng(seed)
     resampled = np.sort(scores[rng.integers(n, size=(RESAMPLES, n))], axis=1) @ weights
-    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    low, high = percentile_interval(resampled)
     moments, seconds, best = _progress(observations)
     known = observations.over & np.isfinite(observations.seconds)
     return BudgetCurve(
@@ -109,7 +110,6 @@ def best_weights(n: int, budgets: Ints) -> Floats:
 def _progress(observations: Observations) -> tuple[Ints, Floats, Floats]:
     rows = np.flatnonzero(observations.over)
     rows = rows[np.argsort(observations.ended[rows], kind="stable")]
-    scores = np.where(np.isfinite(observations.score[rows]), observations.score[rows], -np.inf)
-    best = np.maximum.accumulate(scores)
-    better = np.flatnonzero(best > np.concatenate([[-np.inf], best[:-1]]))
-    return better + 1, observations.ended[rows][better], best[better]
+    scores = observations.score[rows]
+    better = improvements(scores)
+    return better + 1, observations.ended[rows][better], scores[better]

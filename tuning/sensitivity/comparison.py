@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range, t, wilcoxon
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import holm, mean_interval, percentile_interval, signed_rank_p, summarise
 
 RESAMPLES: Final = 2000
 
@@ -139,7 +140,7 @@ def _resampled(study: Observations, budget: int, seed: int) -> Floats:
 
 def _at_budget(study: Observations, budget: int, resampled: Floats) -> StudyAtBudget:
     scores = ended_scores(study)
-    low, high = np.quantile(resampled, [0.025, 0.975])
+    low, high = percentile_interval(resampled)
     return StudyAtBudget(
         study=study.study,
         method=study.method,
@@ -163,7 +164,7 @@ def _difference(
         scores @ best_weights(len(scores), np.array([budget]))[:, 0]
         for scores in (ended_scores(first), ended_scores(second))
     ]
-    low, high = np.quantile(resampled[first.study] - resampled[second.study], [0.025, 0.975])
+    low, high = percentile_interval(resampled[first.study] - resampled[second.study])
     chance = wins(ended_scores(first), ended_scores(second), budget)
     return Difference(
         first.study, second.study, float(weights[0] - weights[1]), float(low), float(high), chance
@@ -306,20 +307,19 @@ def paired_tests(columns: Mapping[str, Mapping[str, float]], what: str) -> list[
 
 
 def _test(first: str, second: str, gaps: Floats) -> PairedTest:
-    mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
-    half = float(t.ppf(0.975, len(gaps) - 1)) * error
-    p = float(wilcoxon(gaps).pvalue) if gaps.any() else 1.0
-    return PairedTest(first, second, len(gaps), mean, mean - half, mean + half, p, p)
+    mean = summarise(gaps.tolist())
+    assert mean is not None, "a test takes pairs"
+    interval = mean_interval(mean)
+    assert interval is not None, "a test takes several pairs"
+    p = signed_rank_p(gaps)
+    return PairedTest(first, second, mean.n, mean.mean, *interval, p, p)
 
 
-def _holm(tests: list[PairedTest]) -> list[PairedTest]:
-    """Holm's step-down correction: the smallest p times the number of tests, and so on, never falling."""
+def _holm(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    """Return the tests with corrected p values, the smallest p first."""
     ordered = sorted(tests, key=lambda one: one.p)
-    corrected, least = [], 0.0
-    for place, one in enumerate(ordered):
-        least = max(least, min(1.0, one.p * (len(ordered) - place)))
-        corrected.append(PairedTest(**{**vars(one), "p_holm": least}))
-    return corrected
+    corrected = holm([one.p for one in ordered])
+    return [replace(one, p_holm=p) for one, p in zip(ordered, corrected, strict=True)]
 
 
 def _by_seed(study: Observations) -> dict[str, float]:

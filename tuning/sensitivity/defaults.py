@@ -10,6 +10,7 @@ import numpy as np
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.sensitivity.axes import Floats, default_row, values_of
 from contrasweep.tuning.sensitivity.forest import Forest, spread
+from contrasweep.tuning.statistics import normal_interval
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,4 @@ def _gain(
     halves = forest.predict_halves(rows)
     error = float(spread(halves[:, 1] - halves[:, 0]))
     gain = float(gained - present)
-    return DatasetGain(
-        study, dataset, gain, gain - 1.96 * error, gain + 1.96 * error, float(unseen - present)
-    )
+    return DatasetGain(study, dataset, gain, *normal_interval(gain, error), float(unseen - present))

@@ -13,6 +13,7 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import normal_interval
 
 SAFE: Final = 0.5
 """A rank correlation that lies above this, interval and all, is called safe; below it, unsafe."""
@@ -143,4 +144,5 @@ def widened(correlation: float, ratio: float) -> float:
 
 def _fisher(correlation: float, error: float) -> tuple[float, float]:
     z = math.atanh(max(-1 + 1e-9, min(1 - 1e-9, correlation)))
-    return math.tanh(z - 1.96 * error), math.tanh(z + 1.96 * error)
+    low, high = normal_interval(z, error)
+    return math.tanh(low), math.tanh(high)

@@ -19,6 +19,7 @@ from contrasweep.tuning.sensitivity.fidelity import Fidelity
 from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap
 from contrasweep.tuning.sensitivity.tunability import Robustness, Tunability
+from contrasweep.tuning.statistics import Z
 
 MOST_POINTS = 400
 """More trials than this are drawn as a sample: the page stays small and the curve visible."""
@@ -52,7 +53,7 @@ def pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
             x=[pair.second.label(c) for c in pair.second.grid[columns]],
             y=[pair.first.label(c) for c in pair.first.grid[rows]],
             z=pair.mean[np.ix_(rows, columns)],
-            customdata=1.96 * pair.error[np.ix_(rows, columns)],
+            customdata=Z * pair.error[np.ix_(rows, columns)],
             hovertemplate=f"{pair.second.name} %{{x}}<br>{pair.first.name} %{{y}}"
             f"<br>{metric} %{{z:.4f}} ± %{{customdata:.4f}}<extra></extra>",
             # Above the map: beside it, it takes a quarter of a phone's width.

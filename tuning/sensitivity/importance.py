@@ -23,6 +23,7 @@ from contrasweep.tuning.sensitivity.boxes import View
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import named, single_views
 from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import LEVEL, percentile_interval
 
 BEST_SHARE: Final = 0.1
 FEWEST_BEST: Final = 5
@@ -145,7 +146,7 @@ def _judge(
         pearson_share(counts, top, None if axis.is_category else _widths(counts, top))
         for top in drawn @ onehot
     ]
-    low, high = np.quantile(shares, [0.025, 0.975])
+    low, high = percentile_interval(shares)
     by_name = {a.name: a for a in axes}
     importance = Importance(
         parameter=axis.name,
@@ -153,7 +154,7 @@ def _judge(
         share=pearson_share(counts, best @ onehot, own),
         low=float(low),
         high=float(high),
-        by_chance=float(np.quantile(chance, 0.95)),
+        by_chance=float(np.quantile(chance, LEVEL)),
         first=None,
         trials=count,
         best=wanted,

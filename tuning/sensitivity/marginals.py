@@ -15,11 +15,10 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
 from contrasweep.tuning.sensitivity.forest import Forest, spread
+from contrasweep.tuning.statistics import normal_interval
 
 MOST_PAIRED: Final = 6
 """Pairs are made of so many parameters: those with the largest share of the variance."""
-
-Z95: Final = 1.96
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,12 @@ class Marginal:
     @property
     def low(self) -> Floats:
         """Lower end of the pointwise 95 % interval."""
-        return self.mean - Z95 * self.error
+        return normal_interval(self.mean, self.error)[0]
 
     @property
     def high(self) -> Floats:
         """Upper end of the pointwise 95 % interval."""
-        return self.mean + Z95 * self.error
+        return normal_interval(self.mean, self.error)[1]
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from scipy.stats import chi2, f
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import TAILS, Z
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ def seed_noise(observations: Observations) -> SeedNoise | TooFew:
     share, low, high = _share(mean_between, mean_within, between, within, size)
     return SeedNoise(
         seed_std=math.sqrt(mean_within),
-        seed_low=math.sqrt(within * mean_within / chi2.ppf(0.975, within)),
-        seed_high=math.sqrt(within * mean_within / chi2.ppf(0.025, within)),
+        seed_low=math.sqrt(within * mean_within / chi2.ppf(TAILS[1], within)),
+        seed_high=math.sqrt(within * mean_within / chi2.ppf(TAILS[0], within)),
         trial_std=math.sqrt(max(0.0, (mean_between - mean_within) / size)),
         share=share,
         share_low=low,
         share_high=high,
-        detectable=1.96 * math.sqrt(2 * mean_within),
+        detectable=Z * math.sqrt(2 * mean_within),
         trials=len(sizes),
         runs=len(score),
     )
@@ -79,6 +80,6 @@ def _share(
     if mean_within == 0:
         return (1.0, 1.0, 1.0) if mean_between > 0 else (0.0, 0.0, 1.0)
     ratio = mean_between / mean_within
-    ratios = [ratio, ratio / f.ppf(0.975, between, within), ratio / f.ppf(0.025, between, within)]
+    ratios = [ratio, ratio / f.ppf(TAILS[1], between, within), ratio / f.ppf(TAILS[0], between, within)]
     share, low, high = (min(1.0, max(0.0, (r - 1) / (r + size - 1))) for r in ratios)
     return share, low, high

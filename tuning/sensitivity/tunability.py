@@ -11,6 +11,7 @@ import numpy as np
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, changes, default_row, values_of
 from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, spread
+from contrasweep.tuning.statistics import normal_interval
 
 DRAWS: Final = 2000
 
@@ -91,7 +92,7 @@ def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[flo
     judged = halves ^ 1
     gains = scores[halves, 1 + judged] - scores[halves, 0]
     mean, error = float(gains.mean()), float(spread(gains))
-    return mean, mean - 1.96 * error, mean + 1.96 * error
+    return mean, *normal_interval(mean, error)
 
 
 @dataclass(frozen=True)

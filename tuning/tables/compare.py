@@ -5,15 +5,12 @@ import statistics
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import stats
-
 from contrasweep.search_spaces.tables import Cell
 from contrasweep.tuning.results.final_runs import UNTRAINED
-from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.statistics import Summary, student_interval, summarise
 from contrasweep.tuning.tables.plan import column_name, row_names
 from contrasweep.tuning.tables.results import TableResults
 
-CONFIDENCE = 0.95
 SAME = 1e-6
 """Scores of one untrained network differ by no more from run to run."""
 
@@ -90,8 +87,8 @@ def difference(
 
 
 def _interval(gap: float, error: float, freedom: float, method: Method) -> Difference:
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    return Difference(gap, gap - reach, gap + reach, method)
+    low, high = student_interval(gap, error, freedom)
+    return Difference(gap, low, high, method)
 
 
 def _cell(results: TableResults, row: str, column: str) -> Compared | None:
