@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.text_table import TextColumn, column_of, first_few, read_text_table
+from contrasweep.data.names import first_few
+from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 
 # (text of 0, text of 1); a column keeps to one of them.
 _SPELLINGS = (("0", "1"), ("false", "true"), ("-1", "1"), ("0.0", "1.0"))

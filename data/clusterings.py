@@ -13,9 +13,9 @@ from torch import Tensor
 
 from contrasweep.data.attributes import attributes_of
 from contrasweep.data.conditioning import InformationCurve, information_curve
+from contrasweep.data.names import first_few, unknown
 from contrasweep.data.root import check_files, data_root
-from contrasweep.data.spec import unknown
-from contrasweep.data.text_table import TextColumn, column_of, first_few, read_text_table
+from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings
 
 READY_PREFIX = "label_gran_"

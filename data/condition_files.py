@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.spec import unknown
-from contrasweep.data.text_table import first_few
+from contrasweep.data.names import first_few, unknown
 
 
 def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tensor:

@@ -14,10 +14,11 @@ from typing import cast, get_args
 import torch
 
 from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.names import unknown
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split, unknown
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
 from contrasweep.data.splits import stratified_split
 from contrasweep.data.streaming import Placement
 from contrasweep.data.subset import with_subset

@@ -12,14 +12,13 @@ way to the root, and so does this module unless it is told to keep the parent th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from contrasweep.data.text_table import first_few
+from contrasweep.data.names import did_you_mean, first_few
 
 SeveralParents = Literal["error", "first"]
 
@@ -60,9 +59,10 @@ class Hierarchy:
             return
         nodes = {*self.parents, *(parent for parents in self.parents.values() for parent in parents)}
         if name not in nodes:
-            near = get_close_matches(name, nodes, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"class {name!r} is not among the {len(nodes):,} nodes of the hierarchy{hint}")
+            raise ValueError(
+                f"class {name!r} is not among the {len(nodes):,} nodes of the hierarchy."
+                f"{did_you_mean(name, nodes)}"
+            )
 
 
 def read_hierarchy(path: Path) -> Hierarchy:

@@ -4,7 +4,6 @@ A dataset is named `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE` (`biased-mnist:rho
 changes its images is part of its name.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.names import unknown
 
 COLOUR_NAME = "background RGB colour, 0..255"
 """The `condition_name` of a background colour, which probes regress from the features."""
@@ -178,10 +178,3 @@ def spelled_name(dataset: str, known: Mapping[str, DatasetOption], options: Opti
     """Return a dataset's name with the options that differ from their defaults."""
     parts = [f"{name}={value}" for name, value in options.items() if value != known[name].default]
     return f"{dataset}:{','.join(parts)}" if parts else dataset
-
-
-def unknown(what: str, given: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Return the message for a name that is not known: what was given, the nearest, all that are allowed."""
-    near = difflib.get_close_matches(given.lower(), list(known), n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {given!r}.{hint} Known: {', '.join(known) or 'none'}."

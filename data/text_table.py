@@ -1,13 +1,13 @@
 """Tables in CSV files, read as text: what a column's texts mean is for its reader to say."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from contrasweep.data.spec import unknown
+from contrasweep.data.names import first_few, unknown
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,6 @@ def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextCol
     if name not in table:
         raise ValueError(f"{path}: {unknown('column', name, table)}")
     return table[name]
-
-
-def first_few(names: Iterable[str], shown: int = 3) -> str:
-    """Return the first names as text, with an ellipsis where more follow."""
-    given = list(names)
-    return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
 
 
 def _header(path: Path) -> list[str]:

@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.multiview import MultiView
+from contrasweep.data.names import unknown
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.celeba import CELEBA
 from contrasweep.data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
 from contrasweep.data.sources.scene import SCENE
 from contrasweep.data.sources.xrmb import XRMB
-from contrasweep.data.spec import Options, unknown
+from contrasweep.data.spec import Options
 from contrasweep.data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
 
 TRANSDUCTIVE: Mapping[str, TransductiveFamily] = MappingProxyType(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from contrasweep.data.spec import unknown
+from contrasweep.data.names import unknown
 from contrasweep.data.views import RandomViews
 
 Settings = Mapping[str, Any]

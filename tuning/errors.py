@@ -19,6 +19,17 @@ class TrainingDiverged(RuntimeError):
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:
     """Return the error for a `given` name that is not among the `allowed` ones, with the nearest of them."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
+    return InputError(f"unknown {kind} {given!r}.{did_you_mean(given, names)} Known: {', '.join(names)}.")
+
+
+def did_you_mean(given: str, allowed: Iterable[str], prefix: str = "") -> str:
+    """Return ` Did you mean 'x'?` with the allowed name that is most like the given one, or no text at all.
+
+    Args:
+        given: the name that is not allowed.
+        allowed: the names that are.
+        prefix: put before the nearest name; the comparison leaves it out.
+    """
+    spelled = {name.lower(): name for name in allowed}
+    near = difflib.get_close_matches(given.lower(), spelled, n=1, cutoff=0.5)
+    return f" Did you mean {prefix + spelled[near[0]]!r}?" if near else ""

@@ -4,7 +4,6 @@ An experiment is a YAML file or what `planning.resolve` builds. Nothing in it ch
 returns a new one, and a quantity derived from it (a scaled learning rate, say) lives elsewhere.
 """
 
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 
 ADDED_LATER = ("views.padding", "compute")
 """Settings that are younger than stored studies. None of them is in an experiment's identity while it has its
@@ -318,10 +317,9 @@ def _explain(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         allowed = _fields_beside(item["loc"])
-        near = difflib.get_close_matches(str(item["loc"][-1]), allowed, n=1)
-        beside = path.rpartition(".")[0]
-        hint = f" (nearest: {'.'.join(filter(None, [beside, *near]))!r})" if near else ""
-        return f"unknown setting {path!r}{hint}; known there: {', '.join(allowed)}"
+        section, dot, name = path.rpartition(".")
+        hint = did_you_mean(name, allowed, prefix=section + dot)
+        return f"unknown setting {path!r}.{hint} Known there: {', '.join(allowed)}"
     if item["type"] == "missing":
         return f"setting {path!r} is missing"
     reason = item["msg"].removeprefix("Value error, ")

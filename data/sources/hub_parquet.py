@@ -20,9 +20,10 @@ from contrasweep.data.decoding import CorruptImage, read_header
 from contrasweep.data.encoded import DecodedImages, check_labels, open_images
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.names import unknown
 from contrasweep.data.parquet import ParquetImages, ParquetPart, footer
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 NAME = "hub-parquet"
 IMAGE_COLUMNS = ("img", "image")

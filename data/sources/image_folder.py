@@ -11,8 +11,9 @@ from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, wi
 from contrasweep.data.decoding import CorruptImage, read_header
 from contrasweep.data.encoded import DecodedImages, FileImages, open_images
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.names import unknown
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, unknown
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 NAME = "image-folder"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.names import first_few
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.listed_images import (
@@ -40,7 +41,7 @@ from contrasweep.data.sources.listed_images import (
     where_to_put,
 )
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from contrasweep.data.text_table import column_of, first_few, read_text_table
+from contrasweep.data.text_table import column_of, read_text_table
 
 NAME = "ut-zappos50k"
 FOLDER = "ut-zap50k-images-square"

@@ -72,7 +72,7 @@ def test_an_edited_setting_is_taken(best: Path) -> None:
 def test_an_unknown_key_is_named_with_the_nearest(best: Path) -> None:
     message = _refused(_edit(best, experimnt={}))
     assert "unknown key 'experimnt'" in message
-    assert "nearest: 'experiment'" in message
+    assert "Did you mean 'experiment'?" in message
 
 
 def test_an_unknown_setting_is_named_with_the_nearest(best: Path) -> None:

@@ -43,10 +43,10 @@ def test_an_unknown_key_at_any_level_is_named_with_its_nearest(
 ) -> None:
     message = _refused(_with(**settings))
     assert f"unknown setting {given}" in message
-    assert "known there: " in message
-    assert ("nearest: " in message) == (nearest is not None)
+    assert "Known there: " in message
+    assert ("Did you mean" in message) == (nearest is not None)
     if nearest is not None:
-        assert nearest in message.split("nearest: ")[1].split(")")[0]
+        assert nearest in message.split("Did you mean ")[1].split("?")[0]
 
 
 def test_every_unknown_key_is_named() -> None:

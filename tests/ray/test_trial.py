@@ -1,11 +1,16 @@
-"""A trial that is overtaken: it stops, and leaves to the other what is the other's."""
+"""One trial: it stops when another worker has taken it over, and TensorBoard shows its seeds together."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from studies import EPOCHS, small_plan
+from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+from tensorboard.plugins.hparams import metadata
 
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
 from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
 
@@ -57,3 +62,29 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
     # A checkpoint that was left over, and cannot be read, changes nothing.
     request_.location.write(request_.checkpoint_path, b"torn")
     assert begin().advance() == report
+
+
+class NoData(DataCache):
+    """Data that cannot be read: a trial begins, and fails before it has trained."""
+
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+        raise OSError("the disk is gone")
+
+
+def test_tensorboard_groups_the_seeds_of_a_trial(request_: TrialRequest) -> None:
+    for trial in (0, 1):
+        for replicate in replace(request_, trial=trial, seeds=2).replicates():
+            assert Trial(replicate, NoData()).advance().error
+    log = Path(request_.location.root) / "tensorboard"
+    events = EventMultiplexer().AddRunsFromDirectory(str(log)).Reload()
+    assert {run: _group(events, run) for run in events.Runs()} == {
+        "small/00000-0": "small/00000",
+        "small/00000-1": "small/00000",
+        "small/00001-0": "small/00001",
+        "small/00001-1": "small/00001",
+    }
+
+
+def _group(events: EventMultiplexer, run: str) -> str:
+    content = events.SummaryMetadata(run, metadata.SESSION_START_INFO_TAG).plugin_data.content
+    return str(metadata.parse_session_start_info_plugin_data(content).group_name)

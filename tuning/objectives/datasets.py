@@ -14,7 +14,7 @@ from contrasweep.data import (
     parse_transductive,
     transductive_spec,
 )
-from contrasweep.data.spec import unknown
+from contrasweep.data.names import unknown
 from contrasweep.tuning.errors import InputError
 
 Facts = DatasetSpec | TransductiveSpec

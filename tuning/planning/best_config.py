@@ -1,6 +1,5 @@
 """`best.yaml`: the selected experiment as a file that a final run takes as it is."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import yaml
 
 import contrasweep
 from contrasweep.search_spaces import Scalar, read_yaml
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.provenance import same_series
@@ -68,9 +67,7 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
     content = read_mapping(path)
     for key in content:
         if key not in KEYS:
-            near = difflib.get_close_matches(str(key), KEYS, n=1)
-            hint = f" (nearest: {near[0]!r})" if near else ""
-            raise InputError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(KEYS)}")
+            raise InputError(f"{path}: {unknown_name('key', str(key), KEYS)}")
     missing = [key for key in KEYS if key not in content and key not in OPTIONAL]
     if missing:
         raise InputError(

@@ -115,6 +115,11 @@ class TrialRequest:
         return location.path(f"tensorboard/{self.study.name}/{self.trial:05d}-{self.experiment.seed}")
 
     @property
+    def events_group(self) -> str:
+        """The trial's name in TensorBoard, which shows its seeds together; studies may share a log folder."""
+        return f"{self.study.name}/{self.trial:05d}"
+
+    @property
     def checkpoint_path(self) -> str:
         """Where the trial's state is kept while it runs, within the results folder."""
         return f"checkpoints/{self.study.name}/{self.trial:05d}-{self.experiment.seed}.pt"
@@ -252,7 +257,7 @@ class Trial:
         self._start(done)
         if request.events_folder is not None:
             self._events = TrialEvents(request.events_folder, resumed_from=done)
-            self._events.session_start(request.values)
+            self._events.session_start(request.values, group=request.events_group)
         data = self._data.get(request.experiment, request.data_root)
         self._saved = self._clock()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)

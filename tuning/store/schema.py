@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from contrasweep.tuning.errors import did_you_mean
 from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1
@@ -133,9 +133,7 @@ def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str])
     allowed = list(declared)
     for name in given:
         if name not in allowed:
-            nearest = difflib.get_close_matches(name, allowed, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            listed = ", ".join(allowed) or "none"
+            hint, listed = did_you_mean(name, allowed), ", ".join(allowed) or "none"
             raise StoreError(f"The study has no {what} {name!r}.{hint} Its columns were fixed as: {listed}.")
 
 

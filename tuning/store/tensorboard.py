@@ -67,12 +67,12 @@ class TrialEvents:
             start = SessionLog(status=SessionLog.START)
             self._write(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
 
-    def session_start(self, hyperparameters: Mapping[str, Any], *, group: str = "") -> None:
+    def session_start(self, hyperparameters: Mapping[str, Any], *, group: str) -> None:
         """Record the hyperparameters; inactive ones (None) are left out.
 
         Args:
             hyperparameters: numbers, strings and bools by name.
-            group: sessions of one group (the seeds of a trial) are shown as one row, with their mean.
+            group: the name of the trial; TensorBoard shows all seeds of a trial as one row, with their mean.
 
         Raises:
             TypeError: a value is none of these.
@@ -136,18 +136,16 @@ class TrialEvents:
 
 
 def write_experiment(
-    folder: str | Path, columns: StudySchema, *, description: str = "", now: Callable[[], float] = time.time
+    folder: str | Path, columns: StudySchema, *, now: Callable[[], float] = time.time
 ) -> None:
     """Write the summary from which the HParams tab takes its columns.
 
     Args:
         folder: of the study, above those of its trials; a local path.
         columns: the study's hyperparameters and metrics.
-        description: markdown.
         now: seconds since 1970 UTC.
     """
     experiment = api_pb2.Experiment(
-        description=description,
         time_created_secs=now(),
         hparam_infos=[
             api_pb2.HParamInfo(name=name, type=_DATA_TYPES[kind])
