@@ -88,7 +88,7 @@ class Claim(Strict):
         text: the claim, in our own words.
         check: the check; None where the claim cannot be put as one.
         holds: whether the check holds on the printed cells; None where it cannot be evaluated on them.
-        columns: the columns that `*` stands for; None: all.
+        columns: the columns that `[:]` stands for; None: all.
         retest: whether another run can decide it; False of claims about exact printed figures.
         threshold_chosen_here: the paper only says `similar` or `close`: the bound is ours.
         drawn_by: who draws the claim where it is no sentence of the paper.

@@ -24,13 +24,13 @@ def claim(check: str | None, **more: object) -> Claim:
     return Claim(text="a claim", check=check, holds=None, **more)  # type: ignore[arg-type]
 
 
-HIGHER = claim("row[fair-cclk].acc > row[infonce].acc")
+HIGHER = claim('row["fair-cclk"].acc > row["infonce"].acc')
 
 
 def test_a_claim_true_on_every_seed_holds_and_its_opposite_does_not() -> None:
     found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
     assert (judge(HIGHER, found).status, judge(HIGHER, found).share) == ("holds", 1.0)
-    below = claim("row[fair-cclk].acc < row[infonce].acc")
+    below = claim('row["fair-cclk"].acc < row["infonce"].acc')
     assert (judge(below, found).status, judge(below, found).share) == ("does not hold", 0.0)
     assert judge(HIGHER, found).seeds == 3
 
@@ -64,7 +64,7 @@ def test_only_seeds_that_all_cells_have_are_drawn() -> None:
 
 def test_claims_about_printed_figures_or_in_words_are_not_re_testable() -> None:
     found = results({})
-    assert judge(claim("approx(row[fair-cclk].acc, 2.3, 0.05)", retest=False), found).status == (
+    assert judge(claim('approx(row["fair-cclk"].acc, 2.3, 0.05)', retest=False), found).status == (
         "not re-testable"
     )
     assert judge(claim(None), found).status == "not re-testable"
@@ -74,14 +74,14 @@ def test_what_was_not_run_is_named_and_what_is_left_out_too() -> None:
     verdict = judge(HIGHER, results({("infonce", "acc"): [1, 2, 3]}))
     assert (verdict.status, verdict.note) == ("not run", "not measured: fair-cclk in acc")
     found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
-    both = judge(claim("row[fair-cclk].* > row[infonce].*"), found)
+    both = judge(claim('row["fair-cclk"][:] > row["infonce"][:]'), found)
     assert (both.status, both.note) == ("holds", "without column mse")
-    most = judge(claim('argmax(rows[*].acc) == "fair-cclk"'), found)
+    most = judge(claim('argmax(rows[:].acc) == "fair-cclk"'), found)
     assert (most.status, most.note) == ("holds", "without fair-infonce in acc")
 
 
 def test_a_claim_reads_other_tables_where_they_were_run() -> None:
-    across = claim("row[fair-cclk].acc > table[cclk-t5a].row[cosine].acc")
+    across = claim('row["fair-cclk"].acc > table["cclk-t5a"].row["cosine"].acc')
     own = results({("fair-cclk", "acc"): [90, 91, 92]})
     assert judge(across, own).note == "not measured: table cclk-t5a"
     cells = (RunValue("cosine", "acc", seed, 80.0) for seed in (1, 2, 3))
@@ -90,20 +90,20 @@ def test_a_claim_reads_other_tables_where_they_were_run() -> None:
 
 
 def test_deviations_are_those_of_the_drawn_runs() -> None:
-    spread = claim("row[infonce].acc.std < 5")
+    spread = claim('row["infonce"].acc.std < 5')
     assert judge(spread, results({("infonce", "acc"): [80, 81, 82]})).status == "holds"
     assert judge(spread, results({("infonce", "acc"): [0, 50, 100, 150, 200]})).status == "does not hold"
 
 
 def test_one_seed_drawn_three_times_has_no_spread_and_is_not_drawn() -> None:
     # Rows that are alike beside their spread: only where every draw is the same seed is the spread 0.
-    alike = claim("row[infonce].acc - row[fair-cclk].acc <= 2 * row[infonce].acc.std")
+    alike = claim('row["infonce"].acc - row["fair-cclk"].acc <= 2 * row["infonce"].acc.std')
     found = results({("infonce", "acc"): [70.03, 80.03, 90.03], ("fair-cclk", "acc"): [70, 80, 90]})
     assert (judge(alike, found).status, judge(alike, found).share) == ("holds", 1.0)
 
 
 def test_the_best_row_is_not_decided_while_the_one_that_is_named_was_not_run() -> None:
-    best = claim('argmax(rows[*].acc) == "fair-cclk"')
+    best = claim('argmax(rows[:].acc) == "fair-cclk"')
     found = results({("infonce", "acc"): [80, 81, 82], ("fair-infonce", "acc"): [83, 84, 85]})
     assert judge(best, found).status == "not run"
     assert judge(best, found).note == "not measured: fair-cclk in acc"
@@ -137,7 +137,7 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
     names = {row: spec.run.rows[row].series for row in at64}
     cells = {key: [0.1 if row.startswith("cmc") else 0.5] * 3 for row, key in at64.items()}
     first, *others = [row for row in at64 if not row.startswith("cmc")]
-    higher = claim(f"max_at(64, [{names[first]}]) >= max_at(64, [{names[others[0]]}])")
+    higher = claim(f'max_at(64, ["{names[first]}"]) >= max_at(64, ["{names[others[0]]}"])')
     # One run of a curve that the claim does not name, and places that are not done, change nothing.
     unnamed = next(row for row in at64 if row.startswith("cmc"))
     cells[at64[unnamed]] = [0.9]
@@ -160,7 +160,7 @@ def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
 
 
 def test_a_claim_on_deviations_with_one_seed_is_undecided() -> None:
-    verdict = judge(claim("row[infonce].acc.std < 5"), results({("infonce", "acc"): [80]}))
+    verdict = judge(claim('row["infonce"].acc.std < 5'), results({("infonce", "acc"): [80]}))
     assert (verdict.status, verdict.seeds) == ("undecided", 1)
 
 

@@ -1,28 +1,34 @@
-"""The language of the checks: text to a tree. `docs/claims.md` defines it, `evaluate` runs it.
+"""Checks of claims: a Python expression becomes a typed tree. `docs/claims.md` defines the language.
 
-A check reads cells, `row[herocon-u].scene_f1`, groups of them, `rows[* except ce].rho99`, and the curves of
-figures, `increasing(I(Z;T))`. Keys and names of curves are no Python names, hence a parser of our own.
+`row["fair-cclk"].acc > row["infonce"].acc` is parsed by Python's `ast`. A whitelist turns the parsed nodes
+into the tree that `evaluate` runs; no part of a check is executed as Python.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import ast
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn
 
 from contrasweep.search_spaces.tables import Claim
-from contrasweep.tuning.errors import unknown_name
+from contrasweep.tuning.errors import InputError, unknown_name
 
 STAR = "*"
+"""The column of a cell that is written `[:]`: the check must be true for each column."""
+
+Kind = Literal["truth", "number", "group", "key", "point"]
+"""What an expression gives; a group is the cells of several rows, a key names a row."""
 
 
-class ClaimError(ValueError):
-    """A check that cannot be read; the message shows where."""
+class ClaimError(InputError):
+    """A check cannot be read: the message shows the position, what was given and what is allowed."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is written, so that arithmetic on it can be exact."""
+    """A number as it is written."""
 
-    text: str
+    value: int | float
 
 
 @dataclass(frozen=True)
@@ -34,17 +40,22 @@ class Text:
 
 @dataclass(frozen=True)
 class Point:
-    """A place in a map over two axes."""
+    """A place on a map over two axes."""
 
-    x: Number
-    y: Number
+    x: float
+    y: float
 
 
 @dataclass(frozen=True)
 class Cells:
-    """One cell or a group: of `rows` (None: all, less `but`) in `column` (`*`: each in turn).
+    """One cell, or a group of cells in one column.
 
-    `table` None is the claim's own; `group` says whether `rows[...]` was written; `std` reads deviations.
+    Attributes:
+        rows: keys; None stands for all rows except `but`.
+        column: a key, or `*` for each column in turn.
+        group: whether `rows[...]` was written; a group leaves out rows that were not run.
+        table: the id of another table; None stands for the claim's own.
+        std: whether the sample standard deviation is read in place of the mean.
     """
 
     rows: tuple[str, ...] | None
@@ -57,126 +68,130 @@ class Cells:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of expressions."""
+    """A function of cells and numbers."""
 
     name: str
-    arguments: tuple["Node", ...]
+    parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class CurveCall:
-    """A function of a figure's curves: its arguments are names as written, lists of names, or places."""
+    """A function of a figure's curves: for each argument the names of its curves, and the place it reads."""
 
     name: str
-    arguments: tuple[tuple[str, ...], ...]
+    curves: tuple[tuple[str, ...], ...]
+    place: float | str | None = None
 
 
 @dataclass(frozen=True)
-class Arithmetic:
-    """`left` + - * / `right`."""
-
-    operator: str
-    left: "Node"
-    right: "Node"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """`first` < `second` <= ...: all of them hold; `rest` pairs an operator with its right side."""
-
-    first: "Node"
-    rest: tuple[tuple[str, "Node"], ...]
-
-
-@dataclass(frozen=True)
-class Logic:
-    """`and` or `or` of its parts."""
+class Operation:
+    """`parts` joined by `+`, `-`, `*`, `/`, `and` or `or`."""
 
     operator: str
     parts: tuple["Node", ...]
 
 
-Node = Number | Text | Point | Cells | Call | CurveCall | Arithmetic | Comparison | Logic
+@dataclass(frozen=True)
+class Comparison:
+    """`a < b <= c`: every comparison of neighbours holds."""
 
-FUNCTIONS = ("max", "min", "argmax", "argmin", "approx", "order_asc", "order_desc", "abs")
-CURVE_FUNCTIONS = (
-    "at",
-    "max_at",
-    "above",
-    "increasing",
-    "decreasing",
-    "rises_then_falls",
-    "flat",
-    "linear_in_x",
-    "quadratic_in_x",
-    "argmax_x",
-    "argmax_xy",
-    "crossing_x",
-    "highest",
-    "lowest",
-    "mean",
-    "std",
-)
-
-_CELLS = re.compile(
-    r"(?:table\[(?P<table>[^\]]+)\]\.)?(?P<kind>rows?)\[(?P<rows>[^\]]*)\]\.(?P<column>\*|\w+)(?P<std>\.std\b)?"
-)
-_TOKEN = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?)|\"(?P<text>[^\"]*)\"|(?P<operator><=|>=|==|[-+*/<>~(),])|(?P<word>[A-Za-z_]\w*)"
-)
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "~")
+    operators: tuple[str, ...]
+    parts: tuple["Node", ...]
 
 
-def parse_check(text: str) -> Node:
+Node = Number | Text | Point | Cells | Call | CurveCall | Operation | Comparison
+
+MORE = "..."
+"""Behind the last argument of a function: there may be more of its kind."""
+
+Signature = tuple[Kind, tuple[str, ...]]
+"""What a function gives, and what its arguments are."""
+
+FUNCTIONS: Mapping[str, Signature] = {
+    "max": ("number", ("values", MORE)),
+    "min": ("number", ("values", MORE)),
+    "argmax": ("key", ("group",)),
+    "argmin": ("key", ("group",)),
+    "approx": ("truth", ("number", "number", "number")),
+    "similar": ("truth", ("number", "number")),
+    "order_asc": ("truth", ("values", MORE)),
+    "order_desc": ("truth", ("values", MORE)),
+    "abs": ("number", ("number",)),
+}
+"""Functions of cells; `values` are numbers or groups."""
+
+CURVE_FUNCTIONS: Mapping[str, Signature] = {
+    "at": ("number", ("curve", "place")),
+    "max_at": ("number", ("place", "curves?")),
+    "above": ("truth", ("curves", "curves")),
+    "increasing": ("truth", ("curve",)),
+    "decreasing": ("truth", ("curve",)),
+    "rises_then_falls": ("truth", ("curve",)),
+    "flat": ("truth", ("curve",)),
+    "linear_in_x": ("truth", ("curve",)),
+    "quadratic_in_x": ("truth", ("curve",)),
+    "argmax_x": ("number", ("curve",)),
+    "argmax_xy": ("point", ("curve",)),
+    "crossing_x": ("number", ("curve", "curve")),
+    "highest": ("number", ("curve",)),
+    "lowest": ("number", ("curve",)),
+    "mean": ("number", ("curve",)),
+    "std": ("number", ("curve",)),
+}
+"""Functions of curves; `curves` are one name or a list of names, an argument with `?` may be left out."""
+
+_SIGNATURES: Mapping[str, Signature] = {**FUNCTIONS, **CURVE_FUNCTIONS}
+
+SELECTORS = ("row", "rows", "rows_except", "table")
+
+_ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_COMPARISONS: Mapping[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+}
+
+
+def parse_check(text: str, instead: Mapping[str, str] | None = None) -> Node:
     """Return the tree of a check.
 
+    Args:
+        text: the check.
+        instead: by column of the claim's own table, the column to read in its place.
+
     Raises:
-        ClaimError: it is none; the message quotes it and says where reading stopped.
-        InputError: a function that there is not (with the nearest).
+        ClaimError: the text is no check.
     """
-    reader = _Reader(text)
-    tree = reader.either()
-    if reader.kind != "end":
-        raise reader.error("an operator or the end")
-    return tree
+    source = text.strip().replace("\n", " ")
+    try:
+        return _Reader(source, instead or {}).of_kind(_parsed(source), "truth")
+    except (RecursionError, MemoryError):
+        raise ClaimError(f"check {source[:60]!r}...: it is nested too deeply") from None
+
+
+def _parsed(source: str) -> ast.expr:
+    try:
+        return ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        place = max((getattr(error, "offset", None) or 1) - 1, 0)
+        why = getattr(error, "msg", error)
+        example = 'row["a"].acc > row["b"].acc'
+        raise ClaimError(
+            f"check {source!r}: at {place}, {why}; a check is a Python expression such as {example}"
+        ) from None
 
 
 def walk(tree: Node) -> Iterator[Node]:
     """Yield a tree's nodes, itself first."""
     yield tree
-    inner: tuple[Node, ...] = ()
-    if isinstance(tree, Call):
-        inner = tree.arguments
-    elif isinstance(tree, Arithmetic):
-        inner = (tree.left, tree.right)
-    elif isinstance(tree, Comparison):
-        inner = (tree.first, *(right for _, right in tree.rest))
-    elif isinstance(tree, Logic):
-        inner = tree.parts
-    for node in inner:
-        yield from walk(node)
-
-
-def with_columns(tree: Node, instead: Mapping[str, str]) -> Node:
-    """Return a tree that reads other columns of its own table; those of other tables and `*` stay."""
-    if isinstance(tree, Cells):
-        own = tree.table is None and tree.column in instead
-        return replace(tree, column=instead[tree.column]) if own else tree
-    if isinstance(tree, Call):
-        return replace(tree, arguments=tuple(with_columns(node, instead) for node in tree.arguments))
-    if isinstance(tree, Arithmetic):
-        left, right = with_columns(tree.left, instead), with_columns(tree.right, instead)
-        return Arithmetic(tree.operator, left, right)
-    if isinstance(tree, Comparison):
-        rest = tuple((sign, with_columns(node, instead)) for sign, node in tree.rest)
-        return Comparison(with_columns(tree.first, instead), rest)
-    if isinstance(tree, Logic):
-        return replace(tree, parts=tuple(with_columns(node, instead) for node in tree.parts))
-    return tree
+    for part in getattr(tree, "parts", ()):
+        yield from walk(part)
 
 
 def columns_read(tree: Node, star: Sequence[str]) -> list[str]:
-    """Return the columns of its own table that a check reads; `*` are those of `star`."""
+    """Return the columns of its own table that a check reads; `star` are those that `[:]` stands for."""
     cells = (node for node in walk(tree) if isinstance(node, Cells) and node.table is None)
     found = (name for node in cells for name in (star if node.column == STAR else (node.column,)))
     return list(dict.fromkeys(found))
@@ -190,180 +205,177 @@ def tables_read(claims: Iterable[Claim]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@dataclass
+def _kind(tree: Node) -> Kind:
+    match tree:
+        case Call() | CurveCall():
+            return _SIGNATURES[tree.name][0]
+        case Cells():
+            return "group" if tree.group else "number"
+        case Text():
+            return "key"
+        case Point():
+            return "point"
+        case Operation():
+            return "truth" if tree.operator in ("and", "or") else "number"
+        case Comparison():
+            return "truth"
+        case Number():
+            return "number"
+
+
+@dataclass(frozen=True)
 class _Reader:
-    """Reads a check from left to right; `kind` and `value` are the token at hand."""
+    """Turns nodes of `ast` into a tree; `instead` maps columns of the own table to those to read."""
 
     source: str
-    position: int = 0
-    start: int = 0
-    kind: str = ""
-    value: str = ""
-    cells: Cells | None = field(default=None)
+    instead: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        self.advance()
+    def refuse(self, node: ast.expr, wanted: str) -> NoReturn:
+        given = ast.get_source_segment(self.source, node)
+        raise ClaimError(f"{self._at(node)}, {wanted} was expected, given {given}")
 
-    def error(self, wanted: str) -> ClaimError:
-        found = repr(self.value) if self.kind != "end" else "the end"
-        return ClaimError(f"check {self.source!r}: at {self.start}, {wanted} was expected, found {found}")
+    def _refuse_name(self, node: ast.expr, what: str, name: str, allowed: Iterable[str]) -> NoReturn:
+        raise ClaimError(f"{self._at(node)}: {unknown_name(what, name, allowed)}")
 
-    def advance(self) -> None:
-        while self.source[self.position : self.position + 1].isspace():
-            self.position += 1
-        self.start = self.position
-        if self.position == len(self.source):
-            self.kind, self.value = "end", ""
-            return
-        match = _CELLS.match(self.source, self.position)
-        if match is not None:
-            self.kind, self.cells = "cells", _cells(match)
-        else:
-            match = _TOKEN.match(self.source, self.position)
-            if match is None:
-                self.value = self.source[self.position]
-                raise self.error("a cell, a number or a word")
-            self.kind = str(match.lastgroup)
-        self.value = match[0] if self.kind in ("cells", "operator") else match[self.kind]
-        self.position = match.end()
+    def _at(self, node: ast.expr) -> str:
+        # Python counts bytes; a reader counts letters.
+        place = len(self.source.encode()[: node.col_offset].decode())
+        return f"check {self.source!r}: at {place}"
 
-    def take(self, *values: str) -> str | None:
-        """Return the token at hand and step over it if it is one of these operators or words."""
-        if self.kind not in ("operator", "word") or self.value not in values:
+    def of_kind(self, node: ast.expr, *kinds: Kind) -> Node:
+        tree = self._read(node)
+        if _kind(tree) not in kinds:
+            words = {"truth": "a comparison", "group": 'a group of cells, rows["a", "b"].column'}
+            self.refuse(node, " or ".join(words.get(kind, f"a {kind}") for kind in kinds))
+        return tree
+
+    def _read(self, node: ast.expr) -> Node:
+        match node:
+            case ast.BoolOp():
+                parts = tuple(self.of_kind(part, "truth") for part in node.values)
+                return Operation("and" if isinstance(node.op, ast.And) else "or", parts)
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.BinOp() if type(node.op) in _ARITHMETIC:
+                sides = (self.of_kind(node.left, "number"), self.of_kind(node.right, "number"))
+                return Operation(_ARITHMETIC[type(node.op)], sides)
+            case ast.UnaryOp(op=ast.USub()):
+                return Operation("-", (Number(0), self.of_kind(node.operand, "number")))
+            case ast.Constant(value=str(text)):
+                return Text(text)
+            case ast.Constant():
+                return Number(self._number(node))
+            case ast.Tuple(elts=[x, y]):
+                return Point(float(self._number(x)), float(self._number(y)))
+            case ast.Call(func=ast.Name(id=name)) if not node.keywords:
+                return self._call(node, name)
+            case ast.Attribute() | ast.Subscript():
+                return self._cells(node)
+            case _:
+                allowed = "a cell, a number, a quoted key, a function or one of + - * / and or < <= > >= =="
+                self.refuse(node, allowed)
+
+    def _comparison(self, node: ast.Compare) -> Comparison:
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            if type(operator) not in _COMPARISONS:
+                self.refuse(right, f"one of {' '.join(_COMPARISONS.values())} before this")
+        signs = tuple(_COMPARISONS[type(operator)] for operator in node.ops)
+        first, *others = node.left, *node.comparators
+        tree = self.of_kind(first, "number", "key", "point")
+        if (kind := _kind(tree)) != "number" and signs != ("==",):
+            self.refuse(node, f"a single == of a {kind}")
+        return Comparison(signs, (tree, *(self.of_kind(other, kind) for other in others)))
+
+    def _number(self, node: ast.expr) -> int | float:
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._number(operand)
+            case ast.Constant(value=int(value) | float(value)) if not isinstance(
+                value, bool
+            ) and math.isfinite(value):
+                return value
+        self.refuse(node, "a number")
+
+    def _call(self, node: ast.Call, name: str) -> Node:
+        if name not in _SIGNATURES:
+            self._refuse_name(node, "function of a check", name, _SIGNATURES)
+        _, takes = _SIGNATURES[name]
+        least, most = sum(not one.endswith(("?", MORE)) for one in takes), len(takes)
+        given = len(node.args)
+        if given < least or (given > most and MORE not in takes):
+            self.refuse(node, f"{name}({', '.join(takes)})")
+        if name in FUNCTIONS:
+            kinds = [one for one in takes if one != MORE]
+            kinds += kinds[-1:] * (given - len(kinds))
+            return Call(name, tuple(self._argument(*pair) for pair in zip(node.args, kinds, strict=True)))
+        curves: list[tuple[str, ...]] = []
+        place: float | str | None = None
+        for argument, kind in zip(node.args, takes, strict=False):
+            if kind == "place":
+                place = self._place(argument)
+            else:
+                curves.append(self._curves(argument, several=kind.startswith("curves")))
+        return CurveCall(name, tuple(curves), place)
+
+    def _argument(self, node: ast.expr, kind: str) -> Node:
+        if kind == "values":
+            return self.of_kind(node, "number", "group")
+        return self.of_kind(node, "group" if kind == "group" else "number")
+
+    def _place(self, node: ast.expr) -> float | str:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        return float(self._number(node))
+
+    def _curves(self, node: ast.expr, *, several: bool) -> tuple[str, ...]:
+        if several and isinstance(node, ast.List) and node.elts:
+            return tuple(self._word(one, "the name of a curve") for one in node.elts)
+        return (self._word(node, "the name of a curve"),)
+
+    def _word(self, node: ast.expr, what: str) -> str:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        self.refuse(node, f"{what} in quotes")
+
+    def _cells(self, node: ast.expr) -> Cells:
+        """Read `[table["ID"].]SELECTOR[KEYS].COLUMN[.std]`; `["COLUMN"]` and `[:]` are columns too."""
+        steps: list[str | ast.expr] = []
+        inner = node
+        while isinstance(inner, ast.Attribute | ast.Subscript):
+            steps.insert(0, inner.attr if isinstance(inner, ast.Attribute) else inner.slice)
+            inner = inner.value
+        steps.insert(0, inner.id if isinstance(inner, ast.Name) else inner)
+        table = None
+        match steps:
+            case ["table", ast.expr() as key, *rest]:
+                table, steps = self._word(key, "the id of a table"), rest
+        std = len(steps) == 4 and steps[-1] == "std"
+        match steps[:-1] if std else steps:
+            case [str(selector), ast.expr() as keys, (str() | ast.expr()) as written] if (
+                selector in SELECTORS[:3]
+            ):
+                rows = self._rows(keys, single=selector == "row", every=selector == "rows")
+                column = self._column(written, table)
+                but = (rows or ()) if selector == "rows_except" else ()
+                return Cells(None if but else rows, column, selector != "row", but, table, std)
+            case [str(name), *_] if name not in SELECTORS:
+                self._refuse_name(node, "name", name, SELECTORS)
+            case _:
+                self.refuse(node, 'a cell such as row["key"].column')
+
+    def _rows(self, node: ast.expr, *, single: bool, every: bool) -> tuple[str, ...] | None:
+        if every and _is_all(node):
             return None
-        value = self.value
-        self.advance()
-        return value
+        if isinstance(node, ast.Tuple) and node.elts and not single:
+            return tuple(self._word(one, "the key of a row") for one in node.elts)
+        return (self._word(node, "the key of a row"),)
 
-    def require(self, value: str) -> None:
-        if self.take(value) is None:
-            raise self.error(repr(value))
-
-    def either(self) -> Node:
-        return self._joined("or", self._both)
-
-    def _both(self) -> Node:
-        return self._joined("and", self._compared)
-
-    def _joined(self, word: str, part: Callable[[], Node]) -> Node:
-        parts = [part()]
-        while self.take(word):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else Logic(word, tuple(parts))
-
-    def _compared(self) -> Node:
-        first, rest = self._sum(), []
-        while sign := self.take(*_COMPARISONS):
-            rest.append((sign, self._sum()))
-        return Comparison(first, tuple(rest)) if rest else first
-
-    def _sum(self) -> Node:
-        left = self._product()
-        while sign := self.take("+", "-"):
-            left = Arithmetic(sign, left, self._product())
-        return left
-
-    def _product(self) -> Node:
-        left = self._single()
-        while sign := self.take("*", "/"):
-            left = Arithmetic(sign, left, self._single())
-        return left
-
-    def _single(self) -> Node:
-        if self.take("-"):
-            return Arithmetic("-", Number("0"), self._single())
-        if self.take("("):
-            return self._bracketed()
-        value, kind = self.value, self.kind
-        if kind == "number":
-            self.advance()
-            return Number(value)
-        if kind == "text":
-            self.advance()
-            return Text(value)
-        if kind == "cells":
-            assert self.cells is not None, "the token before holds its cells"
-            cells = self.cells
-            self.advance()
-            return cells
-        if kind == "word":
-            return self._call(value)
-        raise self.error("a cell, a number or a function")
-
-    def _bracketed(self) -> Node:
-        inner = self.either()
-        if self.take(","):
-            point = Point(_number(inner, self), _number(self.either(), self))
-            self.require(")")
-            return point
-        self.require(")")
-        return inner
-
-    def _call(self, name: str) -> Node:
-        if name in CURVE_FUNCTIONS:
-            return self._curve_call(name)
-        if name not in FUNCTIONS:
-            raise unknown_name("function of a check", name, (*FUNCTIONS, *CURVE_FUNCTIONS))
-        self.advance()
-        self.require("(")
-        arguments = [self.either()]
-        while self.take(","):
-            arguments.append(self.either())
-        self.require(")")
-        return Call(name, tuple(arguments))
-
-    def _curve_call(self, name: str) -> Node:
-        # Names of curves hold brackets, bars and spaces: `-H(Z|T)`, `I(Z;T) pcl`. They end at a comma or a
-        # bracket of this call.
-        opening = self.source.find("(", self.position)
-        if opening < 0 or self.source[self.position : opening].strip():
-            self.advance()
-            raise self.error("'('")
-        end = _closing(self.source, opening)
-        if end is None:
-            raise ClaimError(f"check {self.source!r}: the bracket at {opening} is not closed")
-        parts = _split(self.source[opening + 1 : end])
-        arguments = tuple(tuple(_split(p[1:-1])) if p.startswith("[") else (p,) for p in parts)
-        self.position = end + 1
-        self.advance()
-        return CurveCall(name, arguments)
+    def _column(self, written: str | ast.expr, table: str | None) -> str:
+        if isinstance(written, ast.expr) and _is_all(written):
+            return STAR
+        column = written if isinstance(written, str) else self._word(written, "the key of a column")
+        return self.instead.get(column, column) if table is None else column
 
 
-def _number(node: Node, reader: _Reader) -> Number:
-    if isinstance(node, Number):
-        return node
-    raise reader.error("a point of two numbers")
-
-
-def _cells(match: re.Match[str]) -> Cells:
-    group = match["kind"] == "rows"
-    given, but = match["rows"], ""
-    if group and given.startswith(STAR):
-        given, _, but = given.partition(" except ")
-    rows = None if group and given.strip() == STAR else _names(given)
-    return Cells(rows, match["column"], group, _names(but), match["table"], match["std"] is not None)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _closing(text: str, opening: int) -> int | None:
-    depth = 0
-    for place in range(opening, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if depth == 0:
-            return place
-    return None
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside all brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
+def _is_all(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None

@@ -41,52 +41,38 @@ class Curve:
 
 
 def cells_read(call: CurveCall, curves: Mapping[str, Curve]) -> list[tuple[str, str]]:
-    """Return (row, column) of the measured places that a curve function reads.
-
-    Raises:
-        ValueError: the function takes other arguments.
-    """
-    _check_arguments(call)
-    if call.name in ("at", "max_at"):
-        names, place = _at_place(call, curves)
-        read = [(curves[name], _index(curves[name], place)) for name in names if name in curves]
-        return [curve.keys[index] for curve, index in read if index is not None]
-    named = (name for argument in call.arguments for name in argument if name in curves)
-    return [key for name in named for key in curves[name].keys]
+    """Return (row, column) of the measured places that a curve function reads."""
+    read = [curves[name] for name in _names(call, curves) if name in curves]
+    if call.place is None:
+        return [key for curve in read for key in curve.keys]
+    indices = [(curve, _index(curve, call.place)) for curve in read]
+    return [curve.keys[index] for curve, index in indices if index is not None]
 
 
 def measure_curves(call: CurveCall, curves: Mapping[str, Curve]) -> Any:
-    """Return the value of a curve function: `(B,)` numbers or truths; of `argmax_xy` `(B, 2)`.
+    """Return the value of a curve function: `(B,)` numbers or truths; `argmax_xy` gives `(B, 2)`.
 
     Raises:
-        NoCurve: a curve or a place is not there; only `at` and `max_at` of a number take a curve with gaps.
-        ValueError: the function takes other arguments.
+        NoCurve: a curve or a place was not measured. Only `at` and `max_at` of a number take a curve with
+            gaps.
     """
-    name, arguments = call.name, call.arguments
-    _check_arguments(call)
-    if name in ("at", "max_at"):
-        named, place = _at_place(call, curves)
-        get = _whole if place in ENDS else _curve
-        return np.max([_at(get(curves, one), place) for one in named], axis=0)
-    if name == "above":
-        over, under = ([_whole(curves, one) for one in side] for side in arguments)
-        return np.logical_and.reduce([_above(a, b) for a in over for b in under])
-    if name == "crossing_x":
-        return _crossing(_whole(curves, arguments[0][0]), _whole(curves, arguments[1][0]))
-    return _shape(name, _whole(curves, arguments[0][0]))
+    if call.place is not None:
+        get = _whole if call.place in ENDS else _curve
+        names = _names(call, curves)
+        if not names:
+            raise NoCurve("any curve")
+        return np.max([_at(get(curves, name), call.place) for name in names], axis=0)
+    sides = [[_whole(curves, name) for name in side] for side in call.curves]
+    if call.name == "above":
+        return np.logical_and.reduce([_above(over, under) for over in sides[0] for under in sides[1]])
+    if call.name == "crossing_x":
+        return _crossing(sides[0][0], sides[1][0])
+    return _shape(call.name, sides[0][0])
 
 
-def _check_arguments(call: CurveCall) -> None:
-    expected, given = {"at": 2, "above": 2, "crossing_x": 2}.get(call.name, 1), len(call.arguments)
-    if given != expected and not (call.name == "max_at" and given == 2):
-        raise ValueError(f"{call.name} takes {expected} arguments, given {given}")
-
-
-def _at_place(call: CurveCall, curves: Mapping[str, Curve]) -> tuple[tuple[str, ...], str]:
-    """Return the curves that `at(CURVE, x)` or `max_at(x, [CURVES])` reads, and x."""
-    if call.name == "at":
-        return call.arguments[0], call.arguments[1][0]
-    return call.arguments[1] if len(call.arguments) == 2 else tuple(curves), call.arguments[0][0]
+def _names(call: CurveCall, curves: Mapping[str, Curve]) -> list[str]:
+    """Return the curves that a function reads; `max_at` of a place alone reads all."""
+    return [name for side in call.curves for name in side] or list(curves)
 
 
 def _shape(name: str, curve: Curve) -> Any:
@@ -195,13 +181,10 @@ def _at(curve: Curve, place: float | str) -> NDArray[Any]:
 
 
 def _index(curve: Curve, place: float | str) -> int | None:
-    """Return which place of a curve `smallest`, `largest`, a word or a number is; None: none of them."""
+    """Return the index of a place: `smallest`, `largest`, a word or a number; None where there is none."""
     if place in ENDS:
         return (0 if place == "smallest" else len(curve.xs) - 1) if curve.xs else None
-    for index, x in enumerate(curve.xs):
-        if x == place or (isinstance(x, float | int) and place in (str(x), f"{x:g}")):
-            return index
-    return None
+    return curve.xs.index(place) if place in curve.xs else None
 
 
 def _numbers(curve: Curve) -> NDArray[Any]:

@@ -4,6 +4,7 @@ Shapes: B resamples, G cells of a group, X places of a curve. Printed cells are 
 arithmetic is exact; resampled means are floats.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,10 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.search_spaces.tables import Table
 from contrasweep.tuning.tables.checks import (
     STAR,
-    Arithmetic,
     Call,
     Cells,
     Comparison,
@@ -32,8 +31,7 @@ from contrasweep.tuning.tables.results import Key
 
 Values = NDArray[Any]
 ALIKE = 0.1
-"""`a ~ b`: they differ by at most this share of the larger one. The bound is ours."""
-
+"""`similar(a, b)`: they differ by at most this share of the larger one. The bound is ours."""
 
 BEST_ROW = ("argmax", "argmin")
 
@@ -70,31 +68,19 @@ class Outcome:
     left_out: tuple[str, ...]
 
 
-def printed_numbers(table: Table) -> Numbers:
-    """Return the printed cells of a table, exactly."""
-    means, stds = {}, {}
-    for row in table.rows:
-        for cell in row.cells:
-            if cell.mean is not None:
-                means[row.key, cell.column] = _exact(cell.mean)
-            if cell.std is not None:
-                stds[row.key, cell.column] = _exact(cell.std)
-    return Numbers(tuple(r.key for r in table.rows), tuple(c.key for c in table.columns), means, stds)
-
-
 def evaluate(
     tree: Node, tables: Mapping[str, Numbers], own: str, columns: Sequence[str] | None = None
 ) -> Outcome:
-    """Return the outcome of a check for table `own` of `tables`; `*` is each of `columns` (None: all).
+    """Return the outcome of a check for table `own` of `tables`; `[:]` is each of `columns` (None: all).
 
-    A group leaves out rows that have no value, as long as two remain (or it names one alone); `*` leaves out
-    columns in which nothing was measured.
+    A group leaves out rows that have no value, as long as two remain (or it names one alone). `[:]` leaves
+    out columns in which nothing was measured.
 
     Raises:
         MissingCells: a cell, a group or a curve is not there.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
-    number: Callable[[str], Any] = Fraction if exact else float
+    number: Callable[[int | float], Any] = _exact if exact else float
     reading = _Reading(tables, own, number)
     if not any(isinstance(node, Cells) and node.column == STAR for node in walk(tree)):
         return Outcome(_boolean(reading.value(tree)), tuple(reading.left_out))
@@ -129,35 +115,31 @@ def needed_cells(
 
 @dataclass(frozen=True)
 class _Reading:
-    """Evaluates nodes for one meaning of `*`."""
+    """Evaluates nodes for one meaning of `[:]`."""
 
     tables: Mapping[str, Numbers]
     own: str
-    number: Callable[[str], Any]
+    number: Callable[[int | float], Any]
     column: str | None = None
     left_out: dict[str, None] = field(default_factory=dict)
 
     def value(self, node: Node) -> Any:
         if isinstance(node, Number):
-            return self.number(node.text)
+            return self.number(node.value)
         if isinstance(node, Text):
             return node.value
         if isinstance(node, Point):
-            return np.array([[float(node.x.text), float(node.y.text)]])
+            return np.array([[node.x, node.y]])
         if isinstance(node, Cells):
             return self._group(node)[1][0] if not node.group else self._group(node)
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, CurveCall):
             return measure_curves(node, self.tables[self.own].curves)
-        if isinstance(node, Arithmetic):
-            return _arithmetic(node.operator, self.value(node.left), self.value(node.right))
         if isinstance(node, Comparison):
             return self._comparison(node)
-        parts = [_boolean(self.value(part)) for part in node.parts]
-        return (np.logical_and if node.operator == "and" else np.logical_or).reduce(
-            np.broadcast_arrays(*parts)
-        )
+        parts = [self.value(part) for part in node.parts]
+        return _OPERATORS[node.operator](parts)
 
     def _group(self, node: Cells) -> tuple[list[str], list[Values]]:
         """Return the keys of the rows that have the cell, and their values."""
@@ -179,37 +161,40 @@ class _Reading:
 
     def _call(self, node: Call) -> Any:
         if node.name in BEST_ROW:
-            keys, values = self.value(node.arguments[0])
+            keys, values = self.value(node.parts[0])
             stacked = np.stack(np.broadcast_arrays(*values))
             best = stacked.argmax(axis=0) if node.name == "argmax" else stacked.argmin(axis=0)
             return np.array(keys)[best]
         parts: list[Any] = []
-        for argument in node.arguments:
+        for argument in node.parts:
             value = self.value(argument)
             parts += value[1] if isinstance(value, tuple) else [value]
         if node.name == "abs":
             return np.abs(parts[0])
         if node.name == "approx":
             return np.abs(parts[0] - parts[1]) <= parts[2]
+        if node.name == "similar":
+            return np.abs(parts[0] - parts[1]) <= ALIKE * np.maximum(*map(np.abs, parts))
         if node.name in ("max", "min"):
             return (np.maximum if node.name == "max" else np.minimum).reduce(np.broadcast_arrays(*parts))
-        steps = [left < right if node.name == "order_asc" else left > right for left, right in _pairs(parts)]
+        steps = [
+            left < right if node.name == "order_asc" else left > right for left, right in pairwise(parts)
+        ]
         return np.logical_and.reduce(np.broadcast_arrays(*steps))
 
     def _comparison(self, node: Comparison) -> NDArray[np.bool_]:
-        nodes = [node.first, *(right for _, right in node.rest)]
-        sides = [self.value(one) for one in nodes]
-        self._require_named_rows(nodes)
+        sides = [self.value(part) for part in node.parts]
+        self._require_named_rows(node.parts)
         tolerance = self.tables[self.own].tolerance
-        signs = [sign for sign, _ in node.rest]
-        found = [_compare(s, *pair, tolerance) for s, pair in zip(signs, _pairs(sides), strict=True)]
+        neighbours = zip(node.operators, pairwise(sides), strict=True)
+        found = [_compare(sign, *pair, tolerance) for sign, pair in neighbours]
         joined: NDArray[np.bool_] = np.logical_and.reduce(np.broadcast_arrays(*found))
         return joined
 
     def _require_named_rows(self, nodes: Sequence[Node]) -> None:
         """Refuse `argmax(group) == "key"` where the row `key` was not run: it could not be the best one."""
         named = [node.value for node in nodes if isinstance(node, Text)]
-        groups = [node.arguments[0] for node in nodes if isinstance(node, Call) and node.name in BEST_ROW]
+        groups = [node.parts[0] for node in nodes if isinstance(node, Call) and node.name in BEST_ROW]
         for group in groups:
             assert isinstance(group, Cells), "argmax and argmin take a group"
             there = self._group(group)[0]
@@ -224,38 +209,38 @@ def _rows(node: Cells, numbers: Numbers) -> tuple[str, ...]:
     return tuple(row for row in numbers.rows if row not in node.but)
 
 
-def _arithmetic(operator: str, left: Any, right: Any) -> Any:
-    if operator == "+":
-        return left + right
-    if operator == "-":
-        return left - right
-    return left * right if operator == "*" else left / right
+_ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _compare(sign: str, left: Any, right: Any, tolerance: float) -> Any:
     if sign == "==":
-        if isinstance(right, str):
+        if np.asarray(left).dtype.kind == "U":
             return left == right
         if np.ndim(left) == 2 or np.ndim(right) == 2:
             return np.isclose(left, right).all(axis=1)
         return np.abs(left - right) <= tolerance
-    if sign == "~":
-        return np.abs(left - right) <= ALIKE * np.maximum(np.abs(left), np.abs(right))
-    if sign in ("<", ">"):
-        return left < right if sign == "<" else left > right
-    return left <= right if sign == "<=" else left >= right
-
-
-def _pairs(values: Sequence[Any]) -> list[tuple[Any, Any]]:
-    return list(pairwise(values))
+    return _ORDERS[sign](left, right)
 
 
 def _boolean(value: Any) -> NDArray[np.bool_]:
     return np.atleast_1d(np.asarray(value)).astype(bool)
 
 
-def _exact(value: float) -> Values:
-    """Return a printed number as it is printed: 0.1 is a tenth, not the float next to it."""
-    exact = np.empty(1, dtype=object)
-    exact[0] = Fraction(str(value))
-    return exact
+def _exact(value: float) -> Fraction:
+    """Return a number as it is written: 0.1 is a tenth, not the float next to it."""
+    return Fraction(str(value))
+
+
+_OPERATORS: Mapping[str, Callable[[list[Any]], Any]] = {
+    "+": lambda sides: sides[0] + sides[1],
+    "-": lambda sides: sides[0] - sides[1],
+    "*": lambda sides: sides[0] * sides[1],
+    "/": lambda sides: sides[0] / sides[1],
+    "and": lambda parts: np.logical_and.reduce(np.broadcast_arrays(*map(_boolean, parts))),
+    "or": lambda parts: np.logical_or.reduce(np.broadcast_arrays(*map(_boolean, parts))),
+}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from contrasweep.data import numpy_generator
 from contrasweep.search_spaces.tables import Claim, Table, load_table
-from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk, with_columns
+from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk
 from contrasweep.tuning.tables.curves import Curve, NoCurve
 from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
 from contrasweep.tuning.tables.plan import column_name
@@ -61,7 +61,7 @@ def _judge_tree(
     own: TableResults,
     others: Mapping[str, TableResults] | None,
 ) -> Verdict:
-    """Return the verdict on a claim by its check, whose `*` are `columns` (None: all)."""
+    """Return the verdict on a claim by its check, whose `[:]` are `columns` (None: all)."""
     name = own.table.id
     known = {name: own, **(others or {})}
     try:
@@ -101,7 +101,7 @@ def _judge_figures(own: TableResults) -> list[Verdict]:
 def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
     """Return the verdicts of claims on the columns that repeat theirs, where all that they read are repeated.
 
-    `*` stands for those that are.
+    `[:]` stands for those that are.
     """
     measured = {value.column for value in own.values}
     ours = own.table.run.columns.items()
@@ -114,7 +114,8 @@ def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None
         tree = parse_check(claim.check)
         read = columns_read(tree, star)
         if read and all(column in instead for column in read):
-            verdict = _judge_tree(claim, with_columns(tree, instead), [instead[c] for c in star], own, others)
+            again = parse_check(claim.check, instead)
+            verdict = _judge_tree(claim, again, [instead[c] for c in star], own, others)
             names = tuple(column_name(own.table, instead[column]) for column in read)
             found.append(replace(verdict, read_in=names))
     return found
