@@ -11,6 +11,7 @@ from contrasweep.search_spaces.files import (
     read_yaml,
 )
 from contrasweep.search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
+from contrasweep.search_spaces.scale import Scale
 from contrasweep.search_spaces.space import Space
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Preset",
     "Range",
     "Scalar",
+    "Scale",
     "Space",
     "SpaceError",
     "TypeName",

@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
+from contrasweep.search_spaces.scale import Scale
+
 Scalar = bool | int | float | str
 TypeName = Literal["float", "int", "string", "bool"]
 RangeForm = Literal["uniform", "log", "int", "log_int"]
@@ -224,6 +226,11 @@ class Range(_Entry):
         return self.form in ("int", "log_int")
 
     @property
+    def scale(self) -> Scale:
+        """Its unit scale: what a random search draws uniformly from."""
+        return Scale(self.low, self.high, self.is_log, self.is_integer)
+
+    @property
     def type(self) -> TypeName:
         """The column type of its values."""
         return "int" if self.is_integer else "float"
@@ -242,15 +249,15 @@ class Range(_Entry):
         The default takes the place of the value between the ends that is nearest to it (of an end if there
         is none). Values between the ends have six digits.
         """
-        scale, back = (math.log, math.exp) if self.is_log else (float, float)
-        low, high = scale(self.low), scale(self.high)
-        inner = [back(low + (high - low) * i / (count - 1)) for i in range(1, count - 1)]
+        # From end to end: the cells of whole numbers, which `scale` has, would leave the ends out.
+        scale = Scale(self.low, self.high, self.is_log)
+        inner = [scale.value(i / (count - 1)) for i in range(1, count - 1)]
         rounded = [round(value) if self.is_integer else float(f"{value:.6g}") for value in inner]
         kind = int if self.is_integer else float
         values = sorted({kind(value) for value in (self.low, *rounded, self.high)})
         default = kind(self.default)
         if default not in values:
-            near = min(values[1:-1] or values, key=lambda value: abs(scale(value) - scale(default)))
+            near = min(values[1:-1] or values, key=lambda value: abs(scale.unit(value) - scale.unit(default)))
             values[values.index(near)] = default
         return Choice(
             name=self.name, choices=tuple(values), default=default, when=self.when, source=self.source

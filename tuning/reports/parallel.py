@@ -88,14 +88,10 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
             UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in zip(values, trials, strict=True)
         ]
         return Row(parameter.name, {place: cell_text(value) for value, place in at.items()}, places)
-    low, high = float(parameter.low), float(parameter.high)
-    scale = math.log if parameter.is_log else float
-
-    def place(value: Scalar | None) -> float:
-        return UNUSED_AT if value is None else (scale(float(value)) - scale(low)) / (scale(high) - scale(low))
-
-    ticks = {place(value): plain(value) for value in (low, _middle(low, high, parameter.is_log), high)}
-    return Row(parameter.name, ticks, [place(value) for value in values])
+    low, high, scale = float(parameter.low), float(parameter.high), parameter.scale
+    ticks = {scale.unit(value): plain(value) for value in (low, _middle(low, high, parameter.is_log), high)}
+    places = [UNUSED_AT if value is None else scale.unit(float(value)) for value in values]
+    return Row(parameter.name, ticks, places)
 
 
 def _middle(low: float, high: float, log: bool) -> float:

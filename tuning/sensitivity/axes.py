@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,86 +22,102 @@ GRID = 32
 class Axis:
     """One searched parameter. Its *unit* is what a random search draws uniformly from.
 
-    A number's unit runs from 0 to 1, in the logarithm where the search was in the logarithm; a whole number
-    has a cell of it, as wide as the share of draws it gets. A category's unit is its index among `choices`.
+    A number's unit runs from 0 to 1 (see `Scale`). A category's unit is its index among `choices`.
 
     Attributes:
-        name: as in the space.
-        low: lower end, in the parameter's own scale (numbers only).
-        high: upper end.
-        log: whether the search was uniform in the logarithm.
-        integer: whether only whole numbers occur.
-        choices: the categories; empty for a number.
-        default: what the first trial runs.
+        parameter: as the study's space has it; the first trial runs its default.
         when: the parents' values under which it is active; only parents that are searched themselves.
     """
 
-    name: str
-    low: float
-    high: float
-    log: bool
-    integer: bool
-    choices: tuple[Scalar, ...]
-    default: Scalar
+    parameter: Choice | Range
     when: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.parameter.name
+
+    @property
+    def default(self) -> Scalar:
+        """The parameter's default."""
+        return self.parameter.default
+
+    @property
+    def choices(self) -> tuple[Scalar, ...]:
+        """The categories; empty for a number."""
+        return self.parameter.choices if isinstance(self.parameter, Choice) else ()
 
     @property
     def is_category(self) -> bool:
         """Whether its values have no order."""
-        return bool(self.choices)
+        return isinstance(self.parameter, Choice)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a number and only whole numbers occur."""
+        return isinstance(self.parameter, Range) and self.parameter.is_integer
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a number and the search was uniform in its logarithm."""
+        return isinstance(self.parameter, Range) and self.parameter.is_log
+
+    @property
+    def low(self) -> float:
+        """Lower end of a number's range, in its own scale; NaN for a category."""
+        return float(self.parameter.low) if isinstance(self.parameter, Range) else math.nan
+
+    @property
+    def high(self) -> float:
+        """Upper end of a number's range; NaN for a category."""
+        return float(self.parameter.high) if isinstance(self.parameter, Range) else math.nan
 
     @cached_property
     def grid(self) -> Floats:
         """Units at which curves are evaluated: every category or whole number, or `GRID` cells' midpoints."""
+        if self._counted is not None:
+            return self.to_unit(self._counted)
         if self.is_category:
             return np.arange(len(self.choices), dtype=np.float64)
-        if self.integer and self.high - self.low < GRID:
-            return self.to_unit(np.arange(self.low, self.high + 1))
         return (np.arange(GRID) + 0.5) / GRID
 
     @cached_property
     def weights(self) -> Floats:
         """The share of random draws that each entry of `grid` stands for; they sum to 1."""
-        if self.integer and len(self.grid) < GRID:
-            edges = self._scaled(np.arange(self.low, self.high + 2) - 0.5)
-            return np.asarray(np.diff((edges - edges[0]) / (edges[-1] - edges[0])))
+        if self._counted is not None:
+            edges = np.append(self._counted - 0.5, self.high + 0.5)
+            return np.asarray(np.diff(self.to_unit(edges)))
         return np.full(len(self.grid), 1 / len(self.grid))
 
-    def to_unit(self, values: Floats) -> Floats:
-        """Return numbers in units, clipped to 0..1; NaN (inactive) stays NaN."""
-        ends = self._scaled(np.array([self.low, self.high]) + self._margin)
-        scaled = self._scaled(np.asarray(values, dtype=float))
-        return np.asarray(np.clip((scaled - ends[0]) / (ends[1] - ends[0]), 0, 1), dtype=np.float64)
+    @property
+    def _counted(self) -> Floats | None:
+        """The whole numbers of the range, where each has an entry of the grid."""
+        few = self.is_integer and self.high - self.low < GRID
+        return np.arange(self.low, self.high + 1) if few else None
 
-    def codes(self, values: Sequence[Scalar | None]) -> Floats:
+    def to_unit(self, values: Iterable[float]) -> Floats:
+        """Return numbers in units, clipped to 0..1; NaN (inactive) stays NaN."""
+        assert isinstance(self.parameter, Range), "categories are told apart by `codes`"
+        units = [self.parameter.scale.unit(value) for value in values]
+        return np.clip(np.array(units, dtype=np.float64), 0, 1)
+
+    def codes(self, values: Iterable[Scalar | None]) -> Floats:
         """Return values in units, or as indices of categories; None, and what is no choice, becomes NaN."""
         if not self.is_category:
-            return self.to_unit(np.array([math.nan if v is None else float(v) for v in values]))
+            return self.to_unit(math.nan if v is None else float(v) for v in values)
         index = {choice: code for code, choice in enumerate(self.choices)}
         return np.array([math.nan if v is None else index.get(v, math.nan) for v in values], dtype=float)
 
     def value(self, code: float) -> Scalar:
         """Return the value, in the parameter's own scale, at a unit or category index."""
-        if self.is_category:
-            return self.choices[round(code)]
-        low, high = self._scaled(np.array([self.low, self.high]) + self._margin)
-        scaled = low + code * (high - low)
-        value = math.exp(scaled) if self.log else float(scaled)
-        if self.integer:
-            return int(min(max(round(value), self.low), self.high))
-        return min(max(value, self.low), self.high)
+        if isinstance(self.parameter, Choice):
+            return self.parameter.choices[round(code)]
+        return self.parameter.scale.value(float(code))
 
     def label(self, code: float) -> str:
         """Return the value at a unit as text, three significant digits."""
         value = self.value(code)
         return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-    @property
-    def _margin(self) -> Floats:
-        return np.array([-0.5, 0.5]) if self.integer else np.zeros(2)
-
-    def _scaled(self, values: Floats) -> Floats:
-        return np.asarray(np.log(values) if self.log else values)
 
 
 @dataclass(frozen=True)
@@ -157,13 +173,7 @@ def _branches(space: Space) -> Iterator[dict[str, Scalar]]:
 
 
 def _axis(parameter: Choice | Range, searched: set[str]) -> Axis:
-    when = {parent: values for parent, values in parameter.when.items() if parent in searched}
-    if isinstance(parameter, Choice):
-        return Axis(parameter.name, 0, 1, False, False, parameter.choices, parameter.default, when)
-    low, high = float(parameter.low), float(parameter.high)
-    return Axis(
-        parameter.name, low, high, parameter.is_log, parameter.is_integer, (), parameter.default, when
-    )
+    return Axis(parameter, {name: values for name, values in parameter.when.items() if name in searched})
 
 
 def complete_row(axes: tuple[Axis, ...], held: Mapping[str, float]) -> Floats:

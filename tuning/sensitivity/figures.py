@@ -302,8 +302,8 @@ def _parameter_axis(figure: go.Figure, axis: Axis) -> None:
         )
         figure.update_xaxes(title=axis.name)
         return
-    figure.update_xaxes(title=axis.name, type="log" if axis.log else "linear")
-    if axis.log:
+    figure.update_xaxes(title=axis.name, type="log" if axis.is_log else "linear")
+    if axis.is_log:
         _plain_log_ticks(figure, axis.low, axis.high)
 
 
@@ -315,11 +315,11 @@ def _plain_log_ticks(figure: go.Figure, low: float, high: float) -> None:
 
 def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
     """The ticks of an axis whose categories are cells of a grid: round numbers, where they belong."""
-    if axis.is_category or axis.integer:
+    if axis.is_category or axis.is_integer:
         step = -(-len(cells) // MOST_TICKS)
         labels = [axis.label(axis.grid[cell]) for cell in cells[::step]]
         return {"tickvals": labels, "ticktext": labels}
-    ticks = log_ticks(axis.low, axis.high) if axis.log else linear_ticks(axis.low, axis.high)
+    ticks = log_ticks(axis.low, axis.high) if axis.is_log else linear_ticks(axis.low, axis.high)
     # Between two categories, so that plotly takes it for a place and not for the name of a category.
     places = axis.to_unit(np.array(ticks)) * len(axis.grid) - 0.5 + 1e-6
     return {"tickvals": places, "ticktext": [plain(t) for t in ticks], "tickangle": 0}

@@ -150,7 +150,7 @@ def draw_codes(
     stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
     codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
     for i, axis in enumerate(axes):
-        if not axis.is_category and not axis.integer:
+        if not axis.is_category and not axis.is_integer:
             codes[:, i] = rng.random(count)
         for number, one in enumerate(strata):
             rows = stratum == number

@@ -205,7 +205,7 @@ def cells(axis: Axis, codes: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np
     """Return the cell of each code, and how many cells there are."""
     if axis.is_category:
         return codes.astype(np.int64), len(axis.choices)
-    if axis.integer and len(axis.grid) == axis.high - axis.low + 1:
+    if axis.is_integer and len(axis.grid) == axis.high - axis.low + 1:
         return np.abs(codes[:, None] - axis.grid).argmin(axis=1), len(axis.grid)
     # A value half-way between two cells belongs to the lower.
     return np.clip(np.ceil(codes * (STEPS - 1) - 0.5), 0, STEPS - 1).astype(np.int64), STEPS

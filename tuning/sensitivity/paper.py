@@ -100,7 +100,7 @@ def _draw_marginal(axes: Axes, curve: Marginal, colour: str) -> None:
     values: Any = [curve.axis.value(code) for code in curve.code]
     axes.fill_between(values, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     axes.plot(values, curve.mean, color=colour, linestyle=":" if curve.thin.all() else "-", label=label)
-    axes.set_xscale("log" if curve.axis.log else "linear")
+    axes.set_xscale("log" if curve.axis.is_log else "linear")
 
 
 def _importance(found: StudySensitivity) -> Figure | None:

@@ -159,7 +159,9 @@ def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
         return Region(axis, axis.value(best[index]), None, None, choices, float(good.mean()), scores)
     first, last = _run_around(good, start)
     edges = np.concatenate([[0.0], np.cumsum(axis.weights)])
-    low, high = (edges[first], edges[last + 1]) if not axis.integer else (axis.grid[first], axis.grid[last])
+    low, high = (
+        (edges[first], edges[last + 1]) if not axis.is_integer else (axis.grid[first], axis.grid[last])
+    )
     share = float(edges[last + 1] - edges[first])
     return Region(
         axis, axis.value(best[index]), axis.value(float(low)), axis.value(float(high)), (), share, scores
