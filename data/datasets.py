@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import cast, get_args
 
 import torch
@@ -22,13 +21,19 @@ from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
 from contrasweep.data.splits import stratified_split
 from contrasweep.data.streaming import Placement
 from contrasweep.data.subset import with_subset
+from contrasweep.data.transductive import TRANSDUCTIVE
+from contrasweep.plugins import Registry
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
-DATASETS: Mapping[str, DatasetFamily] = MappingProxyType(
-    {family.name: with_subset(family) for family in FAMILIES}
+DATASETS: Mapping[str, DatasetFamily] = Registry(
+    "dataset",
+    lambda: map(with_subset, FAMILIES),
+    (DatasetFamily,),
+    accept=with_subset,
+    reserved=lambda: TRANSDUCTIVE,
 )
-"""Every family of datasets by its name; `dataset_spec` gives the facts of one member."""
+"""Our own families of datasets and those of plug-ins, by name; `dataset_spec` gives the facts of a member."""
 
 
 @dataclass(frozen=True)

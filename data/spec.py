@@ -123,7 +123,9 @@ class DatasetFamily:
     `DatasetMissing` unless the files are in place, and `read(root, split, options)` gives the images of one
     split and opens no file of the other; what is stored encoded it gives as streamed images, and whoever
     loads it decides whether they stay on disk. `checksums()` gives the published MD5 of files by their path
-    under the data root, where there are any.
+    under the data root, where there are any. `settings` are defaults for an experiment on the dataset (a
+    network, a batch size), as `search_spaces.load_dataset_settings(FILE)` reads them; None for the ones in
+    `search_spaces/datasets.yaml`, where contrasweep's own datasets have theirs.
     """
 
     name: str
@@ -133,6 +135,7 @@ class DatasetFamily:
     read: Callable[[Path, Split, Options], LabelledImages]
     options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
     checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
+    settings: Mapping[str, OptionValue] | None = None
 
     @property
     def needs_options(self) -> bool:

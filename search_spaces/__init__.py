@@ -1,5 +1,6 @@
 """What may be searched: spaces as YAML files, the reader for them, and the settings of the papers."""
 
+from contrasweep.search_spaces.dataset_settings import load_dataset_settings, shipped_dataset_settings
 from contrasweep.search_spaces.files import (
     Preset,
     available_presets,
@@ -27,9 +28,11 @@ __all__ = [
     "TypeName",
     "available_presets",
     "available_spaces",
+    "load_dataset_settings",
     "load_space",
     "method_space",
     "parse_yaml",
     "preset",
     "read_yaml",
+    "shipped_dataset_settings",
 ]

@@ -103,7 +103,7 @@ def preset(method: str, dataset: str) -> Preset | None:
 def available_spaces() -> tuple[str, ...]:
     """Return the methods whose search space ships with the package."""
     entries = files("contrasweep.search_spaces").iterdir()
-    return _stems(entries)
+    return tuple(stem for stem in _stems(entries) if stem != "datasets")
 
 
 def available_presets() -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import contrasweep
-from contrasweep.tuning.methods.registry import plugin_versions
+from contrasweep.plugins import plugin_versions
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
 
@@ -15,7 +15,7 @@ PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result; an absent one is left out.
 
-    What brings methods of its own is among them.
+    Distributions that bring methods, encoders or datasets are among them.
     """
     versions = {
         "python": platform.python_version(),

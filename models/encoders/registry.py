@@ -1,13 +1,13 @@
-"""The encoders a user can choose, by name."""
+"""The encoders a user can choose, by name: our own and those of plug-ins."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from contrasweep.models.encoders import alexnet, bagnet, convnets, herocon, resnet
 from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.normalisation import normalised_encoder
 from contrasweep.models.names import unknown_name
+from contrasweep.plugins import Registry
 
 
 @dataclass(frozen=True)
@@ -51,76 +51,71 @@ class VectorEncoderSpec:
     build: Callable[[int], Encoder]
 
 
-ENCODERS: Mapping[str, EncoderSpec] = MappingProxyType(
-    {
-        spec.name: spec
-        for spec in (
-            EncoderSpec("lenet5", "LeNet-5, 84 features, 32 x 32 images", 32, convnets.lenet5),
-            EncoderSpec(
-                "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
-            ),
-            EncoderSpec(
-                "simple-conv",
-                "SimpleConvNet, four 7 x 7 convolutions, 128 features",
-                None,
-                convnets.simple_conv,
-            ),
-            EncoderSpec(
-                "small-alexnet",
-                "AlexNet in 3 x 3 convolutions, 4,096 features, for 32 to 64 pixels",
-                None,
-                alexnet.small_alexnet,
-                alexnet.SMALLEST_IMAGE,
-            ),
-            EncoderSpec("resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, resnet.resnet18),
-            EncoderSpec(
-                "resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, resnet.resnet50
-            ),
-            EncoderSpec(
-                "resnet18-cifar",
-                "ResNet-18 with the CIFAR stem, 512 features, for 32 to 64 pixels",
-                None,
-                resnet.resnet18_cifar,
-            ),
-            EncoderSpec(
-                "resnet50-cifar",
-                "ResNet-50 with the CIFAR stem, 2,048 features, for 32 to 64 pixels",
-                None,
-                resnet.resnet50_cifar,
-            ),
-            EncoderSpec(
-                "herocon-cnn",
-                "HeroCon's network for N-MNIST, two convolutions and a layer, 512 features",
-                None,
-                herocon.herocon_cnn,
-                herocon.SMALLEST_CNN_IMAGE,
-            ),
-            EncoderSpec(
-                "herocon-vgg",
-                "HeroCon's narrow VGG-16 for CelebA, 512 features",
-                None,
-                herocon.herocon_vgg,
-                herocon.SMALLEST_VGG_IMAGE,
-            ),
-            EncoderSpec(
-                "bagnet18",
-                "BagNet-18, sees patches of 5 x 5 pixels, 512 features",
-                None,
-                bagnet.bagnet18,
-                bagnet.SMALLEST_IMAGE,
-            ),
-        )
-    }
+_OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
+    EncoderSpec("lenet5", "LeNet-5, 84 features, 32 x 32 images", 32, convnets.lenet5),
+    EncoderSpec(
+        "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
+    ),
+    EncoderSpec(
+        "simple-conv",
+        "SimpleConvNet, four 7 x 7 convolutions, 128 features",
+        None,
+        convnets.simple_conv,
+    ),
+    EncoderSpec(
+        "small-alexnet",
+        "AlexNet in 3 x 3 convolutions, 4,096 features, for 32 to 64 pixels",
+        None,
+        alexnet.small_alexnet,
+        alexnet.SMALLEST_IMAGE,
+    ),
+    EncoderSpec("resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, resnet.resnet18),
+    EncoderSpec("resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, resnet.resnet50),
+    EncoderSpec(
+        "resnet18-cifar",
+        "ResNet-18 with the CIFAR stem, 512 features, for 32 to 64 pixels",
+        None,
+        resnet.resnet18_cifar,
+    ),
+    EncoderSpec(
+        "resnet50-cifar",
+        "ResNet-50 with the CIFAR stem, 2,048 features, for 32 to 64 pixels",
+        None,
+        resnet.resnet50_cifar,
+    ),
+    EncoderSpec(
+        "herocon-cnn",
+        "HeroCon's network for N-MNIST, two convolutions and a layer, 512 features",
+        None,
+        herocon.herocon_cnn,
+        herocon.SMALLEST_CNN_IMAGE,
+    ),
+    EncoderSpec(
+        "herocon-vgg",
+        "HeroCon's narrow VGG-16 for CelebA, 512 features",
+        None,
+        herocon.herocon_vgg,
+        herocon.SMALLEST_VGG_IMAGE,
+    ),
+    EncoderSpec(
+        "bagnet18",
+        "BagNet-18, sees patches of 5 x 5 pixels, 512 features",
+        None,
+        bagnet.bagnet18,
+        bagnet.SMALLEST_IMAGE,
+    ),
+    VectorEncoderSpec("herocon-mlp", "HeroCon's two layers of 200 for vectors", herocon.herocon_mlp),
 )
 
-VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = MappingProxyType(
-    {
-        spec.name: spec
-        for spec in (
-            VectorEncoderSpec("herocon-mlp", "HeroCon's two layers of 200 for vectors", herocon.herocon_mlp),
-        )
-    }
+ENCODER_REGISTRY: Registry[EncoderSpec | VectorEncoderSpec] = Registry(
+    "encoder", lambda: _OWN, (EncoderSpec, VectorEncoderSpec)
 )
+
+ENCODERS: Mapping[str, EncoderSpec] = ENCODER_REGISTRY.of_type(EncoderSpec)
+"""The encoders of images."""
+
+VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = ENCODER_REGISTRY.of_type(VectorEncoderSpec)
+"""The encoders of vectors."""
 
 
 def build_encoder(

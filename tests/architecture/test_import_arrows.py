@@ -166,6 +166,10 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
         pytest.fail(f"a ring: {' <- '.join(error.args[1])}")
 
 
+def test_what_finds_plugins_stands_below_all_packages() -> None:
+    assert _importing("contrasweep", [ROOT / "src/contrasweep/plugins.py"]) == set()
+
+
 def test_few_modules_of_the_engine_lie_outside_its_rooms() -> None:
     loose = [path.name for path in (ROOT / "tuning").glob("*.py") if path.name != "__init__.py"]
     assert len(loose) <= MAX_LOOSE, loose
@@ -219,7 +223,7 @@ def test_a_run_without_ray_loads_no_ray() -> None:
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would put it in the function's place.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
-    assert submodules - {"__main__"} == set(PACKAGES)
+    assert submodules - {"__main__", "plugins"} == set(PACKAGES)
     assert submodules.isdisjoint(contrasweep.__all__)
     assert set(contrasweep.__all__) <= set(dir(contrasweep))
 

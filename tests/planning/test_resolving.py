@@ -5,13 +5,19 @@ from typing import Any
 
 import pytest
 
-from contrasweep.search_spaces import Space, available_presets, method_space, preset
+from contrasweep.search_spaces import (
+    Space,
+    available_presets,
+    method_space,
+    preset,
+    shipped_dataset_settings,
+)
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.datasets import known_datasets
 from contrasweep.tuning.planning.plan_sweep import split_preset
-from contrasweep.tuning.planning.resolve import DATASET_SETTINGS, check_experiment, lacking, resolve, space_of
+from contrasweep.tuning.planning.resolve import check_experiment, lacking, resolve, space_of
 from contrasweep.tuning.planning.spaces import complete_space, pin_values, with_defaults
 
 FITTING = [
@@ -33,10 +39,10 @@ def test_the_defaults_of_every_method_on_every_dataset_fit(method: str, dataset:
     e = resolve(method, dataset)
     check_experiment(e)
     assert (e.method, e.dataset) == (method, dataset)
-    space, suggested = method_space(method), DATASET_SETTINGS.get(dataset, {})
+    space, suggested = method_space(method), shipped_dataset_settings().get(dataset, {})
     # What a method fixes, a dataset's suggestion does not change.
     loose = {name: value for name, value in suggested.items() if name not in space.fixed}
-    assert dataset in DATASET_SETTINGS
+    assert dataset in shipped_dataset_settings()
     for name, value in {**space.defaults(), **loose}.items():
         assert e.value(name) == value
 
@@ -44,7 +50,7 @@ def test_the_defaults_of_every_method_on_every_dataset_fit(method: str, dataset:
 def test_later_wins() -> None:
     # flip: 0.5 by the method's space, 0 by the dataset of digits, then what is set.
     assert method_space("infonce").defaults()["views.flip"] == 0.5
-    assert DATASET_SETTINGS["digits"]["views.flip"] == 0.0
+    assert shipped_dataset_settings()["digits"]["views.flip"] == 0.0
     assert resolve("infonce", "digits").views.flip == 0.0
     assert resolve("infonce", "digits", {"views.flip": 0.25}).views.flip == 0.25
 
@@ -246,7 +252,7 @@ class TestPartialSpaces:
 
     def test_the_dataset_s_word_is_the_default_of_the_search(self) -> None:
         space = space_of("infonce", "digits", None)
-        assert space == with_defaults(method_space("infonce"), DATASET_SETTINGS["digits"])
+        assert space == with_defaults(method_space("infonce"), shipped_dataset_settings()["digits"])
         assert space.defaults()["views.flip"] == 0.0
         assert [p.name for p in space.searched] == [p.name for p in method_space("infonce").searched]
 

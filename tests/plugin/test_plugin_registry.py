@@ -10,9 +10,9 @@ import torch
 from installing import install_example, write_metadata
 
 from contrasweep.losses import InfoNCE
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.registry import Registry, own_methods, plugin_versions
+from contrasweep.plugins import PluginError, Registry, plugin_versions
+from contrasweep.tuning.methods import METHODS, Method
+from contrasweep.tuning.methods.registry import method_registry, own_methods
 from contrasweep.tuning.provenance import package_versions
 
 HEAD = """
@@ -27,7 +27,8 @@ def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "opti
 
 """
 
-Bring = Callable[..., Registry]
+Bring = Callable[..., Registry[Method]]
+OWN = {method.name for method in own_methods()}
 
 
 @pytest.fixture
@@ -35,28 +36,30 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bring:
     """A registry where a distribution brings a module with some `code`, by some entry points."""
     assert "mine" not in METHODS  # which is complete before any of these is there
 
-    def brought(code: str, points: dict[str, str] | None = None, distribution: str = "my-plugin") -> Registry:
+    def brought(
+        code: str, points: dict[str, str] | None = None, distribution: str = "my-plugin"
+    ) -> Registry[Method]:
         folder, module = tmp_path / distribution, distribution.replace("-", "_")
-        write_metadata(folder, distribution, points or {"mine": f"{module}:METHOD"})
+        found = points or {"mine": f"{module}:METHOD"}
+        write_metadata(folder, distribution, {"contrasweep.methods": found})
         (folder / f"{module}.py").write_text(HEAD + code)
         monkeypatch.syspath_prepend(str(folder))
         monkeypatch.delitem(sys.modules, module, raising=False)
-        return Registry()
+        return method_registry()
 
     return brought
 
 
-def _refused(registry: Registry) -> str:
-    with pytest.raises(InputError) as refused:
+def _refused(registry: Registry[Method]) -> str:
+    with pytest.raises(PluginError) as refused:
         list(registry)
     return str(refused.value)
 
 
 def test_a_method_stands_among_our_own(bring: Bring) -> None:
     registry = bring("METHOD = method()")
-    assert set(registry) == {*own_methods(), "mine"}
-    assert list(registry) == sorted(registry)
-    assert len(registry) == len(own_methods()) + 1
+    assert list(registry) == [*sorted(OWN), "mine"]
+    assert len(registry) == len(OWN) + 1
     assert registry["mine"].search_space().names == ("tau", "optimizer.lr")
 
 
@@ -78,12 +81,20 @@ def test_its_version_is_part_of_where_a_result_comes_from(bring: Bring) -> None:
         ("raise OSError('no disk')", "my_plugin:METHOD fails with OSError: no disk"),
         ("import absent_package", "fails with ModuleNotFoundError: No module named 'absent_package'"),
         ("OTHER = method()", "fails with AttributeError"),
-        ("METHOD = method", "must be a Method, is a function"),
+        ("METHOD = method", "must be Method; it is function"),
         ("METHOD = method('yours')", "called 'yours'"),
         ("METHOD = method(space=None)", "no search space"),
         ("METHOD = method(space={'tua': 0.5})", "its space has tua, its hyperparameters are tau"),
         ("METHOD = method(space={'optimizer.lr': 0.5})", "its space has none, its hyperparameters are tau"),
         ("METHOD = method(space={'tau': {'log': [1]}})", "fails with SpaceError: its space: tau"),
+        (
+            "METHOD = method(space={'tau': {'uniform': [-1.0, 1.0], 'default': 0.5}})",
+            "its space: tau must be",
+        ),
+        (
+            "METHOD = method(space={'tau': {'int': [1, 2], 'default': 1}})",
+            "tau: given int values; allowed: float",
+        ),
     ],
 )
 def test_a_broken_one_is_named_with_its_distribution(bring: Bring, code: str, reason: str) -> None:

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from installing import PROJECT, install_example
+from installing import EXAMPLES, install_example
 
 from contrasweep.tuning.store import ResultsStore
 
 ROOT = Path(__file__).parents[2]
+PROJECT = EXAMPLES / "contrasweep-dcl"
 CONTRASWEEP = "from contrasweep.tuning.cli import main; main()"
 PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
 

@@ -45,12 +45,13 @@ def _code_of(error: Exception) -> int | None:
     """The exit code of an error whose message is meant for the user; None for a fault of ours."""
     # Imported late: they bring torch, which `contrasweep --help` does without.
     from contrasweep.data import DatasetMissing
+    from contrasweep.plugins import PluginError
     from contrasweep.search_spaces import SpaceError
     from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
     from contrasweep.tuning.store import StoreError, StoreUnavailable, TrialOvertaken
 
     if isinstance(error, SweepFailed | TrainingDiverged | StoreUnavailable | TrialOvertaken):
         return FAILED
-    if isinstance(error, InputError | SpaceError | StoreError | DatasetMissing):
+    if isinstance(error, InputError | PluginError | SpaceError | StoreError | DatasetMissing):
         return WRONG_INPUT
     return None

@@ -1,10 +1,10 @@
-"""Every method by its name: this package's and those of plug-ins, see `methods.registry`."""
+"""Every method by its name: those of this package and those of plug-ins."""
 
 from collections.abc import Mapping
 
 from contrasweep.tuning.methods.method import Hyperparameter, Method
-from contrasweep.tuning.methods.registry import Registry
+from contrasweep.tuning.methods.registry import method_registry
 
 __all__ = ["METHODS", "Hyperparameter", "Method"]
 
-METHODS: Mapping[str, Method] = Registry()
+METHODS: Mapping[str, Method] = method_registry()

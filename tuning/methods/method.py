@@ -1,7 +1,7 @@
 """What a method is: a name and a source, what it needs of the data, its hyperparameters, how it is built."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder, build_head
-from contrasweep.search_spaces import Space, method_space
+from contrasweep.search_spaces import Fixed, Parameter, Range, Space, TypeName, method_space
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.batches import Feed, image_feed
@@ -55,6 +55,23 @@ class Hyperparameter:
         if self.at_most is not None and value > self.at_most:
             raise InputError(f"{name} must be at most {self.at_most:g}, given {value!r}")
 
+    def check_parameter(self, parameter: Parameter, origin: str) -> None:
+        """Raise InputError unless every value that the `parameter` of a space can take is allowed."""
+        expected = _COLUMN_TYPES[self.kind]
+        if parameter.type != expected:
+            raise InputError(
+                f"{origin}: {parameter.name}: given {parameter.type} values; allowed: {expected}"
+            )
+        values = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
+        others = parameter.of if isinstance(parameter, Fixed) else ()
+        for value in (*values, *others):
+            try:
+                self.check(parameter.name, value)
+            except InputError as error:
+                raise InputError(f"{origin}: {error}") from None
+
+
+_COLUMN_TYPES: Mapping[type, TypeName] = {float: "float", int: "int", str: "string"}
 
 TEMPERATURE = Hyperparameter("the scale tau of the scores", float, above=0)
 
@@ -103,6 +120,21 @@ class Method:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)
             self.hyperparameters[name].check(name, value)
 
+    def check_space(self, space: Space) -> None:
+        """Check that a search space and the hyperparameters agree: the same names, types and allowed values.
+
+        Raises:
+            ValueError: they do not (InputError where it is a value).
+        """
+        own = [parameter for parameter in space.parameters if "." not in parameter.name]
+        if {parameter.name for parameter in own} != set(self.hyperparameters):
+            raise ValueError(
+                f"{space.origin} has {_listed(p.name for p in own)}, its hyperparameters are "
+                f"{_listed(self.hyperparameters)}: both must be the same"
+            )
+        for parameter in own:
+            self.hyperparameters[parameter.name].check_parameter(parameter, space.origin)
+
     def needs_with(self, hyperparameters: Mapping[str, Value]) -> frozenset[Need]:
         """Return what the method needs of the training data with these hyperparameters."""
         of_choices = (self.hyperparameters[name].needs.get(str(v)) for name, v in hyperparameters.items())
@@ -133,3 +165,7 @@ def head_outputs(head: nn.Module, inputs: int) -> int:
     """Return how wide a head's embeddings of `inputs` features are: tried on a copy, to leave no trace."""
     embeddings: Tensor = copy.deepcopy(head).eval()(torch.zeros(1, inputs))
     return embeddings.shape[1]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from contrasweep.data import DatasetSpec, TransductiveSpec
+from contrasweep.data import DATASETS, DatasetSpec, TransductiveSpec
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
-from contrasweep.search_spaces import Space, available_presets, preset
+from contrasweep.search_spaces import Space, available_presets, preset, shipped_dataset_settings
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value, ViewSettings
 from contrasweep.tuning.methods import METHODS, Method
@@ -27,64 +27,6 @@ NEED_IN_WORDS = {
     "bias or condition": "a bias label or a conditioning variable",
     "own views": "objects with views of their own",
 }
-
-# A mirrored digit is another sign, and a crop of a few per cent of one says nothing.
-_DIGIT_VIEWS: Mapping[str, Value] = MappingProxyType({"views.flip": 0.0, "views.min_crop": 0.4})
-
-_SMALL: Mapping[str, Value] = MappingProxyType(
-    {**_DIGIT_VIEWS, "encoder.name": "small-conv", "batch_size": 128}
-)
-# Without a ramp, LeNet-5's tanh units saturate for good at rates that it can bear later.
-_MNIST: Mapping[str, Value] = MappingProxyType(
-    {**_DIGIT_VIEWS, "encoder.name": "lenet5", "batch_size": 256, "schedule.warmup_epochs": 1.0}
-)
-# SimCLR's views, without the blur that says nothing at 32 pixels.
-_PHOTOGRAPHS: Mapping[str, Value] = MappingProxyType(
-    {
-        "encoder.name": "resnet18",
-        "batch_size": 256,
-        "views.brightness": 0.4,
-        "views.contrast": 0.4,
-        "views.saturation": 0.4,
-        "views.hue": 0.1,
-        "views.grayscale": 0.2,
-    }
-)
-
-DATASET_SETTINGS: Mapping[str, Mapping[str, Value]] = MappingProxyType(
-    {
-        "digits": _SMALL,
-        "colour-digits": _SMALL,
-        "biased-digits": _SMALL,
-        "mnist": _MNIST,
-        # The penalty on raw weights is CCL-K's protocol: scores compare with its table.
-        "colormnist": {**_MNIST, "probes.standardise": False},
-        "noisy-mnist": _MNIST,
-        "biased-mnist": {**_DIGIT_VIEWS, "encoder.name": "simple-conv", "batch_size": 256},
-        "cifar10": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
-        "cifar100": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar"},
-        "corrupted-cifar10": {"encoder.name": "resnet18", "batch_size": 256},
-        "imagenet9": _PHOTOGRAPHS,
-        "bffhq": {"encoder.name": "resnet18", "batch_size": 256},
-        "stl10": {**_PHOTOGRAPHS, "views.size": 64},
-        "ut-zappos50k": {**_PHOTOGRAPHS, "encoder.name": "resnet18-cifar", "views.size": 32},
-        "cub": _PHOTOGRAPHS,
-        "wider-attribute": _PHOTOGRAPHS,
-        "imagenet100": _PHOTOGRAPHS,
-        "imagenet1k": _PHOTOGRAPHS,
-        "two-view-digits": {"encoder.name": "herocon-cnn", "batch_size": 512},
-        # Its labelled objects are few: one in four says more of a configuration than one in ten.
-        "scene": {"encoder.name": "herocon-mlp", "batch_size": 4096, "validation.fraction": 0.25},
-        "noisy-mnist-1v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
-        "noisy-mnist-2v": {"encoder.name": "herocon-cnn", "batch_size": 4000},
-        "xrmb": {"encoder.name": "herocon-mlp", "batch_size": 4750},
-        # Of 500 labelled objects with 40 labels, one in four, as with Scene.
-        "celeba": {"encoder.name": "herocon-vgg", "batch_size": 64, "validation.fraction": 0.25},
-        "hub-parquet": _PHOTOGRAPHS,
-        "image-folder": _PHOTOGRAPHS,
-    }
-)
-"""What a dataset suggests for settings outside the method: a network that takes its images, a batch size."""
 
 
 def resolve(
@@ -133,8 +75,20 @@ def resolve(
 
 
 def dataset_settings(dataset: str) -> Mapping[str, Value]:
-    """Return what the dataset's family suggests for settings outside the method."""
-    return DATASET_SETTINGS.get(dataset.partition(":")[0], {})
+    """Return the defaults that the dataset's family has for settings outside the method.
+
+    Raises:
+        InputError: the dataset is a plug-in's, and one of its settings is unknown or has a wrong value.
+    """
+    name = dataset.partition(":")[0]
+    family = DATASETS.get(name)
+    if family is None or family.settings is None:
+        return shipped_dataset_settings().get(name, {})
+    try:
+        Experiment(method=next(iter(METHODS)), dataset=name).with_values(family.settings)
+    except InputError as error:
+        raise InputError(f"the settings that dataset {name} brings: {error}") from None
+    return family.settings
 
 
 def check_names(method: str, dataset: str) -> None:

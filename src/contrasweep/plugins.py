@@ -1,0 +1,154 @@
+"""What other installed distributions bring: methods, encoders and datasets, each found by an entry point.
+
+The entry point has the name that users type, and leads to an object of that name:
+
+    [project.entry-points."contrasweep.methods"]
+    my-method = "my_package:METHOD"
+
+    [project.entry-points."contrasweep.encoders"]
+    my-encoder = "my_package:ENCODER"
+
+    [project.entry-points."contrasweep.datasets"]
+    my-dataset = "my_package:DATASET"
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, Protocol, TypeVar
+
+KINDS = ("method", "encoder", "dataset")
+
+
+class PluginError(ValueError):
+    """A distribution brings something that cannot be used: the message says what, whose it is, and why."""
+
+
+class Named(Protocol):
+    """What a registry holds: it has the name that users type."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+T = TypeVar("T", bound=Named)
+U = TypeVar("U", bound=Named)
+
+
+def _unchanged(item: T) -> T:
+    return item
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Our own things of one kind by name, then those that other distributions bring.
+
+    Other distributions are looked at on first use, not on import: a plug-in imports our packages to define
+    what it brings, and at that moment is not complete itself.
+
+    Args:
+        kind: one of `KINDS`; the entry points' group is `contrasweep.KINDs`.
+        own: gives our own things, in the order in which users see them.
+        types: what an entry point may lead to.
+        accept: returns the thing as it is registered, or raises ValueError with the reason against it.
+        reserved: gives further names that are taken.
+
+    Raises:
+        PluginError: on first use, a distribution brings a thing that is broken, or of a name that is taken.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        own: Callable[[], Iterable[T]],
+        types: tuple[type[T], ...],
+        accept: Callable[[T], T] = _unchanged,
+        reserved: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self.kind = kind
+        self._own = own
+        self._types = types
+        self._accept = accept
+        self._reserved = reserved
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def of_type(self, kind: type[U]) -> "Selected[U]":
+        """Return the registered things of one type."""
+        return Selected(self, kind)
+
+    @cached_property
+    def _items(self) -> Mapping[str, T]:
+        found = {item.name: item for item in self._own()}
+        owners = dict.fromkeys((*found, *self._reserved()), "contrasweep itself")
+        for entry in sorted(entry_points(group=_group(self.kind)), key=_distribution):
+            if entry.name in owners:
+                raise self._broken(entry, f"the name is taken by {owners[entry.name]}")
+            found[entry.name] = self._load(entry)
+            owners[entry.name] = _distribution(entry)
+        return found
+
+    def _load(self, entry: EntryPoint) -> T:
+        try:
+            item = entry.load()
+        except Exception as error:
+            raise self._broken(entry, f"{entry.value} fails with {type(error).__name__}: {error}") from error
+        if not isinstance(item, self._types):
+            allowed = " or ".join(f"{one.__name__}" for one in self._types)
+            raise self._broken(entry, f"{entry.value} must be {allowed}; it is {type(item).__name__}")
+        if item.name != entry.name:
+            raise self._broken(
+                entry, f"its {type(item).__name__} is called {item.name!r}: both names must be the same"
+            )
+        try:
+            return self._accept(item)
+        except ValueError as error:
+            raise self._broken(entry, str(error)) from None
+
+    def _broken(self, entry: EntryPoint, reason: str) -> PluginError:
+        distribution = _distribution(entry)
+        return PluginError(
+            f"{self.kind} {entry.name!r} of the distribution {distribution} cannot be used: {reason}. "
+            f"Mend it, or `pip uninstall {distribution}`."
+        )
+
+
+class Selected(Mapping[str, U], Generic[U]):
+    """The things in a registry that have one type."""
+
+    def __init__(self, registry: Mapping[str, Named], kind: type[U]) -> None:
+        self._registry = registry
+        self._kind = kind
+
+    def __getitem__(self, name: str) -> U:
+        item = self._registry[name]
+        if not isinstance(item, self._kind):
+            raise KeyError(name)
+        return item
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, item in self._registry.items() if isinstance(item, self._kind))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def plugin_versions() -> dict[str, str]:
+    """Return the version of every distribution that brings a method, an encoder or a dataset."""
+    entries = [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
+    return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
+
+
+def _group(kind: str) -> str:
+    return f"contrasweep.{kind}s"
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.value if entry.dist is None else entry.dist.name

@@ -1,0 +1,1 @@
+"""A dataset and an encoder of another distribution."""

@@ -1,0 +1,164 @@
+"""A dataset and an encoder of another distribution: found, checked, and trained on."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from installing import install_example, write_metadata
+from typer.testing import CliRunner
+
+from contrasweep.data import DATASETS, DatasetSpec
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder
+from contrasweep.models.encoders.registry import ENCODER_REGISTRY
+from contrasweep.plugins import PluginError, plugin_versions
+from contrasweep.search_spaces import SpaceError, load_dataset_settings
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.objectives.datasets import facts_of
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import pretrain
+
+SPEC = "from contrasweep.models import EncoderSpec; ITEM = EncoderSpec('yours', '', None, lambda *_: None)"
+
+Install = Callable[[list[str]], None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts folders on the path, and makes the registries look for distributions anew."""
+
+    def install(folders: list[str]) -> None:
+        for registry in (DATASETS, ENCODER_REGISTRY):
+            assert len(registry)  # It is complete now: what is removed here comes back after the test.
+            monkeypatch.delitem(vars(registry), "_items")
+        for folder in folders:
+            monkeypatch.syspath_prepend(folder)
+
+    return install
+
+
+@pytest.fixture
+def stripes(tmp_path: Path, install: Install) -> None:
+    """The distribution with the dataset `stripes` and the encoder `stripe-net`."""
+    install(install_example(tmp_path, "contrasweep-stripes"))
+
+
+@pytest.fixture
+def bring(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs a module with some `code` under some entry points."""
+
+    def bring(code: str, entry_points: Mapping[str, Mapping[str, str]]) -> None:
+        write_metadata(tmp_path, "my-plugin", entry_points)
+        (tmp_path / "my_plugin.py").write_text(code)
+        monkeypatch.delitem(sys.modules, "my_plugin", raising=False)
+        install([str(tmp_path)])
+
+    return bring
+
+
+@pytest.mark.usefixtures("stripes")
+def test_a_run_trains_the_encoder_on_the_dataset() -> None:
+    e = resolve("supcon", "stripes", {"epochs": 2, "probes.max_steps": 5, "schedule.warmup_epochs": 0})
+    assert (e.encoder.name, e.batch_size, e.views.flip) == ("stripe-net", 32, 0.0)
+    records = list(pretrain(e))
+    assert [record.epoch for record in records] == [0, 1, 2]
+    assert records[-1].objective.encoder.width == 16
+    assert 0.0 <= records[-1].metrics["val.accuracy"] <= 1.0
+
+
+@pytest.mark.usefixtures("stripes")
+def test_the_dataset_stands_among_our_own() -> None:
+    assert list(DATASETS)[-1] == "stripes"
+    part = facts_of("stripes:images=40")
+    assert isinstance(part, DatasetSpec)
+    assert part.train_size == 40
+    listed = CliRunner().invoke(app, ["datasets", "--json"])
+    assert "stripes" in [row["dataset"] for row in json.loads(listed.stdout)]
+    checked = CliRunner().invoke(app, ["datasets", "check", "stripes", "--json"])
+    assert checked.exit_code == 0, checked.output
+
+
+@pytest.mark.usefixtures("stripes")
+def test_the_encoder_stands_among_our_own() -> None:
+    assert list(ENCODERS)[-1] == "stripe-net"
+    assert "stripe-net" not in VECTOR_ENCODERS
+    assert build_encoder("stripe-net", 3, 8).width == 16
+    assert plugin_versions()["contrasweep-stripes"] == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "reason"),
+    [
+        ("raise OSError('no disk')", "mine", "my_plugin:ITEM fails with OSError: no disk"),
+        ("ITEM = 3", "mine", "my_plugin:ITEM must be EncoderSpec or VectorEncoderSpec; it is int"),
+        (SPEC, "mine", "its EncoderSpec is called 'yours': both names must be the same"),
+        (SPEC, "lenet5", "the name is taken by contrasweep itself"),
+    ],
+)
+def test_a_broken_encoder_is_named_with_its_distribution(
+    bring: Callable[..., None], code: str, name: str, reason: str
+) -> None:
+    bring(code, {"contrasweep.encoders": {name: "my_plugin:ITEM"}})
+    with pytest.raises(PluginError) as refused:
+        resolve("infonce", "digits")
+    assert str(refused.value).startswith(f"encoder {name!r} of the distribution my-plugin cannot be used: ")
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "reason"),
+    [
+        ("ITEM = 'a folder'", "mine", "my_plugin:ITEM must be DatasetFamily; it is str"),
+        ("", "digits", "the name is taken by contrasweep itself"),
+        ("", "scene", "the name is taken by contrasweep itself"),
+    ],
+)
+def test_a_broken_dataset_is_named_and_ends_a_command(
+    bring: Callable[..., None], code: str, name: str, reason: str
+) -> None:
+    bring(code, {"contrasweep.datasets": {name: "my_plugin:ITEM"}})
+    with pytest.raises(PluginError, match=f"dataset '{name}' of the distribution my-plugin.*{reason}"):
+        list(DATASETS)
+    shown = CliRunner().invoke(app, ["datasets"])
+    assert shown.exit_code == 2
+    assert "pip uninstall my-plugin" in shown.stderr
+
+
+FAMILY = """
+from dataclasses import replace
+from contrasweep.data.sources.digits import DIGITS
+ITEM = replace(DIGITS, name="mine", settings={})
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encodr.name": "lenet5"}, "dataset mine brings: .*encodr"),
+        ({"batch_size": 0}, "dataset mine brings: .*batch_size"),
+    ],
+)
+def test_settings_that_are_none_are_refused(
+    bring: Callable[..., None], settings: dict[str, object], message: str
+) -> None:
+    bring(FAMILY.format(settings), {"contrasweep.datasets": {"mine": "my_plugin:ITEM"}})
+    with pytest.raises(InputError, match=message):
+        resolve("infonce", "mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1", "given list; allowed: a mapping of setting to value"),
+        ("batch_size: [1, 2]", r"batch_size: given \[1, 2\]; allowed: a number"),
+        ("extends: digts", "extends unknown 'digts'. Did you mean 'digits'?"),
+        ("batch_size: 1\nbatch_size: 2", "batch_size: given twice"),
+    ],
+)
+def test_a_file_of_settings_is_checked(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(SpaceError, match=rf"mine\.yaml.*{message}"):
+        load_dataset_settings(file)
