@@ -26,6 +26,7 @@ Set = Annotated[
         "--set", metavar="PATH=VALUE", help="A setting or hyperparameter that holds in every trial."
     ),
 ]
+Preset = Annotated[bool, typer.Option(help="Start from the papers' settings for this method and dataset.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes that train one run together, each on its part of a batch.")
 ]
@@ -49,18 +50,6 @@ Device = Annotated[
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]
 
-MaxFailures = Annotated[
-    int | None,
-    typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),
-]
-TrialTimeout = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
-]
-Extend = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Resume the study --name and try N more configurations."),
-]
 
 Where = Annotated[
     list[str] | None,

@@ -1,6 +1,7 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,87 +17,105 @@ from contrasweep.tuning.cli.options import (
     Concurrency,
     DataRoot,
     Device,
-    Extend,
     GpusPerWorker,
-    MaxFailures,
+    Preset,
     Results,
     Set,
-    TrialTimeout,
     Workers,
     command_line,
     machine_at,
     parse_settings,
-    results_option,
 )
 from contrasweep.tuning.cli.progress import progress_line, sweep_line
-from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from contrasweep.tuning.cli.sweep_report import print_plans, report_sweep, say_what_differs
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
+    from contrasweep.search_spaces import Space
+    from contrasweep.tuning.planning.machine import Machine
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.ray.sweep import SweepResult
 
 DEFAULT_DATASET = "colour-digits"
-DRY_RUN_TRIALS = 5
-MOST_FAILURES = 5
-"""Beyond so many, `contrasweep show` has the others."""
+
+Methods = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="METHOD...",
+        help="Method to search; `contrasweep methods` lists them. Several are searched one after "
+        "the other, each with the same budget, in studies NAME-METHOD.",
+    ),
+]
+Data = Annotated[str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")]
+Trials = Annotated[
+    int | None,
+    typer.Option(help="Configurations to try, including the defaults; default: 24, or the whole grid."),
+]
+Epochs = Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")]
+SpaceFile = Annotated[Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")]
+Sampler = Annotated[str | None, typer.Option(help="tpe (default), gp, cmaes, random or grid.")]
+GridPoints = Annotated[
+    int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
+]
+Scheduler = Annotated[str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="What is maximised on the validation split; default: an accuracy. "
+        "Several, with commas between them, give a Pareto front."
+    ),
+]
+AshaMetric = Annotated[
+    str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")]
+Seeds = Annotated[int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1.")]
+WarmStart = Annotated[
+    str | None, typer.Option(help="Begin with the trials of these studies (comma-separated names).")
+]
+Storage = Annotated[
+    str | None,
+    typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
+]
+CpusPerTrial = Annotated[
+    int | None, typer.Option(help="Cores (and threads) per trial, or per worker of one; default: 1.")
+]
+MaxFailures = Annotated[
+    int | None,
+    typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),
+]
+TrialTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
+]
+Name = Annotated[str | None, typer.Option(help="Name of the study.")]
+Resume = Annotated[bool, typer.Option(help="Resume the study --name where it was interrupted.")]
+Extend = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Resume the study --name and try N more configurations."),
+]
+DryRun = Annotated[bool, typer.Option(help="Print the first configurations and stop.")]
 
 
 def sweep(
-    methods: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="METHOD...",
-            help="Method to search; `contrasweep methods` lists them. Several are searched one after "
-            "the other, each with the same budget, in studies NAME-METHOD.",
-        ),
-    ],
-    data: Annotated[
-        str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(help="Configurations to try, including the defaults; default: 24, or the whole grid."),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")] = None,
-    space: Annotated[
-        Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")
-    ] = None,
+    methods: Methods,
+    data: Data = None,
+    trials: Trials = None,
+    epochs: Epochs = None,
+    space: SpaceFile = None,
     set_: Set = None,
-    preset: Annotated[bool, typer.Option(help="Start from the papers' settings for this dataset.")] = False,
-    sampler: Annotated[str | None, typer.Option(help="tpe (default), gp, cmaes, random or grid.")] = None,
-    grid_points: Annotated[
-        int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="What is maximised on the validation split; default: an accuracy. "
-            "Several, with commas between them, give a Pareto front."
-        ),
-    ] = None,
-    asha_metric: Annotated[
-        str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1.")
-    ] = None,
-    warm_start: Annotated[
-        str | None,
-        typer.Option(help="Begin with the trials of these studies (comma-separated names)."),
-    ] = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
-    ] = None,
+    preset: Preset = False,
+    sampler: Sampler = None,
+    grid_points: GridPoints = None,
+    scheduler: Scheduler = None,
+    metric: Metric = None,
+    asha_metric: AshaMetric = None,
+    seed: Seed = None,
+    seeds: Seeds = None,
+    warm_start: WarmStart = None,
+    storage: Storage = None,
     concurrency: Concurrency = None,
-    cpus_per_trial: Annotated[
-        int | None, typer.Option(help="Cores (and threads) per trial, or per worker of one; default: 1.")
-    ] = None,
+    cpus_per_trial: CpusPerTrial = None,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
@@ -105,10 +124,10 @@ def sweep(
     trial_timeout: TrialTimeout = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
-    name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
-    resume: Annotated[bool, typer.Option(help="Resume the study --name where it was interrupted.")] = False,
+    name: Name = None,
+    resume: Resume = False,
     extend: Extend = None,
-    dry_run: Annotated[bool, typer.Option(help="Print the first configurations and stop.")] = False,
+    dry_run: DryRun = False,
     json: AsJson = False,
 ) -> None:
     """Search a method's hyperparameters on a dataset.
@@ -118,26 +137,40 @@ def sweep(
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
     from contrasweep.search_spaces import load_space
-    from contrasweep.tuning.planning.devices import AUTO, gpus_for
-    from contrasweep.tuning.planning.limits import Limits
-    from contrasweep.tuning.planning.plan_sweep import default_name, plan_sweep
-    from contrasweep.tuning.ray.sweep import study_of
 
-    values = parse_settings(set_)
-    given_space = load_space(space) if space is not None else None
-    rules: dict[str, Any] = {
-        "trials": trials,
-        "sampler": sampler,
-        "grid_points": grid_points,
-        "scheduler": scheduler,
-        "metric": metric,
-        "asha_metric": asha_metric,
-        "seed": seed,
-        "seeds": seeds,
-        "warm_start": None if warm_start is None else warm_start.split(","),
-    }
-    limits = Limits(1 if max_failures is None else max_failures, trial_timeout)
-    machine = machine_at(address)
+    options = _Options(
+        methods=methods,
+        dataset=data,
+        values=parse_settings(set_),
+        epochs=epochs,
+        space=None if space is None else load_space(space),
+        preset=preset,
+        rules={
+            "trials": trials,
+            "sampler": sampler,
+            "grid_points": grid_points,
+            "scheduler": scheduler,
+            "metric": metric,
+            "asha_metric": asha_metric,
+            "seed": seed,
+            "seeds": seeds,
+            "warm_start": None if warm_start is None else warm_start.split(","),
+        },
+        running={
+            "concurrency": concurrency,
+            "workers": workers,
+            "data_root": data_root,
+            "storage": storage,
+        },
+        limits={"max_failures": max_failures, "trial_timeout": trial_timeout},
+        cpus=cpus_per_trial,
+        gpus=gpus_per_worker,
+        device=device,
+        machine=machine_at(address),
+        results=results,
+        name=name,
+        as_json=json,
+    )
     if resume or extend is not None:
         if dry_run or preset:
             raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
@@ -145,66 +178,131 @@ def sweep(
             raise InputError(
                 "--extend N adds N trials each time that it is given: to go on with them, --resume alone"
             )
-        if extend is not None and trials is not None:
-            raise InputError("--extend N adds N trials to those planned: no --trials")
-        given = {**values, **({} if epochs is None else {"epochs": epochs})}
-        _go_on(
-            methods,
-            name,
-            results,
-            expected={
-                "dataset": data,
-                "space": given_space,
-                "values": given,
-                "cpus": cpus_per_trial,
-                **rules,
-            },
-            extend=extend,
-            as_json=json,
-            data_root=data_root,
-            concurrency=concurrency,
-            workers=workers,
-            gpus_per_worker=gpus_per_worker if device is None else gpus_for(device, gpus_per_worker, machine),
-            machine=machine,
-            max_failures=max_failures,
-            trial_timeout=trial_timeout,
-            storage=storage,
-        )
-        return
-    dataset, several = data or DEFAULT_DATASET, len(methods) > 1
-    prefix = name or default_name("methods", dataset, datetime.now(UTC))
-    plans = [
-        plan_sweep(
-            method,
-            dataset,
-            **{rule: value for rule, value in rules.items() if value is not None},
-            epochs=epochs,
-            values=values,
-            space=given_space,
-            use_preset=preset,
-            storage=storage,
-            concurrency=concurrency,
-            cpus_per_trial=1 if cpus_per_trial is None else cpus_per_trial,
-            workers=1 if workers is None else workers,
-            gpus_per_worker=gpus_for(device or AUTO, gpus_per_worker, machine),
-            machine=machine,
-            limits=limits,
-            data_root=data_root,
-            results=results,
-            name=study_of(prefix, method) if several else name,
-            command=command_line(),
-        )
-        for method in methods
-    ]
-    if not json:
-        _say_what_differs(plans, trials, concurrency)
-    if dry_run:
-        _print_plans(plans, json)
-        return
-    if several:
-        sweep_methods(plans, prefix, json, machine)
+        _go_on(options, extend)
     else:
-        _report(_run(plans[0]), json)
+        _begin(options, dry_run)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What the command line says about a sweep. None stands for an option that was not given.
+
+    Attributes:
+        rules: how the search proceeds, in the words of `plan_sweep`.
+        running: how trials run, in the words that `plan_sweep` and `resume_sweep` share.
+        limits: those of `planning.limits.Limits`.
+        cpus: per trial, or per worker of one.
+        gpus: per worker.
+        machine: the cluster of `--address`.
+    """
+
+    methods: Sequence[str]
+    dataset: str | None
+    values: Mapping[str, Any]
+    epochs: int | None
+    space: "Space | None"
+    preset: bool
+    rules: Mapping[str, Any]
+    running: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    cpus: int | None
+    gpus: float | None
+    device: str | None
+    machine: "Machine | None"
+    results: str
+    name: str | None
+    as_json: bool
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """What a study that is resumed must agree with."""
+        epochs = {} if self.epochs is None else {"epochs": self.epochs}
+        return {
+            "dataset": self.dataset,
+            "space": self.space,
+            "values": {**self.values, **epochs},
+            "cpus": self.cpus,
+            **self.rules,
+        }
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _begin(options: _Options, dry_run: bool) -> None:
+    """Plan new studies, one for each method, and run them or print what they would do."""
+    from contrasweep.tuning.planning.plan_sweep import default_name
+    from contrasweep.tuning.ray.sweep import study_of
+
+    several = len(options.methods) > 1
+    prefix = options.name or default_name("methods", options.dataset or DEFAULT_DATASET, datetime.now(UTC))
+    plans = [
+        _plan(options, method, study_of(prefix, method) if several else options.name)
+        for method in options.methods
+    ]
+    if not options.as_json:
+        say_what_differs(plans, options.rules["trials"], options.running["concurrency"])
+    if dry_run:
+        print_plans(plans, options.as_json)
+    elif several:
+        sweep_methods(plans, prefix, options.as_json, options.machine)
+    else:
+        report_sweep(_run(plans[0]), options.as_json)
+
+
+def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
+    from contrasweep.tuning.planning.devices import AUTO, gpus_for
+    from contrasweep.tuning.planning.limits import Limits
+    from contrasweep.tuning.planning.plan_sweep import plan_sweep
+
+    return plan_sweep(
+        method,
+        options.dataset or DEFAULT_DATASET,
+        **_given({**options.rules, **options.running, "cpus_per_trial": options.cpus}),
+        epochs=options.epochs,
+        values=options.values,
+        space=options.space,
+        use_preset=options.preset,
+        gpus_per_worker=gpus_for(options.device or AUTO, options.gpus, options.machine),
+        machine=options.machine,
+        limits=Limits(**_given(options.limits)),
+        results=options.results,
+        name=name,
+        command=command_line(),
+    )
+
+
+def _go_on(options: _Options, extend: int | None) -> None:
+    """Resume a study, or those of several methods; `extend` is how many trials to add."""
+    from contrasweep.tuning.planning.devices import gpus_for
+    from contrasweep.tuning.ray.sweep import resume_sweep
+
+    if extend is not None and options.rules["trials"] is not None:
+        raise InputError("--extend N adds N trials to those planned: no --trials")
+    running = {**options.running, **options.limits, "machine": options.machine}
+    running["gpus_per_worker"] = (
+        options.gpus if options.device is None else gpus_for(options.device, options.gpus, options.machine)
+    )
+    if len(options.methods) > 1:
+        if extend is not None:
+            raise InputError("--extend goes with one study: name one method")
+        resume_methods(
+            options.methods, options.name, options.results, options.expected, options.as_json, **running
+        )
+        return
+    if options.name is None:
+        raise InputError("--resume and --extend need the study's --name; `contrasweep studies` lists them")
+    with progress_line() as line:
+        result = resume_sweep(
+            options.name,
+            options.results,
+            expected={**options.expected, "method": options.methods[0]},
+            extend=extend or 0,
+            show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
+            **running,
+        )
+    report_sweep(result, options.as_json)
 
 
 def _run(plan: "SweepPlan") -> "SweepResult":
@@ -216,130 +314,3 @@ def _run(plan: "SweepPlan") -> "SweepResult":
     )
     with progress_line() as line:
         return run_sweep(plan, show=lambda progress: line.show(sweep_line(progress, line.elapsed)))
-
-
-def _go_on(
-    methods: Sequence[str],
-    name: str | None,
-    results: str,
-    *,
-    expected: Mapping[str, Any],
-    extend: int | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Resume one study, or a group; `options` are those of `ray.sweep.resume_sweep`."""
-    from contrasweep.tuning.ray.sweep import resume_sweep
-
-    if len(methods) > 1:
-        if extend is not None:
-            raise InputError("--extend goes with one study: name one method")
-        resume_methods(methods, name, results, expected, as_json, **options)
-        return
-    if name is None:
-        raise InputError("--resume and --extend need the study's --name; `contrasweep studies` lists them")
-    with progress_line() as line:
-        result = resume_sweep(
-            name,
-            results,
-            expected={**expected, "method": methods[0]},
-            extend=extend or 0,
-            show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
-            **options,
-        )
-    _report(result, as_json)
-
-
-def _say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
-    """Say where a plan is not what was asked for, or where it begins with what other studies found."""
-    from contrasweep.tuning.planning.resources import counted
-
-    for plan in plans:
-        if trials is not None and plan.trials < trials:
-            warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
-        at_once = plan.resources.concurrency
-        if concurrency is not None and at_once < min(concurrency, plan.trials):
-            fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
-            warn(f"this machine has room for {fit}, not {concurrency}.")
-        for remark in plan.warm.remarks:
-            say(f"Warm start: {remark}.")
-
-
-def _print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
-    """Print what sweeps would do: their first configurations, their resources, and the most they can cost."""
-    if as_json:
-        told = [_dry_run(plan) for plan in plans]
-        print_json(told[0] if len(told) == 1 else told)
-        return
-    for plan in plans:
-        _print_plan(plan)
-
-
-def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
-    study = plan.new_study()
-    first: list[dict[str, Any]] = []
-    for _ in range(min(DRY_RUN_TRIALS, plan.trials)):
-        proposal = study.ask()
-        first.append({"trial": proposal.number, "configuration": dict(proposal.values)})
-    at_most = plan.trials * plan.seeds * plan.experiment.epochs
-    return {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
-
-
-def _print_plan(plan: "SweepPlan") -> None:
-    told = _dry_run(plan)
-    print_rows(
-        f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
-        [
-            {"trial": row["trial"], "configuration": configuration(row["configuration"])}
-            for row in told["first"]
-        ],
-        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
-        f"at most {told['epochs_at_most']} epochs in all"
-        + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
-        + ("." if plan.sampler in ("grid", "random") else ". Later proposals depend on results."),
-    )
-
-
-def _report(result: "SweepResult", as_json: bool) -> None:
-    """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
-    from contrasweep.tuning.cli.studies import failed_trials, selected_row
-    from contrasweep.tuning.results.selection import best_trials
-    from contrasweep.tuning.store import ResultsStore
-
-    plan, store = result.plan, ResultsStore(result.plan.results)
-    selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)
-    rows = [selected_row(trial) for trial in selected]
-    if as_json:
-        failed = failed_trials(store, plan.name)
-        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows, "failed": failed})
-        return
-    print_rows(
-        f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
-    )
-    where = results_option(plan.results)
-    if not selected[0].beats_untrained:
-        warn("no trial beats the untrained encoder it started from.")
-    if result.counts.get("failed"):
-        warn(f"{result.counts['failed']} trials failed (`contrasweep show {plan.name}{where}`):")
-        for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
-            say(f"  trial {trial['trial']}: {trial['error']}")
-    say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
-
-
-def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
-    """Return what the figures above it rest on: endings, seeds, epochs, the rule of selection."""
-    endings = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return (
-        f"{endings}; {_seeds(plan)} a trial, {plan.experiment.epochs} epochs at most; "
-        f"selected by {plan.metric} on the validation split, so the score is optimistic: "
-        "`contrasweep run` tests it on fresh seeds."
-    )
-
-
-def _seeds(plan: "SweepPlan") -> str:
-    first = plan.experiment.seed
-    return (
-        f"one seed ({first})"
-        if plan.seeds == 1
-        else f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
-    )

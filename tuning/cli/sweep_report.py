@@ -1,0 +1,110 @@
+"""What the terminal shows of a sweep: its plan before it starts, its best trials when it has ended."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from contrasweep.tuning.cli.options import results_option
+from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.planning.plan import SweepPlan
+    from contrasweep.tuning.ray.sweep import SweepResult
+
+DRY_RUN_TRIALS = 5
+MOST_FAILURES = 5
+"""How many failed trials are listed; `contrasweep show` lists all."""
+
+
+def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
+    """Say where a plan is not what was asked for, or where it begins with what other studies found."""
+    from contrasweep.tuning.planning.resources import counted
+
+    for plan in plans:
+        if trials is not None and plan.trials < trials:
+            warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
+        at_once = plan.resources.concurrency
+        if concurrency is not None and at_once < min(concurrency, plan.trials):
+            fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
+            warn(f"this machine has room for {fit}, not {concurrency}.")
+        for remark in plan.warm.remarks:
+            say(f"Warm start: {remark}.")
+
+
+def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
+    """Print what sweeps would do: their first configurations, their resources, and the most they can cost."""
+    if as_json:
+        told = [_dry_run(plan) for plan in plans]
+        print_json(told[0] if len(told) == 1 else told)
+        return
+    for plan in plans:
+        _print_plan(plan)
+
+
+def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
+    study = plan.new_study()
+    first: list[dict[str, Any]] = []
+    for _ in range(min(DRY_RUN_TRIALS, plan.trials)):
+        proposal = study.ask()
+        first.append({"trial": proposal.number, "configuration": dict(proposal.values)})
+    at_most = plan.trials * plan.seeds * plan.experiment.epochs
+    return {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
+
+
+def _print_plan(plan: "SweepPlan") -> None:
+    told = _dry_run(plan)
+    print_rows(
+        f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
+        [
+            {"trial": row["trial"], "configuration": configuration(row["configuration"])}
+            for row in told["first"]
+        ],
+        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
+        f"at most {told['epochs_at_most']} epochs in all"
+        + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
+        + ("." if plan.sampler in ("grid", "random") else ". Later proposals depend on results."),
+    )
+
+
+def report_sweep(result: "SweepResult", as_json: bool) -> None:
+    """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
+    from contrasweep.tuning.cli.studies import failed_trials, selected_row
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
+
+    plan, store = result.plan, ResultsStore(result.plan.results)
+    selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)
+    rows = [selected_row(trial) for trial in selected]
+    if as_json:
+        failed = failed_trials(store, plan.name)
+        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows, "failed": failed})
+        return
+    print_rows(
+        f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
+    )
+    where = results_option(plan.results)
+    if not selected[0].beats_untrained:
+        warn("no trial beats the untrained encoder it started from.")
+    if result.counts.get("failed"):
+        warn(f"{result.counts['failed']} trials failed (`contrasweep show {plan.name}{where}`):")
+        for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
+            say(f"  trial {trial['trial']}: {trial['error']}")
+    say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
+
+
+def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
+    """Return what the figures above it rest on: endings, seeds, epochs, the rule of selection."""
+    endings = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return (
+        f"{endings}; {_seeds(plan)} a trial, {plan.experiment.epochs} epochs at most; "
+        f"selected by {plan.metric} on the validation split, so the score is optimistic: "
+        "`contrasweep run` tests it on fresh seeds."
+    )
+
+
+def _seeds(plan: "SweepPlan") -> str:
+    first = plan.experiment.seed
+    return (
+        f"one seed ({first})"
+        if plan.seeds == 1
+        else f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
+    )
