@@ -59,7 +59,7 @@ def clusters(
         raise InputError(str(error)) from None
     title = f"{dataset}: {len(found.labels):,} images, {found.classes} classes"
     if output is not None:
-        from contrasweep.tuning.reports.cluster_curve import draw_cluster_curve
+        from contrasweep.tuning.reports.matplotlib_figures import draw_cluster_curve
 
         draw_cluster_curve(curve, title, output)
     if json:

@@ -23,7 +23,7 @@ def page_of(output: Path | None, studies: list[str], ending: str, several: str) 
     Raises:
         InputError: a study is given twice, or a page cannot be written there.
     """
-    from contrasweep.tuning.reports.writing import check_page
+    from contrasweep.tuning.reports.page import check_page
 
     if len(set(studies)) < len(studies):
         raise InputError(f"give each study once; given {', '.join(studies)}")

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.colours import COLOURS
 from contrasweep.tuning.reports.cost import cost_of, duration
 from contrasweep.tuning.reports.figures import best_so_far
 from contrasweep.tuning.reports.final import FEW_SEEDS, mean_and_std, score_of, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import Summary
 

@@ -7,8 +7,8 @@ from datetime import datetime
 import numpy as np
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.colours import COLOURS, GREY
 from contrasweep.tuning.reports.page import Table
+from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.study import StudyData
 
 BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS

@@ -6,8 +6,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.colours import COLOURS, GREY
 from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, summarise_runs
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import Summary

@@ -2,16 +2,20 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file
 from contrasweep.tuning.reports.style import template
+from contrasweep.tuning.store import ResultsStore
 
 OPEN_ROWS = 12
 """A longer table is folded on the screen; on paper it is whole."""
@@ -19,6 +23,8 @@ OPEN_SECTIONS = 24
 """A longer list of sections is folded: on a phone, it would be screens long."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
+SHORTEST_WATCH = 1.0
+"""Seconds from one writing of a watched page to the next, at least."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,41 @@ def cell_text(value: object) -> str:
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def check_page(path: Path) -> None:
+    """Raise InputError unless a page can be written into `path`."""
+    check_file(path, "-o", (".html", ".htm"))
+
+
+def while_running(
+    store: ResultsStore, studies: Sequence[str], seconds: float, wait: Callable[[float], object]
+) -> Iterator[float | None]:
+    """Yield whenever a page is to be written: as long as one of the studies runs, and once more afterwards.
+
+    What is yielded is the time after which a browser is to load the page again: `seconds`, and None for the
+    last page. If the waiting is interrupted, one last page is due before the interruption goes on.
+
+    Args:
+        store: the results.
+        studies: their names.
+        seconds: from one writing to the next.
+        wait: waits for as many seconds as it is told.
+
+    Raises:
+        InputError: less than a second.
+    """
+    if not seconds >= SHORTEST_WATCH:
+        raise InputError(f"--watch takes at least {SHORTEST_WATCH:g} second, given {seconds:g}")
+    # The state first: what ends after it was read is on the next page.
+    while any(store.state(study) == "running" for study in studies):
+        yield seconds
+        try:
+            wait(seconds)
+        except KeyboardInterrupt:
+            yield None
+            raise
+    yield None
 
 
 @cache

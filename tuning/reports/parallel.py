@@ -15,8 +15,7 @@ from plotly.colors import sample_colorscale
 
 from contrasweep.search_spaces import Choice, Range, Scalar
 from contrasweep.tuning.reports.page import cell_text
-from contrasweep.tuning.reports.style import SEQUENTIAL
-from contrasweep.tuning.reports.ticks import plain
+from contrasweep.tuning.reports.style import SEQUENTIAL, plain
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 FEWEST = 5

@@ -8,10 +8,9 @@ from pathlib import Path
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.comparison import comparison_section
-from contrasweep.tuning.reports.page import Section, render_page
+from contrasweep.tuning.reports.page import Section, check_page, render_page, while_running
 from contrasweep.tuning.reports.reproduce import footer_lines
 from contrasweep.tuning.reports.sections import state_line, study_sections
-from contrasweep.tuning.reports.writing import check_page, while_running
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
-from contrasweep.tuning.reports.figures import draw_curves, draw_front, draw_progress
+from contrasweep.tuning.reports.figures import Front, Point, draw_curves, draw_front, draw_progress, front_of
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.parallel import FEWEST, draw_parallel
-from contrasweep.tuning.reports.pareto import Front, Point, front_of
 from contrasweep.tuning.reports.reproduce import reproduce_section
 from contrasweep.tuning.reports.sample import MAX_POINTS, sampled
 from contrasweep.tuning.results.selection import RULE

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.colours import COLOURS, GREY
-from contrasweep.tuning.reports.ticks import MOST_TICKS, linear_ticks, log_ticks, plain
+from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_ticks, log_ticks, plain
 from contrasweep.tuning.sensitivity.axes import Axis, Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks

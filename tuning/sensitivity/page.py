@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from contrasweep.tuning.files import write_whole
-from contrasweep.tuning.reports.page import Section, Table, cell_text, render_page
-from contrasweep.tuning.reports.writing import check_page, while_running
+from contrasweep.tuning.reports.page import Section, Table, cell_text, check_page, render_page, while_running
 from contrasweep.tuning.sensitivity import figures
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, Surrogate, analyse
 from contrasweep.tuning.sensitivity.compared import comparison_sections

@@ -9,9 +9,8 @@ import numpy as np
 
 from contrasweep.search_spaces.tables import Run, Table
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.reports.cluster_curve import draw_cluster_curve
-from contrasweep.tuning.reports.colours import COLOURS
-from contrasweep.tuning.reports.matplotlib_figures import check_figure
+from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_cluster_curve
+from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, compare
 from contrasweep.tuning.tables.plan import row_names

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from contrasweep.tuning.reports.ticks import MOST_TICKS, linear_ticks, log_ticks, plain
+from contrasweep.tuning.reports.style import MOST_TICKS, linear_ticks, log_ticks, plain
 
 
 @pytest.mark.parametrize(
