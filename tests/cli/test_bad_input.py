@@ -200,6 +200,13 @@ def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     says(run("best", "lost", "--results", "results", "-o", tmp_path), "folder")
 
 
+def test_train_from_a_preset_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
+    says(
+        run("train", "experiment.yaml", "--preset"), "unknown preset 'infonce@digits'", "fair-cclk@colormnist"
+    )
+
+
 def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
     (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
     says(run("train", "experiment.yaml", "--device", "gpu"), "unknown device 'gpu'", "auto, cpu, cuda")

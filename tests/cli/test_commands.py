@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.cli.progress import ProgressLine, duration, sweep_line
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
 
@@ -162,6 +164,29 @@ def test_train_goes_on_from_its_checkpoint(run: Run, tmp_path: Path) -> None:
     other = run("train", "experiment.yaml", "--checkpoint", "run.pt", "--set", "optimizer.lr=0.1")
     assert other.exit_code == 2
     assert "optimizer" in other.output
+
+
+def test_train_starts_from_a_preset_under_the_file_and_what_is_set(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[Experiment] = []
+
+    def pretrain(experiment: Experiment, *_: Any, **__: Any) -> Iterator[Any]:
+        trained.append(experiment)
+        return iter(())
+
+    monkeypatch.setattr("contrasweep.tuning.training.pretrain.pretrain", pretrain)
+    monkeypatch.setattr("contrasweep.tuning.objectives.datasets.check_files", lambda *_: None)
+    (tmp_path / "experiment.yaml").write_text("method: cacr\ndataset: cifar10\nrepulsion: off\nepochs: 3\n")
+    for arguments in ([], ["--preset"], ["--preset", "--set", "optimizer.lr=0.7"]):
+        assert run("train", "experiment.yaml", *arguments).exit_code == 0
+    plain, paper, changed = trained
+    published = resolve("cacr", "cifar10", use_preset=True)
+    assert plain.encoder != published.encoder == paper.encoder
+    assert (paper.epochs, paper.hyperparameters["repulsion"]) == (3, "off")
+    assert "t_neg" in published.hyperparameters
+    assert "t_neg" not in paper.hyperparameters
+    assert changed == paper.with_values({"optimizer.lr": 0.7})
 
 
 def test_every_command_has_help_with_an_example(run: Run) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,7 @@ from contrasweep.tuning.cli.options import (
     DataRoot,
     Device,
     GpusPerWorker,
+    Preset,
     Set,
     Workers,
     parse_settings,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 def train(
     experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
     set_: Set = None,
+    preset: Preset = False,
     cpus: Annotated[int, typer.Option(help="Threads per worker.", min=1)] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
@@ -57,7 +59,7 @@ def train(
     here = device_for(asked) if alone else ""
     gpus = 0.0 if alone else gpus_for(asked, gpus_per_worker)
     torch.set_num_threads(cpus)
-    resolved = _experiment(experiment, parse_settings(set_), data_root)
+    resolved = _experiment(experiment, parse_settings(set_), preset, data_root)
     check_files(resolved.dataset, data_root)
     state = None
     if checkpoint is not None:
@@ -68,9 +70,18 @@ def train(
     else:
         given = 1 if workers is None else workers
         records = _on_workers(resolved, state, data_root, cpus, given, gpus)
-    console = Console(highlight=False, file=sys.stderr if json else sys.stdout)
-    console.print(f"{resolved.method} on {resolved.dataset}, seed {resolved.seed}")
-    rows = []
+    rows = _show(resolved, records, checkpoint, sys.stderr if json else sys.stdout)
+    if json:
+        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
+
+
+def _show(
+    experiment: "Experiment", records: "Records", checkpoint: Path | None, file: IO[str]
+) -> list[dict[str, Any]]:
+    """Print each record as it comes, keep the state after it, and return the scores of all epochs."""
+    console = Console(highlight=False, file=file)
+    console.print(f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}")
+    rows: list[dict[str, Any]] = []
     # Ray writes the death of a worker to stdout, where our JSON goes.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
@@ -81,8 +92,7 @@ def train(
                 write_whole(checkpoint, saved())
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
-    if json:
-        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
+    return rows
 
 
 def _here(experiment: "Experiment", state: bytes | None, data_root: Path | None, device: str) -> "Records":
@@ -109,8 +119,8 @@ def _on_workers(
     return ((row, partial(bytes, saved)) for row, saved in rows)
 
 
-def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "Experiment":
-    """Read an experiment file: settings at any depth, over the defaults of its method and dataset."""
+def _experiment(path: Path, values: dict[str, Any], preset: bool, data_root: Path | None) -> "Experiment":
+    """Read an experiment file: settings at any depth, over defaults and, if asked for, the papers' preset."""
     from contrasweep.tuning.experiment import flat_settings
     from contrasweep.tuning.planning.best_config import read_mapping
     from contrasweep.tuning.planning.resolve import resolve
@@ -124,4 +134,4 @@ def _experiment(path: Path, values: dict[str, Any], data_root: Path | None) -> "
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
     settings = flat_settings({**hyperparameters, **content})
-    return resolve(method, dataset, {**settings, **values}, data_root=data_root)
+    return resolve(method, dataset, {**settings, **values}, use_preset=preset, data_root=data_root)

@@ -18,7 +18,7 @@ from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import Scheduler, SweepPlan
-from contrasweep.tuning.planning.resolve import check_names, preset_settings, resolve, space_of
+from contrasweep.tuning.planning.resolve import check_names, preset_beside, resolve, space_of
 from contrasweep.tuning.planning.resources import resources_for
 from contrasweep.tuning.planning.warm_start import earlier_trials
 from contrasweep.tuning.search import checked_storage
@@ -160,13 +160,10 @@ def split_preset(
         InputError: there is no such preset.
     """
     searched = {parameter.name: parameter for parameter in space_of(method, dataset, space).searched}
-    whole = METHODS[method].search_space()
     start: dict[str, Value] = {}
     held: dict[str, Value] = {}
-    for name, value in preset_settings(method, dataset).items():
+    for name, value in preset_beside(method, dataset, values).items():
         parameter = searched.get(name)
-        if name in values or _is_switched_off(whole, name, values):
-            continue
         if parameter is not None and parameter.contains(value):
             start[name] = value
             continue
@@ -176,12 +173,6 @@ def split_preset(
                 "%s is not searched: the preset has %s, the space %s", name, value, parameter.describe()
             )
     return start, held
-
-
-def _is_switched_off(space: Space, name: str, values: Mapping[str, Value]) -> bool:
-    """Whether a parameter has no effect beside `values`."""
-    conditions = space[name].when if name in space else {}
-    return any(parent in values and values[parent] not in allowed for parent, allowed in conditions.items())
 
 
 def default_name(method: str, dataset: str, created: datetime) -> str:

@@ -55,8 +55,8 @@ def resolve(
             that needs what the dataset does not have, or a preset that is not there.
     """
     check_names(method, dataset)
-    preset_values = preset_settings(method, dataset) if use_preset else {}
-    given = {**preset_values, **(values or {})}
+    values = values or {}
+    given = {**(preset_beside(method, dataset, values) if use_preset else {}), **values}
     pinned = space_of(method, dataset, space, given)
     defaults = pinned.defaults()
     for name in given:
@@ -131,6 +131,26 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
         raise unknown_name("preset", f"{method}@{dataset}", known)
     settings: Mapping[str, Any] = found["settings"]
     return settings
+
+
+def preset_beside(method: str, dataset: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the preset `METHOD@DATASET` that `values` neither replace nor switch off.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    space = METHODS[method].search_space()
+    return {
+        name: value
+        for name, value in preset_settings(method, dataset).items()
+        if name not in values and not _is_switched_off(space, name, values)
+    }
+
+
+def _is_switched_off(space: Space, name: str, values: Mapping[str, Any]) -> bool:
+    """Whether a parameter has no effect beside `values`."""
+    conditions = space[name].when if name in space else {}
+    return any(parent in values and values[parent] not in allowed for parent, allowed in conditions.items())
 
 
 def check_experiment(experiment: Experiment, data_root: Path | None = None) -> None:
