@@ -1,7 +1,8 @@
 """Space files and presets: read from a path, or from those that ship with the package."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,7 +17,7 @@ from contrasweep.search_spaces.space import Space
 class Preset(TypedDict):
     """A paper's settings for a method on a dataset: name to value, what to expect, and where it is said."""
 
-    settings: dict[str, Scalar | list[Scalar]]
+    settings: Mapping[str, Scalar | list[Scalar]]
     expect: str
     source: str
 
@@ -72,6 +73,7 @@ def read_yaml(path: str | Path) -> object:
     return parse_yaml(text, str(path))
 
 
+@cache
 def method_space(method: str) -> Space:
     """Return the search space that ships for `method`.
 
@@ -88,6 +90,7 @@ def method_space(method: str) -> Space:
     return Space.parse(parse_yaml(text, f"search_spaces/{name}"), f"search_spaces/{name}")
 
 
+@cache
 def preset(method: str, dataset: str) -> Preset | None:
     """Return the paper's settings for `method` on `dataset`, or None where no paper gives any."""
     if (method, dataset) not in available_presets():

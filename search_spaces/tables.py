@@ -7,6 +7,7 @@ a column.
 
 import difflib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal, Self
 
@@ -319,6 +320,7 @@ def available_tables() -> tuple[str, ...]:
     return tuple(sorted((n.removesuffix(".yaml") for n in names if n.endswith(".yaml")), key=_order))
 
 
+@cache
 def load_table(table: str) -> Table:
     """Return the table with this id.
 
