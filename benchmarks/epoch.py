@@ -27,7 +27,7 @@ from torchvision import transforms
 from contrasweep.data import RandomViews, UniformBatches, torch_generator
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.objective import Batch
-from contrasweep.tuning.objectives.prepared import PreparedData, prepare_images
+from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import available_cores
 from contrasweep.tuning.training.optimizers import build_optimizer
@@ -153,7 +153,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     experiment = experiment_of(options.rounds)
-    data = prepare_images(experiment, options.data_root, torch.device("cpu"))
+    data = prepare_data(experiment, options.data_root, torch.device("cpu"))
     if options.steps is not None:
         few = data.train.subset(range(min(options.steps * BATCH, len(data.train))))
         data = PreparedData(data.spec, few, None, few, few, data.device)

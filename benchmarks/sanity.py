@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
+from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import default_goal
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.statistics import Summary, mean_interval, summarise
 from contrasweep.tuning.training.pretrain import pretrain
@@ -49,7 +49,7 @@ def suitable_data(method: str) -> str:
 
 def metrics_of(method: str, dataset: str) -> list[str]:
     """Return what a row is about: what a sweep maximises and, of a method with a condition, the colour."""
-    goal = default_goal(METHODS[method], facts_of(dataset))
+    goal = default_goal(METHODS[method], dataset_spec(dataset))
     return [goal, COLOUR] if "condition" in METHODS[method].needs else [goal]
 
 

@@ -11,8 +11,11 @@ from contrasweep.data.datasets import (
     TrainingData,
     check_available,
     dataset_spec,
+    known_datasets,
     load_test,
     load_training,
+    load_transductive,
+    load_transductive_test,
     parse_dataset,
 )
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
@@ -32,25 +35,16 @@ from contrasweep.data.samplers import (
     shard,
 )
 from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec
+from contrasweep.data.spec import DatasetFacts, DatasetFamily, DatasetOption, DatasetSpec
 from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
 from contrasweep.data.top_k import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
-from contrasweep.data.transductive import (
-    TRANSDUCTIVE,
-    check_transductive,
-    load_transductive,
-    load_transductive_test,
-    parse_transductive,
-    transductive_spec,
-)
-from contrasweep.data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveData, TransductiveFamily, TransductiveSpec
 from contrasweep.data.view_presets import VIEW_PRESETS, ViewPreset, preset_views
 from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [
     "CLUSTERINGS",
     "DATASETS",
-    "TRANSDUCTIVE",
     "UNLABELLED",
     "VIEW_PRESETS",
     "Attributes",
@@ -58,6 +52,7 @@ __all__ = [
     "Clusterings",
     "Crossing",
     "DatasetDamaged",
+    "DatasetFacts",
     "DatasetFamily",
     "DatasetMissing",
     "DatasetOption",
@@ -86,7 +81,6 @@ __all__ = [
     "attribute_entropies",
     "centre_crop",
     "check_available",
-    "check_transductive",
     "cluster_information",
     "data_root",
     "dataset_spec",
@@ -97,6 +91,7 @@ __all__ = [
     "inspect_dataset",
     "instance_clusters",
     "kmeans_clusters",
+    "known_datasets",
     "label_clusters",
     "lloyd_kmeans",
     "load_clusterings",
@@ -108,7 +103,6 @@ __all__ = [
     "normalise",
     "numpy_generator",
     "parse_dataset",
-    "parse_transductive",
     "preset_views",
     "rank_by_entropy",
     "read_attributes",
@@ -119,6 +113,5 @@ __all__ = [
     "top_k_clusterings",
     "top_k_clusters",
     "torch_generator",
-    "transductive_spec",
     "whole_image",
 ]

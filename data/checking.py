@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from contrasweep.data.datasets import check_available, dataset_spec, parse_dataset
+from contrasweep.data.datasets import parse_image_dataset
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import DatasetDamaged, data_root
 from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
@@ -59,9 +59,10 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
         DatasetDamaged: a file differs from its published checksum, an image cannot be decoded, a label is
             out of range, or a split has not as many images as it should.
     """
-    check_available(name, root)
-    family, options = parse_dataset(name)
-    place, spec = data_root(root), dataset_spec(name, root)
+    family, options = parse_image_dataset(name)
+    place = data_root(root)
+    family.check(place, options)
+    spec = family.describe(place, options)
     checksums = _verified(family, place)
     expected: dict[Split, int] = {"train": spec.train_size, "test": spec.test_size}
     splits = []

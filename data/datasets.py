@@ -1,7 +1,8 @@
-"""The datasets by name: what each one is, and how to load its training and its test images.
+"""The datasets by name: what each one is, and how to load its training and its test data.
 
-Training images and test images come from different functions on purpose: whoever trains or searches calls
-`load_training`, which opens no test file; only the final evaluation calls `load_test`.
+Training data and test data come from different functions on purpose. Whoever trains or searches calls
+`load_training`, which opens no test file, or `load_transductive`, which hands out no label of an unlabelled
+object. Only the final evaluation calls `load_test` or `load_transductive_test`.
 """
 
 import os
@@ -11,27 +12,34 @@ from pathlib import Path
 from typing import cast, get_args
 
 import torch
+from torch import Tensor
 
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.names import unknown
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.sources import FAMILIES
+from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
 from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
 from contrasweep.data.splits import stratified_split
 from contrasweep.data.streaming import Placement
 from contrasweep.data.subset import with_subset
-from contrasweep.data.transductive import TRANSDUCTIVE
+from contrasweep.data.transductive import TransductiveData, TransductiveFamily, TransductiveSpec, hold_out
 from contrasweep.plugins import Registry
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
-DATASETS: Mapping[str, DatasetFamily] = Registry(
+Family = DatasetFamily | TransductiveFamily
+
+
+def _completed(family: Family) -> Family:
+    return with_subset(family) if isinstance(family, DatasetFamily) else family
+
+
+DATASETS: Mapping[str, Family] = Registry[Family](
     "dataset",
-    lambda: map(with_subset, FAMILIES),
-    (DatasetFamily,),
-    accept=with_subset,
-    reserved=lambda: TRANSDUCTIVE,
+    lambda: [*map(with_subset, FAMILIES), *TRANSDUCTIVE_FAMILIES],
+    (DatasetFamily, TransductiveFamily),
+    accept=_completed,
 )
 """Our own families of datasets and those of plug-ins, by name; `dataset_spec` gives the facts of a member."""
 
@@ -44,7 +52,7 @@ class TrainingData:
     validation: LabelledImages | None
 
 
-def parse_dataset(name: str) -> tuple[DatasetFamily, Options]:
+def parse_dataset(name: str) -> tuple[Family, Options]:
     """Return the family and the options that a dataset's name says.
 
     Raises:
@@ -56,7 +64,7 @@ def parse_dataset(name: str) -> tuple[DatasetFamily, Options]:
     return DATASETS[bare], DATASETS[bare].parse(given)
 
 
-def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec:
+def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec | TransductiveSpec:
     """Return the facts of the dataset called ``name`` (`NAME` or `NAME:OPTION=VALUE,...`).
 
     Args:
@@ -72,6 +80,11 @@ def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec:
     return family.describe(data_root(root), options)
 
 
+def known_datasets(root: Path | None = None) -> list[DatasetSpec | TransductiveSpec]:
+    """Return the facts of every dataset whose bare name says all of it."""
+    return [dataset_spec(name, root) for name, family in DATASETS.items() if not family.needs_options]
+
+
 def check_available(name: str, root: Path | None = None) -> None:
     """Check that the files of a dataset are in place, without reading them.
 
@@ -81,6 +94,18 @@ def check_available(name: str, root: Path | None = None) -> None:
     """
     family, options = parse_dataset(name)
     family.check(data_root(root), options)
+
+
+def parse_image_dataset(name: str) -> tuple[DatasetFamily, Options]:
+    """Return the family and the options of a dataset of labelled images.
+
+    Raises:
+        ValueError: see `dataset_spec`; or the dataset is a transductive one.
+    """
+    family, options = parse_dataset(name)
+    if isinstance(family, DatasetFamily):
+        return family, options
+    raise ValueError(f"dataset {family.name} is transductive: it has no splits of labelled images")
 
 
 def load_training(
@@ -135,6 +160,55 @@ def load_test(name: str, root: Path | None = None, *, placement: Placement | Non
     return _load(name, root, "test").placed(chosen)
 
 
+def load_transductive(
+    name: str, root: Path | None = None, fold: int = 0, validation: float = 0.0, split_seed: int = 0
+) -> TransductiveData:
+    """Load what training may see of one fold, and hold some of its labelled objects out for the search.
+
+    Args:
+        name: the name of a transductive dataset; its options do not change which objects are held out.
+        root: the folder that holds the datasets, see `data_root`.
+        fold: which draw of the labelled objects.
+        validation: the share held out, at most 0.5, and 0 for none; see `hold_out`.
+        split_seed: which of the possible splits, from 0; see `hold_out`.
+
+    Raises:
+        ValueError: unknown dataset, no such fold, a share or seed out of range, or one that leaves nothing.
+        DatasetMissing: the files are not in place, or hold something else.
+    """
+    family, options = _parse_fold(name, root, fold)
+    family.describe(data_root(root), options).check_validation(validation)
+    family.check(data_root(root), options)
+    labelled, unlabelled = family.read(data_root(root), fold, options)
+    return hold_out(labelled, unlabelled, validation, split_seed, (family.name, fold))
+
+
+def load_transductive_test(name: str, root: Path | None = None, fold: int = 0) -> Tensor:
+    """Load the labels of the unlabelled objects of one fold: for the final evaluation only.
+
+    Returns:
+        int64 ``(N,)`` or ``(N, c)``, row i for object i of `load_transductive`'s unlabelled ones.
+
+    Raises:
+        ValueError: unknown dataset, or no such fold.
+        DatasetMissing: the files are not in place, or hold something else.
+    """
+    family, options = _parse_fold(name, root, fold)
+    family.check(data_root(root), options)
+    return family.read_test(data_root(root), fold, options)
+
+
+def _parse_fold(name: str, root: Path | None, fold: int) -> tuple[TransductiveFamily, Options]:
+    """Return the family and the options of a transductive dataset that has this fold."""
+    family, options = parse_dataset(name)
+    folds = family.describe(data_root(root), options).folds
+    if not 0 <= fold < folds:
+        raise ValueError(f"fold of {name} must be 0..{folds - 1}, got {fold}")
+    if isinstance(family, TransductiveFamily):
+        return family, options
+    raise ValueError(f"dataset {family.name} holds labelled images and is not transductive")
+
+
 def default_placement() -> Placement:
     """Return where encoded images are held: `$CONTRASWEEP_PLACEMENT`, else "auto".
 
@@ -152,6 +226,6 @@ def default_placement() -> Placement:
 
 
 def _load(name: str, root: Path | None, split: Split) -> LabelledImages:
-    check_available(name, root)
-    family, options = parse_dataset(name)
+    family, options = parse_image_dataset(name)
+    family.check(data_root(root), options)
     return family.read(data_root(root), split, options)

@@ -5,10 +5,10 @@ changes its images is part of its name.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol, Self
 
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.names import unknown
@@ -16,6 +16,8 @@ from contrasweep.data.names import unknown
 COLOUR_NAME = "background RGB colour, 0..255"
 """The `condition_name` of a background colour, which probes regress from the features."""
 
+TOP_FIVE_FROM = 21
+"""Classes from which accuracy is reported of five guesses too: of fewer, they would say little."""
 
 Split = Literal["train", "test"]
 OptionValue = float | int | str
@@ -56,6 +58,94 @@ class DatasetOption:
             allowed = f"{self.low:g} to {self.high:g}"
             raise ValueError(f"{name} of dataset {dataset} must be {allowed}, given {text}")
         return value
+
+
+class DatasetFacts(Protocol):
+    """What every dataset answers before it is loaded, whether of images or transductive.
+
+    Whoever plans, trains or reports asks these and does not ask for the kind.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name users type, with its options."""
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+
+    @property
+    def classes(self) -> int:
+        """Number of labels."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The labels' names; empty where they are their numbers."""
+
+    @property
+    def licence(self) -> str:
+        """Terms of use."""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is shipped with an installed library, so that no file is needed."""
+
+    @property
+    def train_size(self) -> int:
+        """Objects that training sees with their labels, of a first fold."""
+
+    @property
+    def test_size(self) -> int:
+        """Objects that a final run is scored on, of a first fold."""
+
+    @property
+    def condition_name(self) -> str | None:
+        """What the conditioning variable is, with its unit; None where there is none."""
+
+    @property
+    def folds(self) -> int:
+        """Draws of the training data: a run takes the fold that belongs to its seed."""
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What a method can ask for: "images" or "own views", "labels", "condition", "bias"."""
+
+    @property
+    def has_images(self) -> bool:
+        """Whether an encoder takes images, not vectors of features."""
+
+    @property
+    def channels(self) -> int:
+        """Channels of the images that an encoder takes; 0 of vectors."""
+
+    @property
+    def view_size(self) -> int:
+        """Height and width in pixels of the images that an encoder takes; the width of vectors."""
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether the conditioning variable is a background colour."""
+
+    @property
+    def probed(self) -> bool:
+        """Whether probes are fitted on the encoder's features; else a method's own classifier is scored."""
+
+    @property
+    def classifier_prefix(self) -> str:
+        """What the names of the scores of a method's own classifier begin with."""
+
+    @property
+    def headline(self) -> str:
+        """The measure that is maximised unless the user says otherwise."""
+
+    def measures(self, *, test: bool) -> tuple[str, ...]:
+        """Return the scores of predicted labels, on the test data or on a validation split."""
+
+    def at_view_size(self, size: int | None) -> Self:
+        """Return the facts where views are made in `size` pixels, where they are made at all."""
+
+    def check_validation(self, share: float) -> None:
+        """Raise ValueError where a validation split of this share leaves too little to score."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +200,64 @@ class DatasetSpec:
         return self.condition_name == COLOUR_NAME
 
     @property
+    def folds(self) -> int:
+        """One: the training images are the same for every seed."""
+        return 1
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What a method can ask of the training images."""
+        there = {
+            "images": True,
+            "labels": not self.unlabelled_size,
+            "condition": self.condition_dim is not None,
+            "bias": self.bias_classes is not None,
+        }
+        return frozenset(name for name, is_there in there.items() if is_there)
+
+    @property
+    def has_images(self) -> bool:
+        """An encoder takes the images."""
+        return True
+
+    @property
+    def probed(self) -> bool:
+        """Probes are fitted on the encoder's features."""
+        return True
+
+    @property
+    def classifier_prefix(self) -> str:
+        """The scores without a prefix are those of the probe."""
+        return "classifier_"
+
+    @property
+    def headline(self) -> str:
+        """Accuracy; on biased data it would choose the biased model, so it is averaged over (class, bias)."""
+        return "accuracy" if self.bias_classes is None else "balanced_accuracy"
+
+    def measures(self, *, test: bool) -> tuple[str, ...]:
+        """Return the scores of predicted labels; only test images have groupings."""
+        there = {
+            "accuracy": True,
+            "balanced_accuracy": self.bias_classes is not None,
+            "top5_accuracy": self.classes >= TOP_FIVE_FROM,
+            "unbiased_accuracy": bool(self.groupings) and test,
+        }
+        return tuple(name for name, is_there in there.items() if is_there)
+
+    def at_view_size(self, size: int | None) -> Self:
+        """Return the facts where views are made in `size` pixels, None: in the dataset's own size."""
+        return replace(self, view_size=size or self.view_size)
+
+    def check_validation(self, share: float) -> None:
+        """Raise ValueError where a validation split of this share has fewer images than there are classes."""
+        labelled = self.train_size - self.unlabelled_size
+        if share and round(share * labelled) < self.classes:
+            raise ValueError(
+                f"{share:g} of the {labelled} labelled images of {self.name} leaves a class without any"
+            )
+
+    @property
     def embedded(self) -> bool:
         """Whether it is shipped with an installed library, so that no file is needed."""
         return self.folder is None
@@ -141,6 +289,11 @@ class DatasetFamily:
     def needs_options(self) -> bool:
         """Whether an option has no default, so that the bare name is no dataset."""
         return any(option.default is None for option in self.options.values())
+
+    @property
+    def description(self) -> str:
+        """What the datasets are, in one sentence."""
+        return self.summary
 
     def parse(self, given: str) -> dict[str, OptionValue]:
         """Return all options' values from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.

@@ -1,105 +1,220 @@
-"""The transductive datasets by name: what each one is, what training may see of it, and its test labels.
+"""Transductive datasets: few labelled objects, and unlabelled ones that are the test set.
 
-Training and test labels come from different functions on purpose, as with images: whoever trains or searches
-calls `load_transductive`, which hands out no label of an unlabelled object; only the final evaluation calls
-`load_transductive_test`.
+Training has the objects to be classified at hand, without their labels. A fold is one draw of the labelled
+objects; every dataset has several.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from contrasweep.data.multiview import MultiView
-from contrasweep.data.names import unknown
-from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.sources.celeba import CELEBA
-from contrasweep.data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
-from contrasweep.data.sources.scene import SCENE
-from contrasweep.data.sources.xrmb import XRMB
-from contrasweep.data.spec import Options
-from contrasweep.data.transductive_spec import TransductiveData, TransductiveFamily, TransductiveSpec
-
-TRANSDUCTIVE: Mapping[str, TransductiveFamily] = MappingProxyType(
-    {family.name: family for family in (TWO_VIEW_DIGITS, SCENE, NOISY_MNIST_1V, NOISY_MNIST_2V, XRMB, CELEBA)}
-)
-"""Every family of transductive datasets by its name; `transductive_spec` gives the facts of one member."""
+from contrasweep.data.spec import DatasetOption, Options, OptionValue, parse_options, spelled_name
 
 
-def parse_transductive(name: str) -> tuple[TransductiveFamily, Options]:
-    """Return the family and the options that a transductive dataset's name says.
+@dataclass(frozen=True)
+class TransductiveSpec:
+    """What is known of a transductive dataset without loading it.
 
-    Raises:
-        ValueError: there is no such dataset or option (the message names the nearest), or a value is not
-            allowed.
+    Attributes:
+        name: the name users type, with its options.
+        summary: one sentence.
+        classes: number of labels, which are 0..classes-1 (of a multi-label set: columns of 0 and 1).
+        multi_label: whether an object has any number of labels.
+        views: shape of one object in each view: ``(d,)`` float32 features or ``(C, H, W)`` uint8 images.
+        labelled: labelled objects of each fold.
+        unlabelled: unlabelled objects of each fold, which are its test set.
+        licence: terms of use.
+        source: where the data come from.
+        folder: what the data root must hold, None for an embedded dataset.
+        class_names: the labels' names; empty where they are their numbers.
     """
-    bare, _, given = name.partition(":")
-    if bare not in TRANSDUCTIVE:
-        raise ValueError(unknown("transductive dataset", bare, TRANSDUCTIVE))
-    return TRANSDUCTIVE[bare], TRANSDUCTIVE[bare].parse(given)
+
+    name: str
+    summary: str
+    classes: int
+    multi_label: bool
+    views: tuple[tuple[int, ...], ...]
+    labelled: tuple[int, ...]
+    unlabelled: tuple[int, ...]
+    licence: str
+    source: str
+    folder: str | None
+    class_names: tuple[str, ...] = ()
+
+    @property
+    def folds(self) -> int:
+        """How many draws of the labelled objects there are."""
+        return len(self.labelled)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether the views are images, not vectors of features."""
+        return len(self.views[0]) == 3
+
+    @property
+    def channels(self) -> int:
+        """Channels of the views that are images; 0 of vectors."""
+        return self.views[0][0] if self.has_images else 0
+
+    @property
+    def view_size(self) -> int:
+        """Height and width of the views that are images; the width of vectors."""
+        return self.views[0][-1]
+
+    @property
+    def train_size(self) -> int:
+        """Labelled objects of the first fold."""
+        return self.labelled[0]
+
+    @property
+    def test_size(self) -> int:
+        """Unlabelled objects of the first fold."""
+        return self.unlabelled[0]
+
+    @property
+    def condition_name(self) -> None:
+        """No object has a conditioning variable."""
+        return None
+
+    @property
+    def has_colour(self) -> bool:
+        """No object has a background colour."""
+        return False
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What a method can ask of the objects: they come with their views and cannot be given others."""
+        return frozenset({"labels", "own views"})
+
+    @property
+    def probed(self) -> bool:
+        """The method's own classifier is scored, no probe."""
+        return False
+
+    @property
+    def classifier_prefix(self) -> str:
+        """None: there are no other scores."""
+        return ""
+
+    @property
+    def headline(self) -> str:
+        """Accuracy; of a multi-label set, F1."""
+        return self.measures(test=False)[0]
+
+    def measures(self, *, test: bool) -> tuple[str, ...]:
+        """Return the scores of predicted labels: the same on a validation split and on the test set."""
+        return ("f1", "auc") if self.multi_label else ("accuracy", "f1", "auc")
+
+    def at_view_size(self, size: int | None) -> Self:
+        """Return the same facts: the views are as they are."""
+        return self
+
+    def check_validation(self, share: float) -> None:
+        """Raise ValueError unless `share` is in 0..0.5 and holds an object out of every fold."""
+        if not 0.0 <= share <= 0.5:
+            raise ValueError(f"must be in 0..0.5 for {self.name}, got {share}")
+        if share and round(1.0 / share) > min(self.labelled):
+            raise ValueError(f"{share:g} of the {min(self.labelled)} labelled objects of {self.name} is none")
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is shipped with an installed library, so that no file is needed."""
+        return self.folder is None
 
 
-def transductive_spec(name: str) -> TransductiveSpec:
-    """Return the facts of the transductive dataset called ``name`` (`NAME` or `NAME:OPTION=VALUE,...`).
+@dataclass(frozen=True, eq=False)
+class TransductiveData:
+    """What training may see of one fold.
 
-    Raises:
-        ValueError: see `parse_transductive`.
+    Attributes:
+        labelled: objects with their labels.
+        unlabelled: objects without labels: the test objects in the order of `load_transductive_test`, then
+            those of `validation`.
+        validation: labelled objects held out of `labelled`, None if none were.
     """
-    family, options = parse_transductive(name)
-    return family.describe(options)
+
+    labelled: MultiView
+    unlabelled: MultiView
+    validation: MultiView | None = None
 
 
-def check_transductive(name: str, root: Path | None = None) -> None:
-    """Check that the files of a transductive dataset are in place, without reading them.
+@dataclass(frozen=True)
+class TransductiveFamily:
+    """Transductive datasets that differ in their options alone.
 
-    Raises:
-        ValueError: see `parse_transductive`.
-        DatasetMissing: its folder or a file is absent or has the wrong size.
+    `describe(root, options)` gives the facts, `check(root, options)` raises `DatasetMissing` unless the files
+    are in place, `read(root, fold, options)` gives the labelled and the unlabelled objects (these without
+    labels), and `read_test(root, fold, options)` gives the labels of the unlabelled ones.
+    `settings` are as in `DatasetFamily`.
     """
-    family, options = parse_transductive(name)
-    family.check(data_root(root), options)
+
+    name: str
+    summary: str
+    describe: Callable[[Path, Options], TransductiveSpec]
+    check: Callable[[Path, Options], None]
+    read: Callable[[Path, int, Options], tuple[MultiView, MultiView]]
+    read_test: Callable[[Path, int, Options], Tensor]
+    options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, OptionValue] | None = None
+
+    @property
+    def needs_options(self) -> bool:
+        """Whether an option has no default, so that the bare name is no dataset."""
+        return any(option.default is None for option in self.options.values())
+
+    @property
+    def description(self) -> str:
+        """What the datasets are, in one sentence."""
+        return f"{self.summary}; its unlabelled objects are the test set"
+
+    def parse(self, given: str) -> dict[str, OptionValue]:
+        """Return all options' values from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
+
+        Raises:
+            ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
+        """
+        return parse_options(self.name, self.options, given)
+
+    def full_name(self, options: Options) -> str:
+        """Return the name with the options that differ from their defaults."""
+        return spelled_name(self.name, self.options, options)
 
 
-def load_transductive(
-    name: str, root: Path | None = None, fold: int = 0, validation: float = 0.0, split_seed: int = 0
+def hold_out(
+    labelled: MultiView, unlabelled: MultiView, share: float, split_seed: int, stream: tuple[str, int]
 ) -> TransductiveData:
-    """Load what training may see of one fold, and hold some of its labelled objects out for the search.
+    """Hold some of the labelled objects of one fold out for the search.
 
     The labelled objects are dealt to k parts with near-equal shares of every label (or label set), and one
     part is held out. ``split_seed`` 0..k-1 are the k parts of one deal, so that k runs hold out every object
-    once; the next k are those of another deal. The dataset's options have no say in it. The views of what is
-    held out join the unlabelled objects, as those of the test set do: the search scores under the conditions
-    of the final run.
+    once; the next k are those of another deal. The views of what is held out join the unlabelled objects, as
+    those of the test set do: the search scores under the conditions of the final run.
 
     Args:
-        name: a name of `TRANSDUCTIVE`, with options.
-        root: the folder that holds the datasets, see `data_root`.
-        fold: which draw of the labelled objects.
-        validation: the share held out, 1/k for the nearest whole k; at most 0.5, and 0 for none.
+        labelled: objects with labels.
+        unlabelled: objects without.
+        share: the share held out, 1/k for the nearest whole k; 0 for none. See `check_validation`.
         split_seed: which part of which deal, from 0.
+        stream: the family's name and the fold, which name the stream of chance.
 
     Raises:
-        ValueError: unknown dataset, no such fold, a share or seed out of range, or one that leaves nothing.
-        DatasetMissing: the files are not in place, or hold something else.
+        ValueError: the seed is negative.
     """
-    if not 0.0 <= validation <= 0.5:
-        raise ValueError(f"validation must be in 0..0.5, got {validation}")
     if split_seed < 0:
         raise ValueError(f"split_seed must be 0 or more, got {split_seed}")
-    family, options = _checked(name, root, fold)
-    labelled, unlabelled = family.read(data_root(root), fold, options)
-    if validation == 0.0:
+    if share == 0.0:
         return TransductiveData(labelled, unlabelled)
-    parts = round(1.0 / validation)
-    if parts > len(labelled):
-        raise ValueError(f"validation {validation:g} of {len(labelled)} labelled objects holds none out")
     assert labelled.labels is not None
-    generator = torch_generator("validation parts", family.name, fold, split_seed // parts)
-    part_of = _deal(labelled.labels, parts, generator)
-    is_held_out = part_of == split_seed % parts
+    parts = round(1.0 / share)
+    generator = torch_generator("validation parts", *stream, split_seed // parts)
+    is_held_out = _deal(labelled.labels, parts, generator) == split_seed % parts
     held_out = labelled.subset(is_held_out.nonzero().flatten())
     seen = zip(unlabelled.views, held_out.views, strict=True)
     return TransductiveData(
@@ -107,30 +222,6 @@ def load_transductive(
         MultiView(tuple(torch.cat(both) for both in seen)),
         held_out,
     )
-
-
-def load_transductive_test(name: str, root: Path | None = None, fold: int = 0) -> Tensor:
-    """Load the labels of the unlabelled objects of one fold: for the final evaluation only.
-
-    Returns:
-        int64 ``(N,)`` or ``(N, c)``, row i for object i of `load_transductive`'s unlabelled ones.
-
-    Raises:
-        ValueError: unknown dataset, or no such fold.
-        DatasetMissing: the files are not in place, or hold something else.
-    """
-    family, options = _checked(name, root, fold)
-    return family.read_test(data_root(root), fold, options)
-
-
-def _checked(name: str, root: Path | None, fold: int) -> tuple[TransductiveFamily, Options]:
-    """Return the family and the options, with the files in place and the fold among those there are."""
-    family, options = parse_transductive(name)
-    folds = family.describe(options).folds
-    if not 0 <= fold < folds:
-        raise ValueError(f"fold of {name} must be 0..{folds - 1}, got {fold}")
-    family.check(data_root(root), options)
-    return family, options
 
 
 def _deal(labels: Tensor, parts: int, generator: torch.Generator) -> Tensor:

@@ -2,6 +2,7 @@
 
 from contrasweep.data.sources.bffhq import BFFHQ
 from contrasweep.data.sources.biased import BIASED_DIGITS, BIASED_MNIST
+from contrasweep.data.sources.celeba import CELEBA
 from contrasweep.data.sources.cifar import CIFAR10, CIFAR100
 from contrasweep.data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
 from contrasweep.data.sources.cub import CUB
@@ -12,10 +13,14 @@ from contrasweep.data.sources.imagenet import IMAGENET1K, IMAGENET100
 from contrasweep.data.sources.imagenet9 import IMAGENET9
 from contrasweep.data.sources.mnist import COLORMNIST, MNIST
 from contrasweep.data.sources.noisy import NOISY_MNIST
+from contrasweep.data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
+from contrasweep.data.sources.scene import SCENE
 from contrasweep.data.sources.stl10 import STL10
 from contrasweep.data.sources.wider import WIDER_ATTRIBUTE
+from contrasweep.data.sources.xrmb import XRMB
 from contrasweep.data.sources.zappos import UT_ZAPPOS50K
 from contrasweep.data.spec import DatasetFamily
+from contrasweep.data.transductive import TransductiveFamily
 
 FAMILIES: tuple[DatasetFamily, ...] = (
     DIGITS,
@@ -39,4 +44,14 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     HUB_PARQUET,
     IMAGE_FOLDER,
 )
-"""Every family, in the order in which users see them."""
+"""Every family of labelled images, in the order in which users see them."""
+
+TRANSDUCTIVE_FAMILIES: tuple[TransductiveFamily, ...] = (
+    TWO_VIEW_DIGITS,
+    SCENE,
+    NOISY_MNIST_1V,
+    NOISY_MNIST_2V,
+    XRMB,
+    CELEBA,
+)
+"""Every transductive family; users see them behind the others."""

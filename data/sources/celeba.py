@@ -37,7 +37,7 @@ from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.sources.listed_images import check_listed, where_to_put
 from contrasweep.data.spec import DatasetOption, Options
 from contrasweep.data.streaming import RESIDENT_LIMIT
-from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def _check(root: Path, options: Options) -> None:
     check_listed(NAME, _files(root, _table(root)[0]), HOW)
 
 
-def _describe(options: Options) -> TransductiveSpec:
+def _describe(root: Path, options: Options) -> TransductiveSpec:
     size = int(options["size"])
     return TransductiveSpec(
         name=CELEBA.full_name(options),

@@ -25,7 +25,7 @@ from contrasweep.data.sources.mnist import (
 )
 from contrasweep.data.sources.noisy import Law, Noise, noise_of, noise_options
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 MNIST_LABELLED = 20
 """Labelled images of each digit, drawn from MNIST's test files."""
@@ -99,7 +99,7 @@ def _unlabelled_rows(options: Options) -> Tensor:
 def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> TransductiveFamily:
     """Return N-MNIST in so many views, whose first is that of the dataset `noisy-mnist`."""
 
-    def describe(options: Options) -> TransductiveSpec:
+    def describe(root: Path, options: Options) -> TransductiveSpec:
         return TransductiveSpec(
             name=family.full_name(options),
             summary=summary,
@@ -157,7 +157,7 @@ _DIGITS_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
 )
 
 
-def _describe_digits(options: Options) -> TransductiveSpec:
+def _describe_digits(root: Path, options: Options) -> TransductiveSpec:
     facts = digits_spec(TWO_VIEW_DIGITS.full_name(options), TWO_VIEW_DIGITS.summary)
     shape = (1, 8, 8) if options["form"] == "images" else (64,)
     labelled = facts.classes * DIGITS_LABELLED

@@ -18,7 +18,7 @@ from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 SCENE_FOLDER = "scene"
 
@@ -184,7 +184,7 @@ def _is_labelled(labels: Tensor, fold: int) -> Tensor:
     return torch.from_numpy(unshuffled_folds((labels * weights).sum(dim=1).numpy(), len(FOLD_SIZES)) == fold)
 
 
-def _describe(options: Options) -> TransductiveSpec:
+def _describe(root: Path, options: Options) -> TransductiveSpec:
     return TransductiveSpec(
         name=SCENE.full_name(options),
         summary=SCENE.summary,

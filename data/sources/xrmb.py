@@ -23,7 +23,7 @@ from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.scene import unshuffled_folds
 from contrasweep.data.spec import Options
-from contrasweep.data.transductive_spec import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 NAME = "xrmb"
 FOLDER = "xrmb"
@@ -105,7 +105,7 @@ def _is_labelled(labels: Tensor, fold: int) -> Tensor:
     return torch.from_numpy(unshuffled_folds(labels.numpy(), FOLDS) == fold)
 
 
-def _describe(options: Options) -> TransductiveSpec:
+def _describe(root: Path, options: Options) -> TransductiveSpec:
     objects = CLASSES * OF_EACH
     labelled = objects // FOLDS
     return TransductiveSpec(

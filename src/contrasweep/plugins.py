@@ -51,7 +51,6 @@ class Registry(Mapping[str, T], Generic[T]):
         own: gives our own things, in the order in which users see them.
         types: what an entry point may lead to.
         accept: returns the thing as it is registered, or raises ValueError with the reason against it.
-        reserved: gives further names that are taken.
 
     Raises:
         PluginError: on first use, a distribution brings a thing that is broken, or of a name that is taken.
@@ -63,13 +62,11 @@ class Registry(Mapping[str, T], Generic[T]):
         own: Callable[[], Iterable[T]],
         types: tuple[type[T], ...],
         accept: Callable[[T], T] = _unchanged,
-        reserved: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.kind = kind
         self._own = own
         self._types = types
         self._accept = accept
-        self._reserved = reserved
 
     def __getitem__(self, name: str) -> T:
         return self._items[name]
@@ -87,7 +84,7 @@ class Registry(Mapping[str, T], Generic[T]):
     @cached_property
     def _items(self) -> Mapping[str, T]:
         found = {item.name: item for item in self._own()}
-        owners = dict.fromkeys((*found, *self._reserved()), "contrasweep itself")
+        owners = dict.fromkeys(found, "contrasweep itself")
         for entry in sorted(entry_points(group=_group(self.kind)), key=_distribution):
             if entry.name in owners:
                 raise self._broken(entry, f"the name is taken by {owners[entry.name]}")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from contrasweep.data import DATASETS, TRANSDUCTIVE
+from contrasweep.data import DATASETS
 from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
@@ -38,7 +38,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_every_family_is_listed_with_its_options(run: Run) -> None:
     rows = {row["dataset"]: row for row in json.loads(run("datasets", "--json").output)}
-    assert len(rows) == len(DATASETS) + len(TRANSDUCTIVE)
+    assert len(rows) == len(DATASETS)
     assert rows["digits"]["there"] == "yes"
     assert rows["cifar10"]["there"] == "no"
     assert rows["stl10"]["train"] == 105_000

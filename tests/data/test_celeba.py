@@ -11,10 +11,10 @@ from listed_archives import write_celeba, write_image
 from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
-    check_transductive,
+    check_available,
+    dataset_spec,
     load_transductive,
     load_transductive_test,
-    transductive_spec,
 )
 from contrasweep.data.sources import celeba
 from contrasweep.data.sources.celeba import _views_of, noisy_lower_half
@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_fold_parts_the_first_images_and_keeps_their_labels(root: Path) -> None:
-    check_transductive("celeba", root)
+    check_available("celeba", root)
     drawn = []
     for fold in (0, 1):
         data = load_transductive("celeba:size=8", root, fold)
@@ -100,19 +100,19 @@ def test_noise_does_not_wrap_around() -> None:
 
 
 def test_the_facts_are_known_without_the_files() -> None:
-    spec = transductive_spec("celeba")
+    spec = dataset_spec("celeba")
     assert (spec.folds, spec.labelled[0], spec.unlabelled[0], spec.classes) == (5, 500, 49_500, 40)
     assert spec.views == ((3, 64, 64),) * 2
-    assert transductive_spec("celeba:size=224").views[0] == (3, 224, 224)
+    assert dataset_spec("celeba:size=224").views[0] == (3, 224, 224)
 
 
 def test_what_is_missing_or_damaged_is_said(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"nowhere/celeba does not exist\. Get it from http"):
-        check_transductive("celeba", tmp_path / "nowhere")
+        check_available("celeba", tmp_path / "nowhere")
     (root / "celeba/img_align_celeba/000003.jpg").unlink()
     with pytest.raises(DatasetMissing, match=r"1 of its 6 images are not there, the first is .*000003\.jpg"):
-        check_transductive("celeba", root)
+        check_available("celeba", root)
     table = root / "celeba/list_attr_celeba.txt"
     table.write_text(table.read_text().replace(" 1", " 0", 1))
     with pytest.raises(DatasetDamaged, match=r"the line of '0.*' should hold 40 times 1 or -1"):
-        check_transductive("celeba", root)
+        check_available("celeba", root)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from contrasweep.data import (
-    DATASETS,
     UNLABELLED,
     DatasetMissing,
     LabelledImages,
@@ -19,6 +18,7 @@ from contrasweep.data import (
     load_training,
 )
 from contrasweep.data.root import check_files
+from contrasweep.data.sources import FAMILIES
 from contrasweep.data.sources.mnist import MNIST_FILES
 from contrasweep.data.splits import stratified_split
 
@@ -61,7 +61,7 @@ def _digest(*tensors: Tensor) -> str:
     return digest.hexdigest()[:16]
 
 
-WHOLE = [name for name, family in DATASETS.items() if not family.needs_options]
+WHOLE = [family.name for family in FAMILIES if not family.needs_options]
 
 
 @pytest.mark.parametrize("name", [*WHOLE, "hub-parquet:path=cifar10-jpeg"])

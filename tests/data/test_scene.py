@@ -12,9 +12,9 @@ from sklearn.model_selection import StratifiedKFold
 from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
+    dataset_spec,
     load_transductive,
     load_transductive_test,
-    transductive_spec,
 )
 from contrasweep.data.sources.scene import (
     CLASS_NAMES,
@@ -143,14 +143,14 @@ def test_each_view_has_noise_on_its_half_of_the_rows() -> None:
 
 def test_the_level_is_checked() -> None:
     with pytest.raises(ValueError, match=r"level of dataset scene must be 0 to 1, given 1\.5"):
-        transductive_spec("scene:level=1.5")
-    assert transductive_spec("scene:level=0.05").name == "scene:level=0.05"
-    assert transductive_spec("scene:views=1").views == ((294,),)
+        dataset_spec("scene:level=1.5")
+    assert dataset_spec("scene:level=0.05").name == "scene:level=0.05"
+    assert dataset_spec("scene:views=1").views == ((294,),)
 
 
 def test_real_scene_s_folds_are_the_released_ones() -> None:
     root = real_root("scene")
-    table, spec = read_scene(root), transductive_spec("scene")
+    table, spec = read_scene(root), dataset_spec("scene")
     assert table.features[0, :2].tolist() == torch.tensor([0.646467, 0.666435]).tolist()
     assert table.labels.sum(dim=0).tolist() == [427, 364, 397, 433, 533, 431]
     # The released code numbers the label sets by their text.

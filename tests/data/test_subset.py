@@ -5,6 +5,7 @@ import torch
 from real_data import real_root
 
 from contrasweep.data import DATASETS, dataset_spec, load_test, load_training
+from contrasweep.data.sources import FAMILIES
 from contrasweep.data.subset import subset_rows
 
 
@@ -78,7 +79,7 @@ def test_a_condition_stays_with_its_image() -> None:
     assert torch.equal(cut.condition, whole.condition[rows])
 
 
-@pytest.mark.parametrize("name", sorted(DATASETS))
+@pytest.mark.parametrize("name", sorted(family.name for family in FAMILIES))
 def test_every_dataset_has_the_option(name: str) -> None:
     options = DATASETS[name].options
     assert options["images"].default == options["test_images"].default == 0

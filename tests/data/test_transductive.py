@@ -8,20 +8,23 @@ import torch
 from real_data import real_root
 
 from contrasweep.data import (
-    TRANSDUCTIVE,
+    DATASETS,
     DatasetMissing,
     MultiView,
     TransductiveData,
-    check_transductive,
+    check_available,
+    dataset_spec,
     load_transductive,
     load_transductive_test,
-    parse_transductive,
-    transductive_spec,
+    parse_dataset,
 )
+from contrasweep.data.sources import TRANSDUCTIVE_FAMILIES
 from contrasweep.data.sources.digits import read_all_digits
 from contrasweep.data.sources.mnist import read_mnist_pixels
 from contrasweep.data.sources.noisy import Noise
 from contrasweep.data.sources.noisy_views import DIGITS_MEAN, DIGITS_STD, labelled_rows
+
+TRANSDUCTIVE = [family.name for family in TRANSDUCTIVE_FAMILIES]
 
 
 def _prints(objects: MultiView) -> list[bytes]:
@@ -32,12 +35,12 @@ def _prints(objects: MultiView) -> list[bytes]:
 
 @cache
 def _loaded(name: str) -> TransductiveData:
-    return load_transductive(name, None if transductive_spec(name).embedded else real_root(name))
+    return load_transductive(name, None if dataset_spec(name).embedded else real_root(name))
 
 
 @pytest.mark.parametrize("name", [*TRANSDUCTIVE, "two-view-digits:form=features", "two-view-digits:views=1"])
 def test_every_transductive_set_is_what_its_spec_says(name: str) -> None:
-    data, spec = _loaded(name), transductive_spec(name)
+    data, spec = _loaded(name), dataset_spec(name)
     root = None if spec.embedded else real_root(name)
     assert spec.name == name
     assert (len(data.labelled), len(data.unlabelled)) == (spec.labelled[0], spec.unlabelled[0])
@@ -71,7 +74,7 @@ def test_fewer_unlabelled_images_are_a_part_of_all_with_their_own_labels() -> No
     root = real_root("noisy-mnist-1v")
     name, whole = "noisy-mnist-1v:unlabelled=500", _loaded("noisy-mnist-1v").unlabelled
     cut = load_transductive(name, root).unlabelled
-    assert len(cut) == transductive_spec(name).unlabelled[0] == 500
+    assert len(cut) == dataset_spec(name).unlabelled[0] == 500
     place = {image: row for row, image in enumerate(_prints(whole))}
     rows = torch.tensor([place[image] for image in _prints(cut)])
     assert len(rows.unique()) == 500
@@ -97,7 +100,7 @@ def test_test_labels_belong_to_the_unlabelled_objects() -> None:
 
 def test_no_object_is_on_both_sides_and_folds_label_others() -> None:
     whole = []
-    for fold in range(transductive_spec("two-view-digits").folds):
+    for fold in range(dataset_spec("two-view-digits").folds):
         data = load_transductive("two-view-digits", fold=fold)
         labelled, unlabelled = _prints(data.labelled), _prints(data.unlabelled)
         assert len({*labelled, *unlabelled}) == len(labelled) + len(unlabelled) == 1797
@@ -174,10 +177,10 @@ def test_a_fold_that_is_not_there_is_refused(fold: int) -> None:
 @pytest.mark.parametrize(
     ("validation", "split_seed", "message"),
     [
-        (-0.1, 0, r"validation must be in 0\.\.0\.5, got -0.1"),
-        (0.6, 0, r"validation must be in 0\.\.0\.5, got 0.6"),
-        (float("nan"), 0, "validation must be"),
-        (0.001, 0, "validation 0.001 of 100 labelled objects holds none out"),
+        (-0.1, 0, r"must be in 0\.\.0\.5 for two-view-digits, got -0.1"),
+        (0.6, 0, r"must be in 0\.\.0\.5 for two-view-digits, got 0.6"),
+        (float("nan"), 0, "must be in"),
+        (0.001, 0, "0.001 of the 100 labelled objects of two-view-digits is none"),
         (0.2, -1, "split_seed must be 0 or more, got -1"),
     ],
 )
@@ -187,22 +190,22 @@ def test_a_share_that_cannot_be_held_out_is_refused(validation: float, split_see
 
 
 def test_names_are_parsed_as_those_of_images_are() -> None:
-    family, options = parse_transductive("two-view-digits:level=0.25")
-    assert family is TRANSDUCTIVE["two-view-digits"]
+    family, options = parse_dataset("two-view-digits:level=0.25")
+    assert family is DATASETS["two-view-digits"]
     assert options == {"noise": "gaussian", "level": 0.25, "form": "images", "views": 2}
-    with pytest.raises(ValueError, match=r"unknown transductive dataset 'scenes'\. Did you mean 'scene'"):
-        transductive_spec("scenes")
+    with pytest.raises(ValueError, match=r"unknown dataset 'scenes'\. Did you mean 'scene'"):
+        dataset_spec("scenes")
     with pytest.raises(ValueError, match=r"option of dataset noisy-mnist-2v 'levl'.* Did you mean 'level'"):
-        check_transductive("noisy-mnist-2v:levl=0.5")
+        check_available("noisy-mnist-2v:levl=0.5")
     with pytest.raises(ValueError, match="level of dataset noisy-mnist-2v must be 0 to 1, given 2"):
         load_transductive("noisy-mnist-2v:level=2")
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    for use in (check_transductive, load_transductive, load_transductive_test):
+    for use in (check_available, load_transductive, load_transductive_test):
         with pytest.raises(DatasetMissing, match="dataset 'noisy-mnist-1v' not found"):
             use("noisy-mnist-1v", tmp_path)
-    check_transductive("two-view-digits", tmp_path)
+    check_available("two-view-digits", tmp_path)
 
 
 def test_training_opens_no_file_of_test_labels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ from xrmb_files import ROWS, write_xrmb
 from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
-    check_transductive,
+    check_available,
+    dataset_spec,
     load_transductive,
     load_transductive_test,
-    transductive_spec,
 )
 from contrasweep.data.sources import xrmb
 from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER, read_xrmb
@@ -65,7 +65,7 @@ def test_folds_are_those_of_the_released_code(root: Path) -> None:
 
 
 def test_the_spec_has_the_published_numbers() -> None:
-    spec = transductive_spec("xrmb")
+    spec = dataset_spec("xrmb")
     assert (spec.views, spec.classes, spec.folds) == (((273,), (112,)), 20, 200)
     assert {*spec.labelled} == {250}
     assert {*spec.unlabelled} == {49_750}
@@ -73,7 +73,7 @@ def test_the_spec_has_the_published_numbers() -> None:
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing) as missing:
-        check_transductive("xrmb", tmp_path)
+        check_available("xrmb", tmp_path)
     for word in (str(tmp_path / FOLDER), ACOUSTIC_FILE, ARTICULATORY_FILE, "klivescu", "--data-root"):
         assert word in str(missing.value)
     (tmp_path / FOLDER).mkdir()

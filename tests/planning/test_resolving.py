@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contrasweep.data import known_datasets
 from contrasweep.search_spaces import (
     Space,
     available_presets,
@@ -15,7 +16,6 @@ from contrasweep.search_spaces import (
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.datasets import known_datasets
 from contrasweep.tuning.planning.plan_sweep import split_preset
 from contrasweep.tuning.planning.resolve import check_experiment, lacking, resolve, space_of
 from contrasweep.tuning.planning.spaces import complete_space, pin_values, with_defaults

@@ -9,14 +9,13 @@ import pytest
 from installing import install_example, write_metadata
 from typer.testing import CliRunner
 
-from contrasweep.data import DATASETS, DatasetSpec
+from contrasweep.data import DATASETS, DatasetSpec, dataset_spec
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder
 from contrasweep.models.encoders.registry import ENCODER_REGISTRY
 from contrasweep.plugins import PluginError, plugin_versions
 from contrasweep.search_spaces import SpaceError, load_dataset_settings
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import pretrain
 
@@ -71,7 +70,7 @@ def test_a_run_trains_the_encoder_on_the_dataset() -> None:
 @pytest.mark.usefixtures("stripes")
 def test_the_dataset_stands_among_our_own() -> None:
     assert list(DATASETS)[-1] == "stripes"
-    part = facts_of("stripes:images=40")
+    part = dataset_spec("stripes:images=40")
     assert isinstance(part, DatasetSpec)
     assert part.train_size == 40
     listed = CliRunner().invoke(app, ["datasets", "--json"])
@@ -110,7 +109,11 @@ def test_a_broken_encoder_is_named_with_its_distribution(
 @pytest.mark.parametrize(
     ("code", "name", "reason"),
     [
-        ("ITEM = 'a folder'", "mine", "my_plugin:ITEM must be DatasetFamily; it is str"),
+        (
+            "ITEM = 'a folder'",
+            "mine",
+            "must be DatasetFamily or TransductiveFamily; it is str",
+        ),
         ("", "digits", "the name is taken by contrasweep itself"),
         ("", "scene", "the name is taken by contrasweep itself"),
     ],

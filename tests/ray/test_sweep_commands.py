@@ -106,7 +106,7 @@ def test_a_sweep_is_not_resumed_where_its_trials_could_only_fail(
 
     monkeypatch.setattr(sweeping, "_run", lambda *_: pytest.fail("it runs"))
     with monkeypatch.context() as without:
-        without.setattr(sweeping, "check_files", missing)
+        without.setattr(sweeping, "check_available", missing)
         with pytest.raises(DatasetMissing, match="typo"):
             resume_sweep("small", finished[0], data_root=Path("typo"))
     batch = ResultsStore(finished[0]).study("small").experiment["batch_size"]

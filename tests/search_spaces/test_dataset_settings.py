@@ -2,7 +2,7 @@
 
 import pytest
 
-from contrasweep.data import DATASETS, TRANSDUCTIVE
+from contrasweep.data import DATASETS
 from contrasweep.search_spaces import SpaceError, shipped_dataset_settings
 from contrasweep.search_spaces.dataset_settings import parse_dataset_settings
 from contrasweep.tuning.experiment import Experiment
@@ -10,7 +10,7 @@ from contrasweep.tuning.experiment import Experiment
 
 def test_every_dataset_has_settings_that_an_experiment_has() -> None:
     shipped = shipped_dataset_settings()
-    assert set(shipped) == {*DATASETS, *TRANSDUCTIVE}
+    assert set(shipped) == {*DATASETS}
     for name, settings in shipped.items():
         e = Experiment(method="infonce", dataset=name).with_values(settings)
         assert {setting: e.value(setting) for setting in settings} == settings

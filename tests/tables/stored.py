@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.plan import FINAL_SUFFIX, SweepPlan
 from contrasweep.tuning.store import (
     ResultsStore,
@@ -68,7 +68,7 @@ def _record(name: str, cells: list[CellPlan]) -> StudyRecord:
         search={},
         columns=StudySchema(
             hyperparameters={k: kinds[type(v)] for k, v in values.items()},  # type: ignore[misc]
-            metrics=final_metrics(METHODS[experiment.method], facts_of(experiment.dataset)),
+            metrics=final_metrics(METHODS[experiment.method], dataset_spec(experiment.dataset)),
         ),
         versions={"contrasweep": "0.1.0", "torch": "2.9.0"},
         host="here",

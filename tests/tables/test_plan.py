@@ -23,7 +23,7 @@ RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 @pytest.fixture(autouse=True)
 def all_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every dataset counts as there, with the files that its options name: a plan opens none."""
-    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_files", lambda name, root: None)
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", lambda name, root: None)
     monkeypatch.setattr("contrasweep.tuning.objectives.prepared.dataset_spec", _facts_as_if_there)
 
 

@@ -74,7 +74,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
 def test_rows_that_two_tables_print_are_the_same_experiment(
     table: str, row: str, other: str, other_row: str, scale: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_files", lambda name, root: None)
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", lambda name, root: None)
 
     def identity(table: str, row: str) -> set[str]:
         cells = plan_table(load_table(table), scale=scale).running

@@ -9,9 +9,9 @@ import pytest
 import torch
 from trial_steps import STUDY, fitting_dataset
 
+from contrasweep.data import dataset_spec
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.datasets import is_transductive
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, prepare_data
 from contrasweep.tuning.objectives.transductive import PreparedTransductive
 from contrasweep.tuning.planning.plan import SweepPlan
@@ -37,7 +37,7 @@ _loaded: dict[str, Prepared] = {}
 
 
 def _load(dataset: str) -> Prepared:
-    method = "herocon" if is_transductive(dataset) else "infonce"
+    method = "infonce" if "images" in dataset_spec(dataset).offers else "herocon"
     whole = prepare_data(resolve(method, dataset), None, torch.device("cpu"))
     if isinstance(whole, PreparedTransductive):
         seen = replace(whole.data, unlabelled=whole.data.unlabelled.subset(range(TRAIN)))

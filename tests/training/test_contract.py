@@ -20,12 +20,11 @@ from contrasweep.data import (
     TransductiveData,
     TransductiveSpec,
     dataset_spec,
-    transductive_spec,
+    known_datasets,
 )
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import default_goal, final_metrics, goals, search_metrics
-from contrasweep.tuning.objectives.datasets import is_transductive, known_datasets
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
 from contrasweep.tuning.objectives.transductive import PreparedTransductive
 from contrasweep.tuning.planning.resolve import lacking, resolve
@@ -41,7 +40,7 @@ PAIRS = [
     if facts.embedded and not lacking(METHODS[method], facts)
 ]
 PARTLY_LABELLED = replace(dataset_spec("digits"), unlabelled_size=48)
-OF_IMAGES = [method for method in METHODS if not is_transductive(fitting_dataset(method))]
+OF_IMAGES = [method for method in METHODS if "images" in dataset_spec(fitting_dataset(method)).offers]
 OF_FILES = [
     (method, facts.name)
     for method in METHODS
@@ -96,7 +95,7 @@ def test_images_on_disk_give_what_images_in_memory_do(method: str, small_data: S
 
 @pytest.mark.parametrize(("method", "dataset"), OF_FILES)
 def test_it_does_on_views_of_every_kind(method: str, dataset: str) -> None:
-    spec = transductive_spec(dataset)
+    spec = dataset_spec(dataset)
     if spec.has_images:
         # No larger than every encoder takes.
         spec = replace(

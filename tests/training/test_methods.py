@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from contrasweep.data import known_datasets
 from contrasweep.search_spaces import available_presets, available_spaces, method_space, preset
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Hyperparameter
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.classifiers import ClassifierBeside, EndToEndClassifier
-from contrasweep.tuning.objectives.datasets import known_datasets
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import build_backbone, prepare_data
 from contrasweep.tuning.planning.resolve import lacking, resolve

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from contrasweep.data import MultiView, transductive_spec
+from contrasweep.data import MultiView, dataset_spec
 from contrasweep.losses import InfoNCE, SupCon
 from contrasweep.losses.herocon import herocon_supervised_terms
 from contrasweep.models.encoders.multiview import build_multiview_encoder
@@ -143,7 +143,7 @@ def test_every_part_learns(digits: PreparedTransductive) -> None:
 
 
 def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
-    spec = transductive_spec(DATA)
+    spec = dataset_spec(DATA)
     first, second = (
         prepare_data(resolve("herocon", DATA, {"seed": seed}), None, torch.device("cpu")) for seed in (0, 1)
     )
@@ -164,7 +164,7 @@ def test_multi_label_scores_are_f1_at_the_threshold_and_auc() -> None:
     encoder = build_multiview_encoder("herocon-mlp", [(2,), (2,)])
     objective = Fixed(encoder, 2, multi_label=True, view_contrast=None, label_contrast=None)
     objects = MultiView((probabilities, probabilities), labels)
-    spec = replace(transductive_spec(DATA), multi_label=True)
+    spec = replace(dataset_spec(DATA), multi_label=True)
     at_04 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.4))
     assert at_04 == {"f1": pytest.approx(1.0), "auc": pytest.approx(1.0)}
     at_05 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.5))
@@ -176,7 +176,7 @@ def test_single_labels_are_scored_by_the_most_probable() -> None:
         def predict(self, views: Any) -> Tensor:
             return views[0]
 
-    spec = replace(transductive_spec(DATA), classes=3)
+    spec = replace(dataset_spec(DATA), classes=3)
     probabilities = torch.tensor([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5], [0.1, 0.2, 0.7]])
     labels = torch.tensor([0, 1, 2, 2])
     encoder = build_multiview_encoder("herocon-mlp", [(3,), (3,)])

@@ -8,8 +8,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_session_end_info_plugin_data
 
+from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.resolve import lacking
 from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import ResultsStore
@@ -87,4 +87,4 @@ def fitting_dataset(method: str) -> str:
     possible = ["colour-digits", "biased-digits", "two-view-digits"]
     if any("bias" in need for need in METHODS[method].needs):
         possible.reverse()
-    return next(name for name in possible if not lacking(METHODS[method], facts_of(name)))
+    return next(name for name in possible if not lacking(METHODS[method], dataset_spec(name)))

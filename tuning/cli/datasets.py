@@ -24,14 +24,13 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
 
     Example: contrasweep datasets --data-root /data
     """
-    from contrasweep.data import DATASETS, TRANSDUCTIVE
+    from contrasweep.data import DATASETS
 
     # What is said before `check` holds for it as well.
     context.obj = {"data_root": data_root, "json": json}
     if context.invoked_subcommand is not None:
         return
     rows = [_row(family, data_root) for family in DATASETS.values()]
-    rows += [_transductive_row(family, data_root) for family in TRANSDUCTIVE.values()]
     if json:
         print_json(rows)
         return
@@ -70,11 +69,11 @@ app.callback()(reporting_errors(datasets))
 app.command()(reporting_errors(check))
 
 
-def _row(family: "DatasetFamily", data_root: Path | None) -> dict[str, Any]:
+def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
     from contrasweep.data import check_available, dataset_spec
 
     options = {name: option.summary for name, option in family.options.items()}
-    row: dict[str, Any] = {"dataset": family.name, "what it is": family.summary}
+    row: dict[str, Any] = {"dataset": family.name, "what it is": family.description}
     if family.needs_options:
         needed = [f"{name}=..." for name, option in family.options.items() if option.default is None]
         row["dataset"] = f"{family.name}:{','.join(needed)}"
@@ -89,22 +88,6 @@ def _row(family: "DatasetFamily", data_root: Path | None) -> dict[str, Any]:
         "licence": spec.licence,
         "there": _there(lambda: check_available(family.name, data_root)),
         "options": options,
-    }
-
-
-def _transductive_row(family: "TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
-    from contrasweep.data import check_transductive, transductive_spec
-
-    spec = transductive_spec(family.name)
-    return {
-        "dataset": family.name,
-        "what it is": f"{family.summary}; its unlabelled objects are the test set",
-        "train": spec.labelled[0],
-        "test": spec.unlabelled[0],
-        "condition": None,
-        "licence": spec.licence,
-        "there": _there(lambda: check_transductive(family.name, data_root)),
-        "options": {name: option.summary for name, option in family.options.items()},
     }
 
 

@@ -52,7 +52,7 @@ def train(
     """
     import torch
 
-    from contrasweep.tuning.objectives.datasets import check_files
+    from contrasweep.data import check_available
     from contrasweep.tuning.planning.devices import AUTO, device_for, gpus_for
 
     alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
@@ -60,7 +60,7 @@ def train(
     gpus = 0.0 if alone else gpus_for(asked, gpus_per_worker)
     torch.set_num_threads(cpus)
     resolved = _experiment(experiment, parse_settings(set_), preset, data_root)
-    check_files(resolved.dataset, data_root)
+    check_available(resolved.dataset, data_root)
     state = None
     if checkpoint is not None:
         check_file(checkpoint, "--checkpoint")

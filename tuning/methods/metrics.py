@@ -1,19 +1,15 @@
 """The metrics that runs record, known before a study starts, and which of them a search maximises."""
 
-from contrasweep.data import DatasetSpec, TransductiveSpec
+from contrasweep.data import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.methods.method import Method
-from contrasweep.tuning.objectives.datasets import Facts
-
-TOP_FIVE_FROM = 21
-"""Classes from which accuracy is reported of five guesses too: of fewer, they would say little."""
 
 VALIDATION = "val."
 
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
 
-def search_metrics(method: Method, spec: Facts) -> tuple[str, ...]:
+def search_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
     """Return the metrics of a search trial: training, and scores on the validation split."""
     return (
         *_training(method),
@@ -23,18 +19,20 @@ def search_metrics(method: Method, spec: Facts) -> tuple[str, ...]:
     )
 
 
-def final_metrics(method: Method, spec: Facts) -> tuple[str, ...]:
-    """Return the metrics of a final run: training, and test scores of the trained and untrained encoder."""
+def final_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+    """Return the metrics of a final run: training, and test scores of the trained and untrained encoder.
+
+    The untrained encoder is scored by a probe; where the dataset has none, by the method's own classifier.
+    """
     return (
         *_training(method),
         *_probed("test.", spec),
         *_classified("test.", method, spec),
-        *_probed("test.untrained_", spec),
-        *(_classified("test.untrained_", method, spec) if isinstance(spec, TransductiveSpec) else ()),
+        *(_probed("test.untrained_", spec) or _classified("test.untrained_", method, spec)),
     )
 
 
-def goals(method: Method, spec: Facts) -> dict[str, str]:
+def goals(method: Method, spec: DatasetFacts) -> dict[str, str]:
     """Return what a search can maximise, and the form of it that is known after every epoch.
 
     A larger colour error means that less of the colour is kept, so all of them are maximised.
@@ -43,18 +41,12 @@ def goals(method: Method, spec: Facts) -> dict[str, str]:
     return {**dict(probed), **{name: name for name in _classified("val.", method, spec)}}
 
 
-def default_goal(method: Method, spec: Facts) -> str:
-    """Return what is maximised unless the user says otherwise: a linear probe's accuracy, for every method.
-
-    On biased data, accuracy would choose the biased model: there it is averaged over (class, bias). A
-    transductive dataset has no probe: there it is the classifier's first score.
-    """
-    if isinstance(spec, TransductiveSpec):
-        return _classified("val.", method, spec)[0]
-    return "val.accuracy" if spec.bias_classes is None else "val.balanced_accuracy"
+def default_goal(method: Method, spec: DatasetFacts) -> str:
+    """Return what is maximised unless the user says otherwise: the same for every method on a dataset."""
+    return VALIDATION + spec.headline
 
 
-def chosen_goals(given: str | None, method: Method, spec: Facts) -> tuple[str, ...]:
+def chosen_goals(given: str | None, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
     """Return the metrics named in `given` (commas between them, `val.` may be left out), or the default one.
 
     Every goal is maximised: a larger colour error means that less of the colour is kept.
@@ -70,7 +62,7 @@ def chosen_goals(given: str | None, method: Method, spec: Facts) -> tuple[str, .
     return chosen
 
 
-def full_name(given: str, method: Method, spec: Facts) -> str:
+def full_name(given: str, method: Method, spec: DatasetFacts) -> str:
     """Return the name of a goal as the store spells it.
 
     Raises:
@@ -88,24 +80,18 @@ def _training(method: Method) -> tuple[str, ...]:
     return (*ALWAYS, *(f"train.{name}" for name in method.train_metrics))
 
 
-def _probed(prefix: str, spec: Facts) -> tuple[str, ...]:
-    if isinstance(spec, TransductiveSpec):
+def _probed(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
+    if not spec.probed:
         return ()
     colour = ("colour_mse",) if spec.has_colour else ()
     return tuple(prefix + name for name in (*_measures(prefix, spec), *colour))
 
 
-def _classified(prefix: str, method: Method, spec: Facts) -> tuple[str, ...]:
-    if isinstance(spec, TransductiveSpec):
-        names = ("f1", "auc") if spec.multi_label else ("accuracy", "f1", "auc")
-        return tuple(prefix + name for name in names)
-    if not method.classifies:
+def _classified(prefix: str, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+    if spec.probed and not method.classifies:
         return ()
-    return tuple(f"{prefix}classifier_{name}" for name in _measures(prefix, spec))
+    return tuple(prefix + spec.classifier_prefix + name for name in _measures(prefix, spec))
 
 
-def _measures(prefix: str, spec: DatasetSpec) -> tuple[str, ...]:
-    balanced = ("balanced_accuracy",) if spec.bias_classes is not None else ()
-    top_five = ("top5_accuracy",) if spec.classes >= TOP_FIVE_FROM else ()
-    unbiased = ("unbiased_accuracy",) if spec.groupings and prefix.startswith("test.") else ()
-    return ("accuracy", *balanced, *top_five, *unbiased)
+def _measures(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
+    return spec.measures(test=prefix.startswith("test."))

@@ -1,16 +1,22 @@
 """A dataset made ready for training: resident on the device, split, and shared by the runs that use it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from contrasweep.data import DatasetSpec, LabelledImages, dataset_spec, load_training, numpy_generator
+from contrasweep.data import (
+    DatasetSpec,
+    LabelledImages,
+    TransductiveSpec,
+    dataset_spec,
+    load_training,
+    numpy_generator,
+)
 from contrasweep.models import Encoder, build_encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
-from contrasweep.tuning.objectives.datasets import Facts, facts_of, is_transductive
-from contrasweep.tuning.objectives.transductive import PreparedTransductive, prepare_transductive
+from contrasweep.tuning.objectives.transductive import PreparedTransductive, fold_of, prepare_transductive
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,16 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
     Raises:
         ValueError: see `data.load_training`; its files are not in place, say.
     """
-    if is_transductive(experiment.dataset):
-        return prepare_transductive(experiment, data_root, device)
-    return prepare_images(experiment, data_root, device)
+    spec = spec_for(experiment, data_root)
+    if isinstance(spec, TransductiveSpec):
+        return prepare_transductive(experiment, spec, data_root, device)
+    return _prepare_images(experiment, spec, data_root, device)
 
 
-def prepare_images(experiment: Experiment, data_root: Path | None, device: torch.device) -> PreparedData:
-    """Return the experiment's images, prepared; see `prepare_data`."""
+def _prepare_images(
+    experiment: Experiment, spec: DatasetSpec, data_root: Path | None, device: torch.device
+) -> PreparedData:
     split = experiment.validation
-    spec = _image_facts(experiment, data_root)
     loaded = load_training(experiment.dataset, data_root, split.fraction, split.seed)
     train = loaded.train.to(device)
     labelled = train.labelled()
@@ -61,16 +68,9 @@ def prepare_images(experiment: Experiment, data_root: Path | None, device: torch
     return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device)
 
 
-def facts_for(experiment: Experiment, data_root: Path | None = None) -> Facts:
+def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSpec | TransductiveSpec:
     """Return the facts of the experiment's dataset, with the size of view that the experiment asks for."""
-    if is_transductive(experiment.dataset):
-        return facts_of(experiment.dataset)
-    return _image_facts(experiment, data_root)
-
-
-def _image_facts(experiment: Experiment, data_root: Path | None) -> DatasetSpec:
-    spec = dataset_spec(experiment.dataset, data_root)
-    return replace(spec, view_size=experiment.views.size or spec.view_size)
+    return dataset_spec(experiment.dataset, data_root).at_view_size(experiment.views.size)
 
 
 def build_backbone(settings: EncoderSettings, data: Prepared) -> Encoder:
@@ -84,9 +84,10 @@ def build_backbone(settings: EncoderSettings, data: Prepared) -> Encoder:
     return build_encoder(settings.name, data.spec.channels, data.spec.view_size, settings.mean, settings.std)
 
 
-def preparation_key(experiment: Experiment) -> str:
+def preparation_key(experiment: Experiment, data_root: Path | None = None) -> str:
     """Return what `prepare_data` depends on, as a string: equal keys mean that the data can be shared."""
     split = experiment.validation
     size = experiment.views.size
-    fold = experiment.seed if is_transductive(experiment.dataset) else ""
-    return f"{experiment.dataset} {fold} {size} {split.fraction} {split.seed} {experiment.probes.epoch_rows}"
+    fold = fold_of(experiment, spec_for(experiment, data_root))
+    rows = experiment.probes.epoch_rows
+    return f"{experiment.dataset} {fold} {size} {split.fraction} {split.seed} {rows} {data_root}"

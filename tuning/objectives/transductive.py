@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import (
+    DatasetFacts,
     MultiView,
     TransductiveData,
     TransductiveSpec,
     load_transductive,
-    transductive_spec,
 )
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
@@ -44,14 +44,14 @@ class TransductiveBatch:
 
 
 def prepare_transductive(
-    experiment: Experiment, data_root: Path | None, device: torch.device
+    experiment: Experiment, spec: TransductiveSpec, data_root: Path | None, device: torch.device
 ) -> PreparedTransductive:
     """Load the fold that belongs to the experiment's seed, with its validation part held out.
 
     Raises:
         ValueError: see `data.load_transductive`; its files are not in place, say.
     """
-    spec, split = transductive_spec(experiment.dataset), experiment.validation
+    split = experiment.validation
     fold = fold_of(experiment, spec)
     loaded = load_transductive(experiment.dataset, data_root, fold, split.fraction, split.seed)
     validation = None if loaded.validation is None else loaded.validation.to(device)
@@ -64,7 +64,7 @@ def prepare_transductive(
     return PreparedTransductive(spec, here, device)
 
 
-def fold_of(experiment: Experiment, spec: TransductiveSpec) -> int:
+def fold_of(experiment: Experiment, spec: DatasetFacts) -> int:
     """Return the fold of a run: each seed has its own, as long as there are folds."""
     return experiment.seed % spec.folds
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from contrasweep.data import check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Scalar
 from contrasweep.search_spaces.parameters import type_name
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
-from contrasweep.tuning.objectives.datasets import check_files, facts_of
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import FINAL_SUFFIX
@@ -66,7 +66,7 @@ class FinalPlan:
 
     def _refuse_new_metrics(self) -> None:
         """Refuse a study of an earlier version that has no column for a metric which runs report now."""
-        facts = facts_of(self.record.dataset, self.data_root)
+        facts = dataset_spec(self.record.dataset, self.data_root)
         differences = without_column(self.record, final_metrics(METHODS[self.record.method], facts))
         if differences:
             raise InputError(
@@ -102,7 +102,7 @@ def plan_final_runs(
         raise InputError("final runs take configurations of one study")
     for config in configs:
         check_batch_size(config.experiment.batch_size, resources.workers)
-    check_files(configs[0].experiment.dataset, data_root)
+    check_available(configs[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, configs, data_root, command)
     first = fresh_seed(configs, location) if first_seed is None else first_seed
@@ -160,7 +160,7 @@ def _study(
     if name in study_names(location):
         return ResultsStore(location).study(name)
     experiment = first.experiment
-    spec = facts_of(experiment.dataset, data_root)
+    spec = dataset_spec(experiment.dataset, data_root)
     record = StudyRecord(
         name=name,
         created=datetime.now(UTC),

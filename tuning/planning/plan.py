@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, Value, parse_experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.resolve import resolve
@@ -67,7 +67,7 @@ class SweepPlan:
     @cached_property
     def rung_metric(self) -> str:
         """The cheap form of the scheduler's metric, known after every epoch."""
-        return goals(METHODS[self.method], facts_of(self.dataset, self.data_root))[self.asha_metric]
+        return goals(METHODS[self.method], dataset_spec(self.dataset, self.data_root))[self.asha_metric]
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`."""
@@ -122,7 +122,7 @@ class SweepPlan:
             },
             columns=StudySchema(
                 hyperparameters=self.space.types(),
-                metrics=search_metrics(METHODS[self.method], facts_of(self.dataset, self.data_root)),
+                metrics=search_metrics(METHODS[self.method], dataset_spec(self.dataset, self.data_root)),
             ),
             versions=package_versions(),
             git_revision=git_revision(),

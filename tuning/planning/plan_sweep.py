@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from contrasweep.data import check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
-from contrasweep.tuning.objectives.datasets import check_files, facts_of
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
@@ -108,7 +108,7 @@ def plan_sweep(
     if use_preset:
         start, held = split_preset(method, dataset, space, given)
         given = {**held, **given}
-    facts = facts_of(dataset, root)
+    facts = dataset_spec(dataset, root)
     metrics = chosen_goals(metric, METHODS[method], facts)
     remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
     check_sampler(sampler, remaining, len(metrics))
@@ -120,7 +120,7 @@ def plan_sweep(
     check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
-    check_files(dataset, root)
+    check_available(dataset, root)
     created = datetime.now(UTC)
     study_name = check_study_name(name or default_name(method, dataset, created))
     plan = SweepPlan(

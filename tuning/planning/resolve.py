@@ -9,18 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from contrasweep.data import DATASETS, DatasetSpec, TransductiveSpec
+from contrasweep.data import DATASETS, DatasetFacts, known_datasets, parse_dataset
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
 from contrasweep.search_spaces import Space, available_presets, preset, shipped_dataset_settings
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value, ViewSettings
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.objectives.batches import random_views
-from contrasweep.tuning.objectives.datasets import Facts, check_name, known_datasets
-from contrasweep.tuning.objectives.prepared import facts_for
+from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
 
 NEED_IN_WORDS = {
+    "images": "images",
     "labels": "class labels",
     "condition": "a conditioning variable",
     "bias": "a bias label",
@@ -95,7 +95,10 @@ def check_names(method: str, dataset: str) -> None:
     """Raise InputError unless both names are registered, the dataset's with options that it has."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    check_name(dataset)
+    try:
+        parse_dataset(dataset)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def space_of(
@@ -158,7 +161,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     check_names(experiment.method, experiment.dataset)
     if experiment.encoder.name not in {**ENCODERS, **VECTOR_ENCODERS}:
         raise unknown_name("encoder", experiment.encoder.name, {**ENCODERS, **VECTOR_ENCODERS})
-    method, data = METHODS[experiment.method], facts_for(experiment, data_root)
+    method, data = METHODS[experiment.method], spec_for(experiment, data_root)
     method.check(experiment.hyperparameters)
     _check_needs(method, data, experiment.hyperparameters)
     _check_encoder(experiment.encoder, data)
@@ -179,23 +182,16 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
 
 
 def lacking(
-    method: Method, data: Facts, hyperparameters: Mapping[str, Value] = MappingProxyType({})
+    method: Method, data: DatasetFacts, hyperparameters: Mapping[str, Value] = MappingProxyType({})
 ) -> list[str]:
     """Return what the method, with these hyperparameters, needs of its data and the dataset has not."""
-    if isinstance(data, TransductiveSpec):
-        has = {"labels", "own views"}
-        lacks = [] if "own views" in method.needs else ["images"]
-    else:
-        there = {"condition": data.condition_dim, "bias": data.bias_classes}
-        has = {need for need, size in there.items() if size is not None}
-        has |= {"bias or condition"} if has else set()
-        has |= set() if data.unlabelled_size else {"labels"}
-        lacks = []
-    needs = sorted(method.needs_with(hyperparameters))
-    return [*lacks, *(NEED_IN_WORDS[need] for need in needs if need not in has)]
+    needs: list[str] = sorted(method.needs_with(hyperparameters))
+    if "own views" not in needs:
+        needs = ["images", *needs]
+    return [NEED_IN_WORDS[need] for need in needs if data.offers.isdisjoint(need.split(" or "))]
 
 
-def _check_needs(method: Method, data: Facts, hyperparameters: Mapping[str, Value]) -> None:
+def _check_needs(method: Method, data: DatasetFacts, hyperparameters: Mapping[str, Value]) -> None:
     missing = lacking(method, data, hyperparameters)
     if missing:
         fitting = [spec.name for spec in known_datasets() if not lacking(method, spec, hyperparameters)]
@@ -211,33 +207,31 @@ def _check_needs(method: Method, data: Facts, hyperparameters: Mapping[str, Valu
         )
 
 
-def _check_encoder(settings: EncoderSettings, data: Facts) -> None:
+def _check_encoder(settings: EncoderSettings, data: DatasetFacts) -> None:
     name = settings.name
-    of_vectors = isinstance(data, TransductiveSpec) and not data.has_images
-    if of_vectors != (name in VECTOR_ENCODERS):
-        kind, fitting = ("vectors", VECTOR_ENCODERS) if of_vectors else ("images", ENCODERS)
+    if data.has_images == (name in VECTOR_ENCODERS):
+        kind, fitting = ("images", ENCODERS) if data.has_images else ("vectors", VECTOR_ENCODERS)
         raise InputError(
             f"encoder {name!r} does not take the {kind} of {data.name}; these do: {', '.join(fitting)}"
         )
     numbers = len(settings.mean)
-    if numbers and isinstance(data, TransductiveSpec):
+    if numbers and "images" not in data.offers:
         raise InputError(f"encoder.mean and encoder.std are for images; {data.name} has views of its own")
-    if isinstance(data, DatasetSpec) and numbers not in (0, 1, data.channels):
+    if numbers not in (0, 1, data.channels):
         raise InputError(
             f"encoder.mean and encoder.std: given {numbers} numbers each; "
             f"allowed: one, or one for each channel of {data.name} ({data.channels})"
         )
-    if of_vectors:
+    if not data.has_images:
         return
-    size = data.views[0][-1] if isinstance(data, TransductiveSpec) else data.view_size
     try:
-        ENCODERS[name].check_image_size(size)
+        ENCODERS[name].check_image_size(data.view_size)
     except ValueError as error:
         raise InputError(f"{error} ({data.name})") from None
 
 
-def _check_views(settings: ViewSettings, data: Facts) -> None:
-    if isinstance(data, TransductiveSpec):
+def _check_views(settings: ViewSettings, data: DatasetFacts) -> None:
+    if "images" not in data.offers:
         return
     try:
         random_views(settings, data.view_size)
@@ -245,12 +239,8 @@ def _check_views(settings: ViewSettings, data: Facts) -> None:
         raise InputError(f"views of {data.name}: {error}") from None
 
 
-def _check_validation(share: float, data: Facts) -> None:
-    if isinstance(data, TransductiveSpec) or share == 0:
-        return
-    labelled = data.train_size - data.unlabelled_size
-    if round(share * labelled) < data.classes:
-        raise InputError(
-            f"validation.fraction {share:g} of the {labelled} labelled images of {data.name} "
-            "leaves a class without any"
-        )
+def _check_validation(share: float, data: DatasetFacts) -> None:
+    try:
+        data.check_validation(share)
+    except ValueError as error:
+        raise InputError(f"validation.fraction {error}") from None

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
-from contrasweep.tuning.objectives.datasets import facts_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import cut_into_levels
 from contrasweep.tuning.planning.resolve import space_of
@@ -57,7 +57,7 @@ def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
 def _of_metrics(plan: SweepPlan, record: StudyRecord) -> list[str]:
     """Say which metrics a trial would report now that the study, of an earlier version, has no column for."""
     return without_column(
-        record, search_metrics(METHODS[plan.method], facts_of(plan.dataset, plan.data_root))
+        record, search_metrics(METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root))
     )
 
 
@@ -77,7 +77,7 @@ def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Ite
         "warm_start": ",".join(plan.warm.studies),
     }
     if name in ("metric", "asha_metric"):
-        facts = facts_of(plan.dataset, plan.data_root)
+        facts = dataset_spec(plan.dataset, plan.data_root)
         value = ",".join(chosen_goals(value, METHODS[plan.method], facts))
     elif name == "warm_start":
         value = ",".join(value)

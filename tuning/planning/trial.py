@@ -167,7 +167,7 @@ class DataCache:
 
     def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         """Return the experiment's prepared data, loading it if the last experiment used other data."""
-        key = f"{preparation_key(experiment)} {data_root}"
+        key = preparation_key(experiment, data_root)
         if key not in self._held:
             while len(self._held) >= self._size:
                 del self._held[next(iter(self._held))]

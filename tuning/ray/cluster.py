@@ -15,9 +15,8 @@ from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedE
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import contrasweep
-from contrasweep.data import DatasetMissing
+from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.objectives.datasets import check_files
 from contrasweep.tuning.planning.machine import CLIENT_SCHEME, Machine
 from contrasweep.tuning.store import Location
 from contrasweep.tuning.store.filesystem import ONCE
@@ -169,7 +168,7 @@ def complaint_about(needs: Needs, marker: str) -> str | None:
             "use s3://, or a folder on shared storage"
         )
     try:
-        check_files(needs.dataset, needs.data_root)
+        check_available(needs.dataset, needs.data_root)
     except (InputError, DatasetMissing) as error:
         return str(error)
     return None

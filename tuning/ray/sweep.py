@@ -13,8 +13,8 @@ from typing import Any, ParamSpec
 import pyarrow as pa
 from ray.tune import Callback
 
+from contrasweep.data import check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.objectives.datasets import check_files
 from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
@@ -166,7 +166,7 @@ def resume_sweep(
     if extend and plan.sampler == "grid":
         raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
     check_batches(plan.experiment, plan.space, plan.resources.workers)
-    check_files(plan.dataset, plan.data_root)
+    check_available(plan.dataset, plan.data_root)
     limits = Limits(
         plan.limits.max_failures if max_failures is None else max_failures,
         plan.limits.trial_timeout if trial_timeout is None else trial_timeout,

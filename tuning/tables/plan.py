@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from contrasweep.data import DatasetMissing
+from contrasweep.data import DatasetMissing, check_available
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import preset
 from contrasweep.search_spaces.tables import ColumnRun, RowRun, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.datasets import check_files
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.planning.resolve import resolve
@@ -323,7 +322,7 @@ class _Planner:
         for name in measured.datasets:
             name = smaller.get(name, name)
             try:
-                check_files(name, self.data_root)
+                check_available(name, self.data_root)
             except DatasetMissing as error:
                 # Without the folder's place: tables are printed, saved and published.
                 root = f"{folder_of_data(self.data_root)}{os.sep}"

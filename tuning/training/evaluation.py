@@ -24,6 +24,7 @@ from contrasweep.data import (
     torch_generator,
     whole_image,
 )
+from contrasweep.data.spec import TOP_FIVE_FROM
 from contrasweep.models import (
     choose_knn,
     fit_knn,
@@ -39,7 +40,6 @@ from contrasweep.models import (
 )
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import TOP_FIVE_FROM
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
