@@ -2,7 +2,7 @@
 
 One file `tables/ID.yaml` a table or figure, read by `load_table`. Its first part is the paper's: rows,
 columns, printed figures, claims. Its `run` is ours: which method, settings and dataset stand behind a row and
-a column.
+a column. Comments in a file keep what else the paper states: its settings, axes and remarks.
 """
 
 import difflib
@@ -17,7 +17,6 @@ from contrasweep.search_spaces.files import parse_yaml
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
 
-Kind = Literal["results", "figure", "hyperparameters", "definition", "statistics"]
 Source = Literal["run", "cited", "setting", "definition", "statistic"]
 Settings = Mapping[str, Scalar | list[Scalar]]
 """Settings of an experiment under dotted paths or bare hyperparameter names."""
@@ -31,22 +30,13 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Metric(Strict):
-    """What a table measures; `direction` says which way is better."""
-
-    name: str
-    unit: str
-    direction: Literal["higher", "lower", "none"]
-
-
 class Column(Strict):
-    """A printed column; `details` are the settings that it alone has (`rho`, say)."""
+    """A printed column."""
 
     key: str
     dataset: str | None
     metric: str
     label: str | None = None
-    details: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
 class Cell(Strict):
@@ -78,7 +68,6 @@ class Row(Strict):
     method: str
     params: Mapping[str, Any] = Field(default_factory=dict)
     source: Source
-    note: str | None = None
     cells: tuple[Cell, ...]
 
 
@@ -92,8 +81,6 @@ class Claim(Strict):
         columns: the columns that `[:]` stands for; None: all.
         retest: whether another run can decide it; False of claims about exact printed figures.
         threshold_chosen_here: the paper only says `similar` or `close`: the bound is ours.
-        drawn_by: who draws the claim where it is no sentence of the paper.
-        scope: a restriction applied to it.
     """
 
     text: str
@@ -102,15 +89,6 @@ class Claim(Strict):
     columns: tuple[str, ...] | None = None
     retest: bool = True
     threshold_chosen_here: bool = False
-    drawn_by: str | None = None
-    scope: str | None = None
-
-
-class Swept(Strict):
-    """A hyperparameter that the table ablates, with the values it takes."""
-
-    hyperparameter: str
-    values: Any
 
 
 class ColumnRun(Strict):
@@ -251,35 +229,21 @@ class Table(Strict):
     """One table or figure of a paper.
 
     Attributes:
-        id, paper, number, kind, caption: what it is; `paper` is a key of `PAPERS`.
-        metrics, columns, rows: what is printed.
-        axes, series, stated: of a figure: its axes, its curves, and numbers that the text states.
-        std: what the paper says of deviations where the cells have none.
-        setting: the settings that the paper states, as it states them.
+        id, paper, number, caption: the table; `paper` is a key of `PAPERS`.
+        columns, rows: what is printed.
         claims: what the paper concludes from it.
-        swept: the hyperparameters that it ablates.
         findings: where what is printed contradicts itself, or the text around it.
-        notes: other remarks.
         run: how it is run here.
     """
 
     id: str
     paper: str
     number: str
-    kind: Kind
     caption: str
-    metrics: tuple[Metric, ...] = ()
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
-    axes: Mapping[str, str] = Field(default_factory=dict)
-    series: tuple[str, ...] = ()
-    stated: tuple[Mapping[str, Any], ...] = ()
-    std: str | None = None
-    setting: Mapping[str, Any] = Field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
-    swept: tuple[Swept, ...] = ()
     findings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     run: Run
 
     @model_validator(mode="after")

@@ -14,9 +14,7 @@ SMALL = """
 id: cclk-t0
 paper: cclk
 number: Table 0
-kind: results
 caption: a table
-metrics: [{name: top1, unit: '%', direction: higher}]
 columns: [{key: acc, dataset: digits, metric: top1}]
 rows:
 - key: a
@@ -100,7 +98,7 @@ def test_a_table_that_nothing_runs_says_why() -> None:
         ),
         ("run: {never: because}", "run: {rows: {a: {}}}", ["needs a method or a preset"]),
         ("source: run", "source: ours", ["source", "'run', 'cited'"]),
-        ("kind: results", "kind: results\nkind: figure", ["given twice"]),
+        ("caption: a table", "caption: a\ncaption: b", ["given twice"]),
     ],
 )
 def test_what_is_wrong_is_named(before: str, after: str, parts: list[str]) -> None:
