@@ -23,10 +23,9 @@ from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.kmeans import lloyd_kmeans
 from contrasweep.data.multiview import MultiView
 from contrasweep.data.photometric import normalise
-from contrasweep.data.resample import centre_crop, whole_image
+from contrasweep.data.resample import whole_image
 from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
 from contrasweep.data.samplers import (
-    ClassBalancedBatches,
     OneClusterBatches,
     PairedBatches,
     SemiSupervisedBatches,
@@ -37,18 +36,15 @@ from contrasweep.data.samplers import (
 from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
 from contrasweep.data.spec import DatasetFacts, DatasetFamily, DatasetOption, DatasetSpec
 from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
-from contrasweep.data.top_k import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
+from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
 from contrasweep.data.transductive import TransductiveData, TransductiveFamily, TransductiveSpec
-from contrasweep.data.view_presets import VIEW_PRESETS, ViewPreset, preset_views
 from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [
     "CLUSTERINGS",
     "DATASETS",
     "UNLABELLED",
-    "VIEW_PRESETS",
     "Attributes",
-    "ClassBalancedBatches",
     "Clusterings",
     "Crossing",
     "DatasetDamaged",
@@ -77,9 +73,6 @@ __all__ = [
     "TransductiveSpec",
     "UniformBatches",
     "ViewParameters",
-    "ViewPreset",
-    "attribute_entropies",
-    "centre_crop",
     "check_available",
     "cluster_information",
     "data_root",
@@ -103,7 +96,6 @@ __all__ = [
     "normalise",
     "numpy_generator",
     "parse_dataset",
-    "preset_views",
     "rank_by_entropy",
     "read_attributes",
     "read_clusterings",

@@ -9,6 +9,7 @@ Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (I
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,12 +78,12 @@ class InformationCurve:
     @property
     def rescaled_information(self) -> tuple[float, ...] | None:
         """I(Z; T) brought to 0..1 over the k at hand; None if it is the same for all of them."""
-        return _rescaled(self.information)
+        return rescaled(self.information)
 
     @property
     def rescaled_negative_entropy(self) -> tuple[float, ...] | None:
         """-H(Z | T) brought to 0..1, that is 1 - rescaled H(Z | T); None if it is the same for all k."""
-        return _rescaled([-entropy for entropy in self.conditional_entropy])
+        return rescaled([-entropy for entropy in self.conditional_entropy])
 
     @property
     def crossing(self) -> Crossing | None:
@@ -91,14 +92,8 @@ class InformationCurve:
         None if one of them is the same for all k, or they do not meet; clusterings that refine one another
         always meet. The place depends on the k at hand, because both are rescaled over them.
         """
-        rising, falling = self.rescaled_information, self.rescaled_negative_entropy
-        if rising is None or falling is None:
-            return None
-        gaps = [up - down for up, down in zip(rising, falling, strict=True)]
-        for left in range(len(gaps) - 1):
-            if gaps[left] < 0 <= gaps[left + 1]:
-                return _interpolated(self.ks[left : left + 2], gaps[left : left + 2])
-        return None
+        found = crossing(self.ks, self.information, [-entropy for entropy in self.conditional_entropy])
+        return None if found is None else Crossing(found[0], self.ks[found[1]])
 
 
 def information_curve(
@@ -120,15 +115,36 @@ def information_curve(
     return InformationCurve(tuple(ks), tuple(map(int, columns[1])), columns[2], columns[3])
 
 
-def _rescaled(values: Sequence[float]) -> tuple[float, ...] | None:
+def crossing(
+    xs: Sequence[float], rising: Sequence[float], falling: Sequence[float]
+) -> tuple[float, int] | None:
+    """Return where the rescaled first curve rises to the rescaled second one for the first time.
+
+    Args:
+        xs: ascending places, above 0.
+        rising: the height of the first curve at each place.
+        falling: the height of the second.
+
+    Returns:
+        The place, interpolated between its two neighbours along straight lines over log x, and the number of
+        the neighbour with the smaller distance between the curves (of equal ones, the smaller place). None if
+        a curve is flat, or the first one does not rise to the second.
+    """
+    ups, downs = rescaled(rising), rescaled(falling)
+    if ups is None or downs is None:
+        return None
+    gaps = [up - down for up, down in zip(ups, downs, strict=True)]
+    for left, (below, above) in enumerate(pairwise(gaps)):
+        if below < 0 <= above:
+            at = xs[left] * (xs[left + 1] / xs[left]) ** (below / (below - above))
+            return at, left if -below <= above else left + 1
+    return None
+
+
+def rescaled(values: Sequence[float]) -> tuple[float, ...] | None:
+    """Return the values brought to 0..1; None if all are the same."""
     low, high = min(values), max(values)
     return None if low == high else tuple((value - low) / (high - low) for value in values)
-
-
-def _interpolated(ks: Sequence[int], gaps: Sequence[float]) -> Crossing:
-    share = gaps[0] / (gaps[0] - gaps[1])
-    at = ks[0] * (ks[1] / ks[0]) ** share
-    return Crossing(at, ks[0] if -gaps[0] <= gaps[1] else ks[1])
 
 
 def _discrete(values: Tensor | ArrayLike) -> np.ndarray:

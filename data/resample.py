@@ -47,41 +47,6 @@ def whole_image(images: Tensor, size: int, interpolation: Interpolation = "bilin
     return _resample_alike(images, rows, columns, interpolation)
 
 
-def centre_crop(images: Tensor, size: int, resize: int, interpolation: Interpolation = "bilinear") -> Tensor:
-    """Resize images so that their shorter side is `resize` pixels and cut out the centre, for evaluation.
-
-    Cl-InfoNCE's released code evaluates so, with `resize` the next power of two (224 of 256, 32 of 32).
-
-    Args:
-        images: uint8 ``(N, C, H, W)``, any device.
-        size: height and width S of the centre in pixels.
-        resize: the shorter side before the cut, in pixels.
-        interpolation: bilinear or bicubic, both antialiased.
-
-    Returns:
-        float32 ``(N, C, S, S)`` in 0..1 on the images' device.
-
-    Raises:
-        ValueError: the images are not uint8 ``(N, C, H, W)``, `size` is not in 1..`resize`, or the
-            interpolation is unknown.
-    """
-    require_images(images)
-    require_interpolation(interpolation)
-    if not 1 <= size <= resize:
-        raise ValueError(f"the centre needs 1 <= size <= resize, got size {size} and resize {resize}")
-    start = torch.zeros(1, dtype=torch.int64, device=images.device)
-    shorter = min(images.shape[2:])
-    weights = []
-    for source in images.shape[2:]:
-        resized = resize * source // shorter
-        # torchvision's rounding, halves to even.
-        first = round((resized - size) / 2)
-        whole = _weights(start, start + source, resized, source, interpolation=interpolation)
-        weights.append(whole[:, first : first + size])
-    rows, columns = weights
-    return _resample_alike(images, rows, columns, interpolation)
-
-
 def crop(
     images: Tensor,
     boxes: Tensor,

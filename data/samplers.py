@@ -106,7 +106,7 @@ class OneClusterBatches:
             raise ValueError(
                 f"batch_size of one-cluster batches must be at least {_SMALLEST_BATCH}, got {batch_size}"
             )
-        members = _members(clusters, "clusters")
+        members = _members(clusters)
         self.members = [images for images in members if len(images) >= 2]
         if not self.members:
             raise ValueError(f"no cluster has two images: {len(clusters)} images in {len(members)} clusters")
@@ -149,7 +149,7 @@ class PairedBatches:
     """
 
     def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
-        members = _members(clusters, "clusters")
+        members = _members(clusters)
         self.uniform = UniformBatches(len(clusters), batch_size, seed)
         sizes = torch.tensor([len(images) for images in members])
         self.alone = int((sizes == 1).sum())
@@ -218,51 +218,13 @@ class SemiSupervisedBatches:
         return [SemiSupervisedRows(*both) for both in zip(labelled, self.uniform.epoch(epoch), strict=True)]
 
 
-class ClassBalancedBatches:
-    """Batches with the same number of images of every class, whatever the classes' sizes.
-
-    An epoch has each image of the largest class once, but for what does not fill a batch. The images of the
-    other classes go round: over an epoch, the counts of a class differ by at most one. Only a class with
-    fewer images than its share of a batch repeats some within it.
-
-    Args:
-        labels: int64 ``(N,)``, the class of each image; or any other grouping, such as class and bias.
-        batch_size: images in a batch; the sampler's own ``batch_size`` is rounded down to a multiple of the
-            number of classes.
-        seed: which stream of batches.
-
-    Raises:
-        ValueError: there are fewer images in a batch than classes, or the labels are not int64 ``(N,)`` of an
-            image or more.
-    """
-
-    def __init__(self, labels: Tensor, batch_size: int, seed: int) -> None:
-        self.members = _members(labels, "labels")
-        if batch_size < len(self.members):
-            raise ValueError(
-                f"batch_size must be at least the number of classes, {len(self.members)}, got {batch_size}"
-            )
-        largest = max(len(images) for images in self.members)
-        self.each = min(batch_size // len(self.members), largest)
-        self.batch_size = self.each * len(self.members)
-        self.seed = seed
-        self.steps_per_epoch = largest // self.each
-
-    def epoch(self, epoch: int) -> list[Tensor]:
-        """Return the epoch's batches, each int64 ``(batch_size,)`` row numbers in random order."""
-        generator = torch_generator("class-balanced batches", self.seed, epoch)
-        of_class = [_cycled(images, self.each, self.steps_per_epoch, generator) for images in self.members]
-        batches = [torch.cat(parts) for parts in zip(*of_class, strict=True)]
-        return [batch[torch.randperm(len(batch), generator=generator)] for batch in batches]
-
-
-def _members(groups: Tensor, name: str) -> list[Tensor]:
-    """Return the rows of each group, ascending, for groups int64 ``(N,)``."""
-    if groups.dtype != torch.int64 or groups.dim() != 1:
-        raise ValueError(f"{name} must be int64 (N,), got {groups.dtype} {tuple(groups.shape)}")
-    if not len(groups):
-        raise ValueError(f"{name} must hold at least one image")
-    rows = groups.cpu()
+def _members(clusters: Tensor) -> list[Tensor]:
+    """Return the rows of each cluster, ascending, for clusters int64 ``(N,)``."""
+    if clusters.dtype != torch.int64 or clusters.dim() != 1:
+        raise ValueError(f"clusters must be int64 (N,), got {clusters.dtype} {tuple(clusters.shape)}")
+    if not len(clusters):
+        raise ValueError("clusters must hold at least one image")
+    rows = clusters.cpu()
     _, counts = torch.unique(rows, return_counts=True)
     return list(torch.split(rows.argsort(stable=True), counts.tolist()))
 

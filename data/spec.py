@@ -164,7 +164,6 @@ class DatasetSpec:
         condition_dim: width of the conditioning variable, None where there is none.
         condition_name: what the conditioning variable is, with its unit.
         bias_classes: number of values of the bias label, None where there is none.
-        bias_name: what the bias label is.
         multi_label: whether an image has any number of labels.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
         groupings: of the test images, which an unbiased accuracy is averaged over; 0 where there are none.
@@ -188,7 +187,6 @@ class DatasetSpec:
     condition_dim: int | None = None
     condition_name: str | None = None
     bias_classes: int | None = None
-    bias_name: str | None = None
     multi_label: bool = False
     unlabelled_size: int = 0
     groupings: int = 0

@@ -13,18 +13,6 @@ from torch import Tensor
 from contrasweep.data.attributes import check_binary
 
 
-def attribute_entropies(values: Tensor) -> Tensor:
-    """Return the entropy in bits of each binary attribute over the images: float64 ``(A,)``.
-
-    Raises:
-        ValueError: ``values`` is not a matrix of 0 and 1, ``(N, A)``.
-    """
-    check_binary(values)
-    ones = (values == 1).double().mean(dim=0)
-    both = torch.stack([ones, 1 - ones])
-    return -torch.xlogy(both, both).sum(dim=0) / torch.log(torch.tensor(2.0, dtype=torch.float64))
-
-
 def rank_by_entropy(values: Tensor) -> Tensor:
     """Return the numbers of the attributes from the highest entropy to the lowest: int64 ``(A,)``.
 

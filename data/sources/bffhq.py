@@ -83,7 +83,6 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source=SOURCE,
         folder=FOLDER,
         bias_classes=2,
-        bias_name="gender",
         class_names=_AGES,
     )
 

@@ -131,7 +131,6 @@ def _family(
             condition_dim=3,
             condition_name=COLOUR_NAME,
             bias_classes=len(BIAS_COLOURS),
-            bias_name="background colour, its number in the palette",
         )
 
     def read_biased(root: Path, split: Split, options: Options) -> LabelledImages:

@@ -127,7 +127,6 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source=NPY_SOURCE if npy else PNG_SOURCE,
         folder=npy_folder(options) if npy else PNG_FOLDER,
         bias_classes=CLASSES,
-        bias_name="corruption",
         class_names=CLASS_NAMES,
     )
 

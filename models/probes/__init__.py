@@ -13,7 +13,7 @@ generator that is passed in.
 
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
 from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures
-from contrasweep.models.probes.logistic import fit_logistic, fit_one_vs_rest
+from contrasweep.models.probes.logistic import fit_logistic
 from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
 from contrasweep.models.probes.ridge import fit_ridge, one_hot
 
@@ -27,7 +27,6 @@ __all__ = [
     "fit_knn",
     "fit_logistic",
     "fit_minibatch",
-    "fit_one_vs_rest",
     "fit_ridge",
     "one_hot",
     "probe_recipe",

@@ -1,6 +1,4 @@
-"""Logistic regression by L-BFGS: one of C classes, or each of L labels by itself."""
-
-from collections.abc import Callable
+"""Multinomial logistic regression by L-BFGS."""
 
 import torch
 from torch import Tensor
@@ -44,60 +42,11 @@ def fit_logistic(
     """
     require_samples(features, labels.shape[0])
     require_labels(labels, classes)
-    return _fit(
-        features, classes, lambda outputs: F.cross_entropy(outputs, labels), penalty, max_steps, standardise
-    )
-
-
-def fit_one_vs_rest(
-    features: Tensor,
-    targets: Tensor,
-    *,
-    penalty: float = 1e-6,
-    max_steps: int = 500,
-    standardise: bool = True,
-) -> LinearProbe:
-    """One logistic regression for each label, all at once by L-BFGS.
-
-    Minimises `mean over N of sum_L binary cross-entropy + penalty * sum weight^2`: the sum of what each label
-    would minimise alone. The probe's outputs `(N, L)` are logits; `sigmoid` gives probabilities.
-
-    Args:
-        features: `(N, D)`.
-        targets: `(N, L)`, 0 or 1 (any type).
-        penalty: the factor of the squared weights; the biases are free.
-        max_steps: the most L-BFGS iterations.
-        standardise: whether the penalty is on the weights of the standardised features or of the raw ones.
-
-    Raises:
-        ValueError: no sample, shapes that do not match, targets other than 0 and 1, or features that are not
-            finite.
-    """
-    if targets.ndim != 2 or not bool(((targets == 0) | (targets == 1)).all()):
-        raise ValueError(f"targets must be (N, L) of 0 and 1, got {targets.dtype} {tuple(targets.shape)}")
-    require_samples(features, targets.shape[0])
-    wanted, labels = targets.to(features.dtype), targets.shape[1]
-
-    def loss(outputs: Tensor) -> Tensor:
-        return labels * F.binary_cross_entropy_with_logits(outputs, wanted)
-
-    return _fit(features, labels, loss, penalty, max_steps, standardise)
-
-
-def _fit(
-    features: Tensor,
-    outputs: int,
-    loss_of: Callable[[Tensor], Tensor],
-    penalty: float,
-    max_steps: int,
-    standardise: bool,
-) -> LinearProbe:
-    """Return the linear map to `(N, outputs)` that minimises `loss_of` its outputs plus the penalty."""
     inputs, shift, scale = standardised(features)
     basis, penalties = _principal_basis(inputs, weight_penalties(penalty, scale, standardise))
     inputs = inputs @ basis
-    weight = inputs.new_zeros((inputs.shape[1], outputs), requires_grad=True)
-    bias = inputs.new_zeros(outputs, requires_grad=True)
+    weight = inputs.new_zeros((inputs.shape[1], classes), requires_grad=True)
+    bias = inputs.new_zeros(classes, requires_grad=True)
     optimizer = torch.optim.LBFGS(
         [weight, bias],
         max_iter=max_steps,
@@ -110,7 +59,7 @@ def _fit(
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = loss_of(torch.addmm(bias, inputs, weight))
+        loss = F.cross_entropy(torch.addmm(bias, inputs, weight), labels)
         loss = loss + ((penalties @ weight) * weight).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return loss

@@ -6,8 +6,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as vision
 
-from contrasweep.data import RandomViews, ViewParameters, centre_crop, torch_generator, whole_image
-from contrasweep.data.resample import Interpolation
+from contrasweep.data import RandomViews, ViewParameters, torch_generator, whole_image
 
 BICUBIC = InterpolationMode.BICUBIC
 
@@ -61,31 +60,6 @@ def test_whole_bicubic_images_equal_torchvision_s_resize(height: int, width: int
     torch.testing.assert_close(whole_image(images, size, "bicubic"), expected.clamp(0, 1), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
-@pytest.mark.parametrize(
-    ("height", "width", "resize", "size"),
-    [(32, 32, 32, 32), (40, 30, 16, 13), (21, 50, 32, 28), (21, 50, 33, 28), (7, 5, 16, 16)],
-)
-def test_the_centre_equals_torchvision_s(
-    height: int, width: int, resize: int, size: int, interpolation: Interpolation
-) -> None:
-    images = _images(5, 3, height, width)
-    mode = InterpolationMode(interpolation)
-    resized = vision.resize(images.float() / 255, [resize], interpolation=mode, antialias=True)
-    expected = vision.center_crop(resized, [size, size]).clamp(0, 1)
-    torch.testing.assert_close(centre_crop(images, size, resize, interpolation), expected, rtol=0, atol=1e-5)
-
-
-def test_a_centre_larger_than_the_image_is_refused() -> None:
-    with pytest.raises(ValueError, match="size 33 and resize 32"):
-        centre_crop(_images(1, 3, 8, 8), 33, 32)
-    with pytest.raises(ValueError, match="size 0 and"):
-        centre_crop(_images(1, 3, 8, 8), 0, 32)
-    with pytest.raises(ValueError, match="images must be uint8"):
-        centre_crop(_images(1, 3, 8, 8).float(), 8, 8)
-    assert centre_crop(_images(2, 3, 8, 8)[:0], 4, 8).shape == (0, 3, 4, 4)
-
-
 def test_an_unknown_interpolation_is_refused_with_the_nearest_name() -> None:
     images = _images(1, 3, 8, 8)
     expected = "unknown interpolation 'bicubik'. Did you mean 'bicubic'"
@@ -93,8 +67,6 @@ def test_an_unknown_interpolation_is_refused_with_the_nearest_name() -> None:
         RandomViews(8, 0.5, interpolation="bicubik")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=expected):
         whole_image(images, 8, "bicubik")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=expected):
-        centre_crop(images, 8, 8, "bicubik")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("height", "width"), [(28, 28), (24, 30), (100, 99)])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from contrasweep.data import (
-    ClassBalancedBatches,
     OneClusterBatches,
     PairedBatches,
     SemiSupervisedBatches,
@@ -58,13 +57,12 @@ def test_a_cluster_is_dealt_to_near_equal_batches() -> None:
     assert sorted(len(batch) for batch in sampler.epoch(0)) == [128, 129]
 
 
-Sampler = UniformBatches | OneClusterBatches | PairedBatches | SemiSupervisedBatches | ClassBalancedBatches
+Sampler = UniformBatches | OneClusterBatches | PairedBatches | SemiSupervisedBatches
 KINDS: dict[str, Callable[[int], Sampler]] = {
     "uniform": lambda seed: UniformBatches(40, 8, seed),
     "one-cluster": lambda seed: OneClusterBatches(torch.arange(40) % 4, 5, seed),
     "paired": lambda seed: PairedBatches(torch.arange(40) % 4, 8, seed),
     "semi-supervised": lambda seed: SemiSupervisedBatches(10, 40, 4, 8, seed),
-    "class-balanced": lambda seed: ClassBalancedBatches(torch.arange(40) % 3, 8, seed),
 }
 EVERY = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -189,33 +187,6 @@ def test_semi_supervised_epochs_are_exact(
     assert int(counts.max() - counts.min()) <= 1
 
 
-@settings(max_examples=40, deadline=None)
-@given(labels=st.lists(st.integers(-1, 3), min_size=1, max_size=60), per_class=st.integers(1, 8))
-def test_class_balanced_epochs_are_exact(labels: list[int], per_class: int) -> None:
-    counts = Counter(labels)
-    sampler = ClassBalancedBatches(torch.tensor(labels), per_class * len(counts), seed=0)
-    largest = max(counts.values())
-    each = min(per_class, largest)
-    batches = sampler.epoch(1)
-    assert sampler.batch_size == each * len(counts)
-    assert len(batches) == sampler.steps_per_epoch == largest // each
-    for batch in batches:
-        assert Counter(labels[row] for row in batch.tolist()) == dict.fromkeys(counts, each)
-        own = Counter(batch.tolist())
-        assert all(own[row] == 1 for row in own if counts[labels[row]] >= each)
-    drawn = torch.cat(batches).bincount(minlength=len(labels))
-    for label, count in counts.items():
-        of_class = drawn[torch.tensor(labels) == label]
-        assert int(of_class.max() - of_class.min()) <= 1
-        assert int(of_class.sum()) == each * len(batches)
-        assert count < largest or int(of_class.max()) == 1
-
-
-def test_a_batch_of_balanced_classes_is_mixed() -> None:
-    batch = ClassBalancedBatches(torch.arange(40) % 4, 20, seed=0).epoch(0)[0] % 4
-    assert batch.tolist() != sorted(batch.tolist())
-
-
 def test_an_image_meets_others_in_the_next_epoch() -> None:
     sampler = OneClusterBatches(torch.zeros(20, dtype=torch.int64), 10, seed=0)
     pairings = {frozenset(frozenset(batch.tolist()) for batch in sampler.epoch(epoch)) for epoch in range(5)}
@@ -247,7 +218,3 @@ def test_what_cannot_be_batched_is_refused() -> None:
         SemiSupervisedBatches(0, 4, 1, 1, 0)
     with pytest.raises(ValueError, match="labelled_size must be at least 1, got 0"):
         SemiSupervisedBatches(4, 4, 0, 1, 0)
-    with pytest.raises(ValueError, match="at least the number of classes, 4, got 3"):
-        ClassBalancedBatches(torch.arange(8) % 4, 3, 0)
-    with pytest.raises(ValueError, match="labels must be int64"):
-        ClassBalancedBatches(torch.zeros(8), 3, 0)

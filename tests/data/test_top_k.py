@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from contrasweep.data import attribute_entropies, rank_by_entropy, top_k_clusterings, top_k_clusters
+from contrasweep.data import rank_by_entropy, top_k_clusterings, top_k_clusters
 
 # Ones in 1, 4, 5 (rarer side 3), 2 of 8 images.
 _VALUES = torch.tensor(
@@ -21,15 +21,6 @@ _VALUES = torch.tensor(
         [0, 0, 0, 1],
     ]
 )
-
-
-def test_entropies_are_in_bits() -> None:
-    def entropy(p: float) -> float:
-        return -p * math.log2(p) - (1 - p) * math.log2(1 - p)
-
-    expected = [entropy(p) for p in (1 / 8, 1 / 2, 5 / 8, 1 / 4)]
-    assert attribute_entropies(_VALUES).tolist() == pytest.approx(expected, rel=1e-12)
-    assert attribute_entropies(torch.tensor([[1], [1]])).tolist() == [0.0]
 
 
 def test_the_ranking_falls_with_the_entropy() -> None:
@@ -80,7 +71,7 @@ def test_what_is_not_binary_is_refused() -> None:
     wrong: list[Tensor] = [torch.ones(3), torch.ones(0, 2), torch.ones(2, 0)]
     for values in wrong:
         with pytest.raises(ValueError, match=r"\(N, A\) and not empty"):
-            attribute_entropies(values)
+            rank_by_entropy(values)
 
 
 def test_descending_numbers_are_refused_before_any_work() -> None:

@@ -1,14 +1,11 @@
-"""Minibatch probes against torch's own layers and schedules, and the one-vs-rest fit against scikit-learn."""
+"""Minibatch probes against torch's own layers and schedules."""
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -18,7 +15,6 @@ from contrasweep.models import (
     accuracy,
     fit_logistic,
     fit_minibatch,
-    fit_one_vs_rest,
     probe_recipe,
 )
 
@@ -139,46 +135,3 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit_minibatch(features * math.inf, labels, CLASSES, recipe, _generator())
     with pytest.raises(ValueError, match=r"labels must lie in 0..4"):
         fit_logistic(features, labels, 5)
-
-
-def _labels_of_digits(labels: Tensor) -> Tensor:
-    """Even, above 6, is 3: binary labels of a digit."""
-    return torch.stack([labels % 2 == 0, labels > 6, labels == 3], dim=1)
-
-
-@pytest.mark.parametrize("standardise", [True, False])
-def test_one_vs_rest_is_scikit_learns_regression_of_each_label(standardise: bool) -> None:
-    features, labels = _digits(200)
-    features = features.double()
-    targets = _labels_of_digits(labels)
-    penalty = 1e-3
-    found = fit_one_vs_rest(features, targets, penalty=penalty, standardise=standardise)(features).sigmoid()
-    inputs = StandardScaler().fit_transform(features.numpy()) if standardise else features.numpy()
-    for label in range(targets.shape[1]):
-        rival = LogisticRegression(C=1 / (2 * 200 * penalty), tol=1e-9, max_iter=10_000)
-        expected = rival.fit(inputs, targets[:, label].numpy()).predict_proba(inputs)[:, 1]
-        np.testing.assert_allclose(found[:, label].numpy(), expected, atol=2e-3)
-
-
-def test_one_vs_rest_where_a_label_is_always_or_never_true() -> None:
-    features, labels = _digits(40)
-    targets = torch.stack([labels == 3, labels >= 0, labels < 0], dim=1).float()
-    probe = fit_one_vs_rest(features, targets)
-    assert bool(torch.isfinite(probe.weight).all())
-    assert bool(((probe(features) > 0) == targets.bool()).all())
-
-
-def test_one_vs_rest_on_constant_features_gives_the_shares() -> None:
-    targets = torch.tensor([[1, 0], [1, 1], [1, 0], [0, 0]])
-    shares = fit_one_vs_rest(torch.zeros(4, 3), targets)(torch.zeros(1, 3)).sigmoid()
-    torch.testing.assert_close(shares, torch.tensor([[0.75, 0.25]]), atol=1e-3, rtol=0)
-
-
-def test_one_vs_rest_refuses_other_targets() -> None:
-    features = torch.zeros(4, 2)
-    with pytest.raises(ValueError, match=r"targets must be \(N, L\) of 0 and 1"):
-        fit_one_vs_rest(features, torch.tensor([[0], [1], [2], [0]]))
-    with pytest.raises(ValueError, match=r"targets must be \(N, L\)"):
-        fit_one_vs_rest(features, torch.zeros(4))
-    with pytest.raises(ValueError, match="N >= 1"):
-        fit_one_vs_rest(features, torch.zeros(3, 2))

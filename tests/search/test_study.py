@@ -161,11 +161,6 @@ def test_an_unknown_sampler_names_the_nearest() -> None:
         SearchStudy(SPACE, sampler="tpa")
 
 
-def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown mode 'maximum'"):
-        SearchStudy(SPACE, mode="maximum")  # type: ignore[arg-type]
-
-
 def test_fewer_than_one_trial_is_refused() -> None:
     with pytest.raises(ValueError, match="trials: given 0; allowed: 1 or more"):
         SearchStudy(SPACE, trials=0)

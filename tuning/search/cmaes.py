@@ -7,7 +7,7 @@ import numpy as np
 from cmaes import CMA
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from contrasweep.tuning.search.ranking import Numeric, position, standing, value_at
@@ -38,7 +38,6 @@ class EvolutionStrategy(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Return values for the next member of the current generation."""
-        maximise = study.direction == StudyDirection.MAXIMIZE
         ended = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished() and t.params]
         dimensions = len(self._joint)
         optimizer = CMA(
@@ -49,7 +48,7 @@ class EvolutionStrategy(BaseSampler):
         )
         while len(ended) >= optimizer.population_size:
             generation, ended = ended[: optimizer.population_size], ended[optimizer.population_size :]
-            ranked = sorted(generation, key=lambda t: standing(t, maximise))
+            ranked = sorted(generation, key=standing)
             optimizer.tell([(self._to_unit(t), float(place)) for place, t in enumerate(ranked)])
         return self._from_unit(optimizer.ask())
 

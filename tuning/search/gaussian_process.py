@@ -11,7 +11,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers import BaseSampler, GPSampler
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
@@ -86,18 +86,17 @@ def normal_scores(study: Study) -> dict[int, list[float]]:
     """Return a score for each objective of every finished or stopped trial, by its number.
 
     It is the normal quantile of the trial's place among them (see `standing`), ties sharing theirs: the same
-    whatever the scale of the values, and in the direction of the objective.
+    whatever the scale of the values.
     """
     trials = [t for t in study.get_trials(deepcopy=False) if t.state in _SCORED]
     scores: dict[int, list[float]] = {t.number: [] for t in trials}
-    for objective, direction in enumerate(study.directions):
-        maximise = direction == StudyDirection.MAXIMIZE
-        keys = [standing(t, maximise, None if len(study.directions) == 1 else objective) for t in trials]
+    several = len(study.directions) > 1
+    for objective in range(len(study.directions)):
+        keys = [standing(t, objective if several else None) for t in trials]
         places = {key: place for place, key in enumerate(sorted(set(keys)))}
         ranks = rankdata([places[key] for key in keys])
-        sign = 1.0 if maximise else -1.0
         for t, rank in zip(trials, ranks, strict=True):
-            scores[t.number].append(sign * float(norm.isf((rank - 0.5) / len(trials))))
+            scores[t.number].append(float(norm.isf((rank - 0.5) / len(trials))))
     return scores
 
 

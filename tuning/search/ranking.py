@@ -22,21 +22,19 @@ def _scale(dist: Numeric) -> Scale:
     return Scale(dist.low, dist.high, dist.log, isinstance(dist, IntDistribution))
 
 
-def standing(trial: FrozenTrial, maximise: bool, objective: int | None = None) -> tuple[int, int, float]:
-    """Return a key that sorts trials, best first.
+def standing(trial: FrozenTrial, objective: int | None = None) -> tuple[int, int, float]:
+    """Return a key that sorts trials, best first; larger values are better.
 
     Values of different fidelity are never compared: finished trials stand before stopped ones, of which those
     that came further stand before the others; failed ones come last.
 
     Args:
         trial: an ended one.
-        maximise: whether larger values are better.
         objective: by which of several; a stopped trial has values of none of them.
     """
-    sign = -1.0 if maximise else 1.0
     if trial.state is TrialState.COMPLETE:
-        return 0, 0, sign * trial.values[objective or 0]
+        return 0, 0, -trial.values[objective or 0]
     last = trial.last_step
     if trial.state is TrialState.PRUNED and last is not None:
-        return 1, -last, sign * trial.intermediate_values[last] if objective is None else 0.0
+        return 1, -last, -trial.intermediate_values[last] if objective is None else 0.0
     return 2, 0, 0.0

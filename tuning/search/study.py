@@ -18,7 +18,6 @@ from contrasweep.tuning.search.sampler import SpaceSampler, check_sampler, distr
 logger = logging.getLogger(__name__)
 
 Value = float | Sequence[float | None]
-Mode = Literal["max", "min"]
 Status = Literal["running", "interrupted", "completed", "stopped", "failed"]
 
 _STATES: Mapping[str, TrialState] = {
@@ -73,14 +72,13 @@ class SearchStudy:
         space: what is searched.
         sampler: "tpe", "gp", "cmaes", "random" or "grid".
         seed: with one trial at a time, the same seed and results give the same proposals.
-        mode: whether a larger ("max") or a smaller ("min") value is better.
         trials: how many trials are planned; a short search leaves the random start earlier.
-        objectives: how many values a finished trial has, each of them to be as `mode` says.
+        objectives: how many values a finished trial has; of each of them, larger is better.
         earlier: trials of earlier searches for this one to learn from; they do not count as its own.
         mirror: where each change of the search is written as well.
 
     Raises:
-        InputError: the sampler or mode is unknown (with the nearest name), the sampler cannot search this
+        InputError: the sampler is unknown (with the nearest name), the sampler cannot search this
             space, or `trials` is below 1.
     """
 
@@ -90,15 +88,11 @@ class SearchStudy:
         *,
         sampler: str = "tpe",
         seed: int = 0,
-        mode: Mode = "max",
         trials: int = 100,
         objectives: int = 1,
         earlier: Sequence[PastTrial] = (),
         mirror: MirrorOf | None = None,
     ) -> None:
-        directions = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
-        if mode not in directions:
-            raise unknown_name("mode", mode, directions)
         if trials < 1:
             raise InputError(f"trials: given {trials}; allowed: 1 or more")
         check_sampler(sampler, space, objectives)
@@ -112,7 +106,7 @@ class SearchStudy:
                 storage=self._storage,
                 sampler=SpaceSampler(space, sampler, seed, trials, len(earlier)),
                 pruner=optuna.pruners.NopPruner(),
-                directions=[directions[mode]] * objectives,
+                directions=[StudyDirection.MAXIMIZE] * objectives,
             )
         # Optuna numbers the earlier trials first; to everyone else the search's own begin at 0.
         self._earlier = len(earlier)

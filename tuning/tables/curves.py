@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.data.conditioning import crossing
 from contrasweep.tuning.tables.checks import CurveCall
 
 FLAT = 0.05
@@ -137,26 +138,12 @@ def _above(over: Curve, under: Curve) -> NDArray[np.bool_]:
 
 def _crossing(rising: Curve, falling: Curve) -> NDArray[Any]:
     """Return where the first curve, rescaled to 0..1, first reaches the second; NaN where it does not."""
-    xs = _numbers(rising)
-    gaps = _rescaled(rising.heights) - _rescaled(falling.heights)
-    found = []
-    for row in gaps:
-        places = np.flatnonzero((row[:-1] < 0) & (row[1:] >= 0))
-        if not len(places):
-            found.append(np.nan)
-            continue
-        left = places[0]
-        share = row[left] / (row[left] - row[left + 1])
-        found.append(xs[left] + share * (xs[left + 1] - xs[left]))
-    return np.array(found)
-
-
-def _rescaled(heights: NDArray[Any]) -> NDArray[Any]:
-    low = heights.min(axis=1, keepdims=True)
-    rescaled: NDArray[Any] = (heights - low) / np.maximum(
-        np.ptp(heights, axis=1)[:, None], np.finfo(float).tiny
-    )
-    return rescaled
+    xs = _numbers(rising).tolist()
+    if min(xs) <= 0:
+        raise NoCurve("crossing_x interpolates over log x, and x is not above 0 everywhere")
+    both = zip(rising.heights.tolist(), falling.heights.tolist(), strict=True)
+    found = [crossing(xs, up, down) for up, down in both]
+    return np.array([np.nan if one is None else one[0] for one in found])
 
 
 def _curve(curves: Mapping[str, Curve], name: str) -> Curve:
