@@ -248,6 +248,8 @@ CURVES = {
     "up": Curve((1.0, 2.0, 3.0, 4.0), np.array([RISING])),
     "down": Curve((1.0, 2.0, 3.0, 4.0), np.array([FALLING])),
     "I(Z;T)": Curve((1.0, 2.0, 3.0, 4.0), np.array([HILL])),
+    "rise": Curve((4.0, 9.0), np.array([[0.0, 1.0]])),
+    "fall": Curve((4.0, 9.0), np.array([[1.0, 0.0]])),
     "even": Curve((1.0, 2.0, 3.0, 4.0), np.array([[1.0, 1.04, 1.0, 1.0]])),
     "square": Curve((1.0, 2.0, 3.0, 4.0), np.array([[1.0, 4.0, 9.0, 16.0]])),
     "high": Curve(("one", "two"), np.array([[9.0, 8.0]])),
@@ -277,6 +279,10 @@ CURVES = {
         ('argmax_xy("map") == (1, 1)', False),
         ('crossing_x("up", "down") == 2', True),
         ('crossing_x("up", "down") == 2.5', False),
+        (
+            'crossing_x("rise", "fall") == 6',
+            True,
+        ),  # halfway over log x
         ('above("high", "low")', True),
         ('above("low", "high")', False),
         ('above("up", "down")', False),
