@@ -23,7 +23,6 @@ from contrasweep.tuning.sensitivity.analyse import StudySensitivity, analyse
 from contrasweep.tuning.sensitivity.marginals import Marginal
 from contrasweep.tuning.sensitivity.page import sensitivity_sections
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
-from contrasweep.tuning.sensitivity.tables import sensitivity_tables
 from contrasweep.tuning.store import ResultsStore, StudyRecord, open_location, save_study
 from contrasweep.tuning.store.parts import compacted_path, write_table
 
@@ -65,7 +64,7 @@ def write_example() -> None:
     (one,) = found.studies
     drawn = _draw(one)
     blocks = [*_head(one, record)]
-    for section in sensitivity_sections(one, sensitivity_tables(found), False):
+    for section in sensitivity_sections(one):
         blocks += [f"## {section.title}", section.text]
         if section.title in drawn:
             blocks.append(f"![{section.title}](images/{drawn[section.title]})")

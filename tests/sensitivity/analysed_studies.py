@@ -1,10 +1,14 @@
 """Sensitivity pages about studies with a known truth, without a store."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from contrasweep.tuning.sensitivity.analyse import Sensitivity
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.page import sensitivity_page
+from contrasweep.tuning.sensitivity.parts import PARTS
+from contrasweep.tuning.sensitivity.sections.part import Part
 from contrasweep.tuning.store import StudyRecord, StudySchema
 from tests.sensitivity.synthetic import observed, space_of
 
@@ -43,7 +47,6 @@ def record(one: Observations) -> StudyRecord:
     )
 
 
-def page_of(found: Sensitivity) -> str:
-    return sensitivity_page(
-        found, [record(one.observations) for one in found.studies], "contrasweep sensitivity"
-    )
+def page_of(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> str:
+    records = [record(one.observations) for one in found.studies]
+    return sensitivity_page(found, records, "contrasweep sensitivity", parts=parts)

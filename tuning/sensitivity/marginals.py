@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,8 +88,21 @@ class PairMap:
 
 def named(parameter: str, condition: Mapping[str, Scalar]) -> str:
     """Return the parameter's name with its condition: `sigma2 (kernel rbf)`."""
-    held = ", ".join(f"{parent} {value}" for parent, value in condition.items())
+    held = condition_text(condition)
     return f"{parameter} ({held})" if held else parameter
+
+
+def condition_text(condition: Mapping[str, Scalar]) -> str:
+    """Return a condition in words; empty without one."""
+    return ", ".join(f"{parent} {value}" for parent, value in condition.items())
+
+
+def by_parameter(curves: Iterable[Marginal]) -> dict[str, list[Marginal]]:
+    """Return the curves of each parameter; one that depends on others has a curve for each condition."""
+    groups: dict[str, list[Marginal]] = {}
+    for curve in curves:
+        groups.setdefault(curve.axis.name, []).append(curve)
+    return groups
 
 
 def single_views(axes: tuple[Axis, ...], strata: Sequence[Stratum]) -> list[View]:

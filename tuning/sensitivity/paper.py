@@ -13,7 +13,7 @@ from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.importance import Importance
-from contrasweep.tuning.sensitivity.marginals import Marginal
+from contrasweep.tuning.sensitivity.marginals import Marginal, by_parameter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,9 +63,7 @@ def _new(width: float, height: float) -> Figure:
 
 
 def _marginals(found: StudySensitivity) -> Figure | None:
-    groups: dict[str, list[Marginal]] = {}
-    for curve in found.marginals:
-        groups.setdefault(curve.axis.name, []).append(curve)
+    groups = by_parameter(found.marginals)
     if not groups:
         return None
     rows = -(-len(groups) // COLUMNS)

@@ -1,0 +1,213 @@
+"""The sections on one parameter at a time and on two together: curves and maps of the mean score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_ticks, log_ticks, plain
+from contrasweep.tuning.sensitivity.analyse import StudySensitivity
+from contrasweep.tuning.sensitivity.axes import Axis
+from contrasweep.tuning.sensitivity.decomposition import Share
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, by_parameter, condition_text
+from contrasweep.tuning.sensitivity.sections.importance import SHARE_COLUMNS, share_row
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
+from contrasweep.tuning.sensitivity.sections.plots import add_band, error_bars, label_log_axis
+from contrasweep.tuning.statistics import Z
+
+PAIRS_DRAWN = 4
+MOST_POINTS = 400
+"""More trials than this are drawn as a sample: the page stays small and the curve visible."""
+
+
+def _tell_marginals(found: Sequence[Marginal], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    text = (
+        "Mean predicted score over one parameter, averaged over the whole space of the others, with a "
+        "pointwise 95 % interval; dots are trials (open: estimated score), the dotted vertical line is "
+        "the default. The mean over the others is lower than the best trials: read the shape, not the "
+        "height. Dotted or grey: very few trials."
+    )
+    metric = one.observations.metric
+    return text, [_marginal_figure(curves, metric) for curves in by_parameter(found).values()]
+
+
+def _marginal_rows(found: Sequence[Marginal], one: StudySensitivity) -> Iterator[Row]:
+    for m in found:
+        for i, code in enumerate(m.code):
+            numbers = [float(x[i]) for x in (m.mean, m.low, m.high)]
+            yield [m.axis.name, condition_text(m.condition), m.axis.value(code), *numbers, bool(m.thin[i])]
+
+
+def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    above = sum(share.above_chance for share in found)
+    text = (
+        "How much two parameters explain beyond the sum of what each explains, of the surrogate's variance. "
+        f"{above} of {len(found)} pairs explain more than chance would give. The maps show the mean score "
+        "over both; the largest interactions come first."
+    )
+    maps = {(p.first.name, p.second.name): p for p in one.pairs}
+    metric = one.observations.metric
+    return text, [
+        _pair_figure(maps[share.parameters[0], share.parameters[1]], share, metric)
+        for share in found[:PAIRS_DRAWN]
+    ]
+
+
+def _interaction_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
+    yield from map(share_row, found)
+
+
+def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
+    for p in one.pairs:
+        for i, row in enumerate(p.mean):
+            for j, mean in enumerate(row):
+                if np.isfinite(mean):
+                    values = (p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j]))
+                    yield [p.first.name, p.second.name, *values, float(mean), float(p.error[i, j])]
+
+
+def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
+    """Draw one parameter's marginal curve, or one a stratum, with 95 % bands and the trials behind it."""
+    axis = curves[0].axis
+    figure = go.Figure()
+    for i, curve in enumerate(curves):
+        name = ", ".join(map(str, curve.condition.values())) or "mean over the other parameters"
+        add = _add_categories if axis.is_category else _add_curve
+        add(figure, curve, COLOURS[i % len(COLOURS)], name)
+    parents = ", ".join(curves[0].condition)
+    title = f"{axis.name}" + (f", by {parents}" if parents else "")
+    several = len(curves) > 1
+    figure.update_layout(title=title, yaxis_title=metric, showlegend=several, height=360 + 40 * several)
+    figure.update_layout(meta={"alt": f"{metric} as a function of {title}"})
+    _label_parameter(figure, axis)
+    default = axis.choices.index(axis.default) if axis.is_category else axis.default
+    figure.add_vline(x=default, line={"color": GREY, "dash": "dot", "width": 1})
+    return figure
+
+
+def _add_curve(figure: go.Figure, curve: Marginal, colour: str, name: str) -> None:
+    values = [curve.axis.value(code) for code in curve.code]
+    add_band(figure, values, curve.low, curve.high, colour)
+    line = {"color": colour, "width": 2.5, "dash": "dot" if curve.thin.all() else "solid"}
+    figure.add_scatter(x=values, y=curve.mean, mode="lines", line=line, name=name)
+    _add_points(figure, curve, colour, jitter=0.0)
+
+
+def _add_categories(figure: go.Figure, curve: Marginal, colour: str, name: str) -> None:
+    half = curve.high - curve.mean
+    marker = {"color": [GREY if thin else colour for thin in curve.thin], "size": 11}
+    _add_points(figure, curve, colour, jitter=0.12)
+    figure.add_scatter(
+        x=curve.code, y=curve.mean, mode="markers", marker=marker, error_y=error_bars(half, half), name=name
+    )
+
+
+def _add_points(figure: go.Figure, curve: Marginal, colour: str, jitter: float) -> None:
+    points = curve.points
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(points.code))[:MOST_POINTS]
+    for estimated, symbol in ((False, "circle"), (True, "circle-open")):
+        shown = rows[points.estimated[rows] == estimated]
+        if not len(shown):
+            continue
+        codes = points.code[shown]
+        spread = jitter * (rng.random(len(codes)) * 2 - 1) + 0.25 * (jitter > 0)
+        x = codes + spread if curve.axis.is_category else [curve.axis.value(c) for c in codes]
+        marker = {"color": colour, "size": 5, "opacity": 0.45, "symbol": symbol}
+        kind = "estimated score" if estimated else "trial"
+        figure.add_scatter(
+            x=x, y=points.score[shown], mode="markers", marker=marker, showlegend=False, name=kind
+        )
+
+
+def _label_parameter(figure: go.Figure, axis: Axis) -> None:
+    figure.update_xaxes(title=axis.name)
+    if axis.is_category:
+        labels = [str(choice) for choice in axis.choices]
+        ends = [-0.5, len(labels) - 0.4]
+        figure.update_xaxes(tickvals=list(range(len(labels))), ticktext=labels, range=ends)
+        return
+    figure.update_xaxes(type="log" if axis.is_log else "linear")
+    if axis.is_log:
+        label_log_axis(figure, axis.low, axis.high)
+
+
+def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
+    """Draw the map of two parameters: mean score over both, the others averaged."""
+    known = np.isfinite(pair.mean)
+    rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
+    figure = go.Figure(
+        go.Heatmap(
+            x=[pair.second.label(c) for c in pair.second.grid[columns]],
+            y=[pair.first.label(c) for c in pair.first.grid[rows]],
+            z=pair.mean[np.ix_(rows, columns)],
+            customdata=Z * pair.error[np.ix_(rows, columns)],
+            hovertemplate=f"{pair.second.name} %{{x}}<br>{pair.first.name} %{{y}}"
+            f"<br>{metric} %{{z:.4f}} ± %{{customdata:.4f}}<extra></extra>",
+            # Above the map: beside it, it takes a quarter of a phone's width.
+            colorbar={
+                "title": {"text": metric, "side": "top"},
+                "thickness": 10,
+                "orientation": "h",
+                "y": 1.0,
+                "yanchor": "bottom",
+                "nticks": 6,
+            },
+        )
+    )
+    title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
+    figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name, height=480)
+    figure.update_xaxes(type="category", title_standoff=16, **_cell_ticks(pair.second, columns))
+    figure.update_yaxes(type="category", **_cell_ticks(pair.first, rows))
+    return figure
+
+
+def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
+    """Return the ticks of an axis whose categories are cells of a grid: round numbers at their places."""
+    if axis.is_category or axis.is_integer:
+        step = -(-len(cells) // MOST_TICKS)
+        labels = [axis.label(axis.grid[cell]) for cell in cells[::step]]
+        return {"tickvals": labels, "ticktext": labels}
+    ticks = log_ticks(axis.low, axis.high) if axis.is_log else linear_ticks(axis.low, axis.high)
+    # Between two categories, so that plotly takes it for a place and not for the name of a category.
+    places = axis.to_unit(ticks) * len(axis.grid) - 0.5 + 1e-6
+    return {"tickvals": places, "ticktext": [plain(t) for t in ticks], "tickangle": 0}
+
+
+PARTS: tuple[Part[Any], ...] = (
+    Part[Sequence[Marginal]](
+        title="One parameter at a time",
+        result=lambda one: one.surrogate if isinstance(one.surrogate, TooFew) else one.marginals,
+        tell=_tell_marginals,
+        name="surrogate (marginals, variance, tunability, robust region)",
+        tables=(
+            TidyTable(
+                "marginals",
+                "Marginal curves",
+                ("parameter", "condition", "value", "mean", "low", "high", "few trials"),
+                _marginal_rows,
+                on_page=False,
+            ),
+        ),
+    ),
+    Part[Sequence[Share]](
+        title="Two parameters together",
+        result=lambda one: one.interactions,
+        tell=_tell_interactions,
+        name="interactions",
+        tables=(
+            TidyTable("interactions", "Variance explained by interactions", SHARE_COLUMNS, _interaction_rows),
+            TidyTable(
+                "pairs",
+                "Maps of pairs",
+                ("first", "second", "first value", "second value", "mean", "error"),
+                _pair_rows,
+                on_page=False,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,132 @@
+"""The sections on tunability (gains over the defaults) and on the robust region (room around the best)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from contrasweep.tuning.reports.style import COLOURS, GREY, plain
+from contrasweep.tuning.sensitivity.analyse import StudySensitivity
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
+from contrasweep.tuning.sensitivity.sections.plots import error_bars, short
+from contrasweep.tuning.sensitivity.tunability import Gain, Robustness, Tunability
+
+
+def _tell_tunability(found: Tunability, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    measured = found.measured_default
+    text = (
+        f"{_gain_line(found.jointly)} Half of the trials choose the values and the other half judges them, "
+        "so that a lucky trial does not count as a gain; a gain below 0 means that the choice did not hold. "
+        f"The defaults are predicted to score {found.default_score:.4g}"
+        + (f"; trial 0, which ran them, scored {measured:.4g}." if measured is not None else ".")
+    )
+    return text, [_tunability_figure(found)]
+
+
+def _gain_line(gain: Gain) -> str:
+    interval = f"{gain.gain:+.3g} (95 %: {gain.low:+.3g} to {gain.high:+.3g})"
+    if gain.low > 0:
+        return f"Tuning all parameters gains {interval} over the defaults."
+    if gain.high < 0:
+        return f"Tuning loses against the defaults: {interval}."
+    return f"Whether tuning gains anything over the defaults cannot be told: {interval}."
+
+
+def _gain_rows(found: Tunability, one: StudySensitivity) -> Iterator[Row]:
+    for g in (found.jointly, *found.parameters):
+        yield [g.parameter or "all", g.gain, g.low, g.high, g.default, g.best]
+
+
+def _tunability_figure(found: Tunability) -> go.Figure:
+    """Draw the gains over the defaults with their intervals."""
+    gains = [found.jointly, *found.parameters][::-1]
+    names = [g.parameter or "all together" for g in gains]
+    value = np.array([g.gain for g in gains])
+    arms = error_bars(np.array([g.high for g in gains]) - value, value - np.array([g.low for g in gains]))
+    marker = {"color": [COLOURS[0] if g.low > 0 else GREY for g in gains], "size": 9}
+    figure = go.Figure(go.Scatter(x=value, y=names, mode="markers", marker=marker, error_x=arms, name="gain"))
+    figure.add_vline(x=0, line={"color": GREY, "dash": "dot"})
+    return figure.update_layout(
+        title="Gain over the defaults (95 %)",
+        xaxis_title="gain in score",
+        height=150 + 30 * len(names),
+        showlegend=False,
+    )
+
+
+def _tell_robustness(found: Robustness, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    values = ", ".join(f"{name} {short(value)}" for name, value in found.best.items())
+    text = (
+        "How far each parameter can be moved, the others at their best, while the predicted score stays "
+        f"within one standard error ({found.error:.2g}) of the best prediction ({found.score:.4g}). "
+        f"Best configuration among the trials: {values}. A wide range means that the parameter need not be "
+        "tuned finely, or that there are too few trials to tell."
+    )
+    return text, [_robust_figure(found)]
+
+
+def _region_rows(found: Robustness, one: StudySensitivity) -> Iterator[Row]:
+    for r in found.regions:
+        yield [r.axis.name, r.best, r.low, r.high, ", ".join(map(str, r.choices)), r.share]
+
+
+def _robust_figure(found: Robustness) -> go.Figure:
+    """Draw, for each number, the range that is as good as the best within the whole range of the search."""
+    regions = [r for r in found.regions if not r.axis.is_category][::-1]
+    figure = go.Figure()
+    for r in regions:
+        text = f"{r.axis.name}: {short(r.low)} to {short(r.high)}"
+        common = {"y": [r.axis.name] * 2, "mode": "lines", "showlegend": False}
+        hover = {"hovertext": text, "hoverinfo": "text"}
+        figure.add_scatter(x=[0, 1], line={"color": GREY, "width": 1}, **common, **hover)
+        ends = r.axis.codes([r.low, r.high])
+        figure.add_scatter(x=ends, line={"color": COLOURS[4], "width": 12}, **common, **hover)
+        for x, end, anchor in ((0.0, r.axis.low, "left"), (1.0, r.axis.high, "right")):
+            figure.add_annotation(
+                x=x, y=r.axis.name, text=plain(end), showarrow=False, yshift=-14, xanchor=anchor
+            )
+    names = [r.axis.name for r in regions]
+    for label, codes, symbol in (
+        ("best", [float(r.axis.codes([r.best])[0]) for r in regions], "circle"),
+        ("default", [float(r.axis.codes([r.axis.default])[0]) for r in regions], "line-ns"),
+    ):
+        marker: dict[str, Any] = {"symbol": symbol, "size": 11, "color": COLOURS[5]}
+        marker["line"] = {"width": 2, "color": COLOURS[5]}
+        figure.add_scatter(x=codes, y=names, mode="markers", marker=marker, name=label)
+    figure.update_layout(
+        title="As good as the best", xaxis_title="range of the search", height=170 + 44 * len(regions)
+    )
+    return figure.update_xaxes(showticklabels=False, range=[-0.04, 1.04])
+
+
+PARTS: tuple[Part[Any], ...] = (
+    Part[Tunability](
+        title="Tunability",
+        result=lambda one: one.tunability,
+        tell=_tell_tunability,
+        tables=(
+            TidyTable(
+                "tunability",
+                "Gain over the defaults",
+                ("parameter", "gain", "low", "high", "default", "best"),
+                _gain_rows,
+            ),
+        ),
+    ),
+    Part[Robustness](
+        title="Robust region",
+        result=lambda one: one.robustness,
+        tell=_tell_robustness,
+        tables=(
+            TidyTable(
+                "robustness",
+                "As good as the best",
+                ("parameter", "best", "low", "high", "choices", "share of range"),
+                _region_rows,
+            ),
+        ),
+    ),
+)

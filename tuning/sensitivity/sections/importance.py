@@ -1,0 +1,122 @@
+"""The section on importance: PED-ANOVA's shares, and the shares of the surrogate's variance (fANOVA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.sensitivity.analyse import StudySensitivity
+from contrasweep.tuning.sensitivity.decomposition import Share
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.importance import Importance
+from contrasweep.tuning.sensitivity.marginals import condition_text
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
+from contrasweep.tuning.sensitivity.sections.plots import error_bars
+
+SHARE_COLUMNS = ("parameter", "condition", "share", "by chance", "above chance")
+
+Importances = Sequence[Importance | TooFew]
+
+
+def share_row(share: Share) -> Row:
+    """Return a share's row under `SHARE_COLUMNS`."""
+    condition = condition_text(share.condition)
+    return [" x ".join(share.parameters), condition, share.share, share.by_chance, share.above_chance]
+
+
+def _tell(found: Importances, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    text = (
+        "Blue or green: more than chance would give; grey: not told apart from chance (the red mark). "
+        "PED-ANOVA asks what sets the best trials apart; fANOVA asks what moves the score over the whole "
+        "space, bad regions included, so the two need not agree. A parameter that depends on another is "
+        "judged within each value of that other."
+    )
+    missing = [entry for entry in found if isinstance(entry, TooFew)]
+    if missing:
+        text += f"\n\nPED-ANOVA of {len(missing)} entries: {_least(missing)}."
+    known = [entry for entry in found if isinstance(entry, Importance)]
+    figures = [_importance_figure(known)] if known else []
+    return text, figures + ([_variance_figure(one.shares)] if one.shares else [])
+
+
+def _missing(found: Importances) -> Iterable[tuple[str, TooFew]]:
+    missing = [entry for entry in found if isinstance(entry, TooFew)]
+    return [(f"importance of {len(missing)} entries", _least(missing))] if missing else []
+
+
+def _least(missing: Sequence[TooFew]) -> TooFew:
+    return min(missing, key=lambda entry: entry.found)
+
+
+def _importance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]:
+    for i in found:
+        if not isinstance(i, TooFew):
+            numbers: Row = [i.share, i.low, i.high, i.by_chance, i.first, i.trials, i.best]
+            yield [i.parameter, condition_text(i.condition), *numbers]
+
+
+def _variance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]:
+    yield from map(share_row, one.shares)
+
+
+def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
+    """Draw PED-ANOVA's shares with bootstrap intervals, and what chance would give."""
+    ordered = sorted(importances, key=lambda i: i.share)
+    share = np.array([i.share for i in ordered])
+    # The estimate can lie outside of its bootstrap interval: then that arm has no length.
+    up = np.maximum(np.array([i.high for i in ordered]) - share, 0)
+    down = np.maximum(share - np.array([i.low for i in ordered]), 0)
+    figure = _share_bars(ordered, COLOURS[0], error_x=error_bars(up, down))
+    return figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share explained")
+
+
+def _variance_figure(shares: Sequence[Share]) -> go.Figure:
+    """Draw the shares of the surrogate's variance, and what chance would give."""
+    figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
+    return figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share explained")
+
+
+def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **bar: Any) -> go.Figure:
+    """Draw a bar for each share, grey where chance could explain it, and a mark for the share by chance."""
+    # On two lines: a long label leaves a phone no room for the bars.
+    names = [one.name.replace(" (", "<br>(") for one in shares]
+    colours = [colour if one.above_chance else GREY for one in shares]
+    figure = go.Figure()
+    figure.add_bar(
+        x=[one.share for one in shares],
+        y=names,
+        orientation="h",
+        marker_color=colours,
+        name="share",
+        showlegend=False,
+        **bar,
+    )
+    marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
+    chance = [one.by_chance for one in shares]
+    figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
+    return figure.update_layout(height=150 + 34 * len(names))
+
+
+PARTS: tuple[Part[Any], ...] = (
+    Part[Importances](
+        title="Importance",
+        result=lambda one: one.importances,
+        tell=_tell,
+        missing=_missing,
+        tables=(
+            TidyTable(
+                "importance",
+                "Importance (PED-ANOVA)",
+                ("parameter", "condition", "share", "low", "high", "by chance", "first", "trials", "best"),
+                _importance_rows,
+            ),
+            TidyTable(
+                "variance", "Variance explained by one parameter (fANOVA)", SHARE_COLUMNS, _variance_rows
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,226 @@
+"""The sections on how the search went: early stopping, score against budget, seed noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.sensitivity.analyse import StudySensitivity
+from contrasweep.tuning.sensitivity.axes import Floats
+from contrasweep.tuning.sensitivity.budget import BudgetCurve
+from contrasweep.tuning.sensitivity.fidelity import Fidelity
+from contrasweep.tuning.sensitivity.noise import SeedNoise
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
+from contrasweep.tuning.sensitivity.sections.plots import add_band, add_untrained_line, label_log_axis
+
+
+def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    if not found.epochs:
+        return "The early scores were not recorded, or are all alike.", []
+    text = (
+        f"Rank correlation of {found.metric} after each epoch with the final {found.final_metric}, over "
+        f"completed trials. {_safety_line(found)}"
+    )
+    if found.stopped:
+        text += (
+            f"\n\n{found.stopped} trials were stopped and have no final score. Those that went on resemble "
+            "each other, which makes the correlation look smaller than it is over all trials; the open "
+            "marks undo this as far as the relation is a straight line. A good trial that was stopped by "
+            "mistake shows in neither: only a search without early stopping can tell."
+        )
+    return text, [_fidelity_figure(found)]
+
+
+def _safety_line(found: Fidelity) -> str:
+    rungs = [e for rung in found.rungs if (e := found.at(rung)) is not None]
+    if not rungs:
+        first = next((e for e in found.epochs if e.verdict == "safe"), None)
+        if first is None:
+            return "At no epoch would it surely have been safe to stop (correlation above 0.5)."
+        safe = f"it would have been safe from epoch {first.epoch} on (above 0.5, interval and all)"
+        return f"Nothing was stopped; {safe}."
+    told = "; ".join(
+        f"epoch {e.epoch}: {e.verdict} ({e.spearman:.2f}, 95 % {e.low:.2f} to {e.high:.2f}; the final best "
+        f"was number {e.best_rank} of {e.trials} then)"
+        for e in rungs
+    )
+    return f"Where trials were stopped: {told}."
+
+
+def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Row]:
+    for e in found.epochs:
+        yield [*asdict(e).values(), e.epoch in found.rungs, e.verdict]
+
+
+def _fidelity_figure(found: Fidelity) -> go.Figure:
+    """Draw the rank correlation of each epoch's score with the final one."""
+    epochs = [e.epoch for e in found.epochs]
+    figure = go.Figure()
+    add_band(figure, epochs, [e.low for e in found.epochs], [e.high for e in found.epochs], COLOURS[0])
+    spearman, kendall = [e.spearman for e in found.epochs], [e.kendall for e in found.epochs]
+    mode = "lines+markers"
+    figure.add_scatter(x=epochs, y=spearman, mode=mode, line_color=COLOURS[0], name="Spearman, 95 %")
+    dashed = {"color": COLOURS[1], "dash": "dash"}
+    figure.add_scatter(x=epochs, y=kendall, mode=mode, line=dashed, name="Kendall")
+    corrected = [e.corrected for e in found.epochs]
+    if any(value is not None for value in corrected):
+        marker = {"symbol": "diamond-open", "size": 9, "color": COLOURS[3]}
+        name = "Spearman, selection undone"
+        figure.add_scatter(x=epochs, y=corrected, mode="markers", marker=marker, name=name)
+    for rung in found.rungs:
+        line = {"color": GREY, "dash": "dot"}
+        figure.add_vline(x=rung, line=line, annotation_text="stops", annotation_position="bottom right")
+    return figure.update_layout(
+        title="Early scores against final ones",
+        xaxis_title="epoch",
+        yaxis_title="rank correlation",
+        yaxis_range=[min(-0.05, *(e.low for e in found.epochs)), 1.05],
+        xaxis_dtick=max(1, len(epochs) // 10),
+    )
+
+
+def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    o = one.observations
+    text = (
+        "The best score to expect of b trials drawn from those of this study, with its 95 % interval, up to "
+        f"half of the {found.ended} ended trials; {found.without_score} without a final score count as the "
+        "worst that completed. "
+    )
+    if not found.independent:
+        text += (
+            f"The sampler ({o.sampler or 'unknown'}) learned as it went, so its first trials were worse than "
+            "its last ones and the curve is what they give in any order; the dashed line is how it went. "
+        )
+    text += f"A trial took {found.seconds_a_trial:.3g} s on average."
+    return text, [_budget_figure(found, o.metric, o.untrained), _cost_figure(found, o.metric, o.untrained)]
+
+
+def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Row]:
+    for i, trials in enumerate(found.trials):
+        numbers = [float(x[i]) for x in (found.expected, found.low, found.high)]
+        yield [int(trials), float(trials * found.seconds_a_trial), *numbers]
+
+
+def _budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
+    """Draw the expected best score of so many trials, and how the search really went."""
+    progress = (found.progress_trials, found.ended, "lines", "best so far, as it happened")
+    figure = _against_budget(found, found.trials, "expected best of so many, 95 %", progress, untrained)
+    figure.update_layout(
+        title="What a budget buys", xaxis_title="trials", yaxis_title=f"best {metric}", xaxis_type="log"
+    )
+    label_log_axis(figure, 1, found.ended)
+    return figure
+
+
+def _cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
+    """Draw the same against time: one trial after the other, and as it happened."""
+    scale, unit = _time_unit(max(found.seconds_a_trial * found.ended / 2, found.seconds))
+    x = found.trials * found.seconds_a_trial / scale
+    steps = (found.progress_seconds / scale, found.seconds / scale)
+    progress = (*steps, "lines+markers", "best so far, wall-clock")
+    figure = _against_budget(found, x, "expected, one trial after the other, 95 %", progress, untrained)
+    return figure.update_layout(title="What time buys", xaxis_title=unit, yaxis_title=f"best {metric}")
+
+
+def _against_budget(
+    found: BudgetCurve, x: Any, name: str, progress: tuple[Any, float, str, str], untrained: float
+) -> go.Figure:
+    """Draw the expected best score over `x`, and the best so far.
+
+    Args:
+        found: the scores.
+        x: the budget, in trials or in time.
+        name: of the curve.
+        progress: of the best so far: the budgets at which it improved, the whole budget, plotly's mode and
+            the name.
+        untrained: score of the untrained encoder.
+    """
+    figure = go.Figure()
+    add_band(figure, x, found.low, found.high, COLOURS[0])
+    figure.add_scatter(x=x, y=found.expected, mode="lines", line_color=COLOURS[0], name=name)
+    moments, end, mode, label = progress
+    # The last step goes on to the end of the search.
+    best: Floats = np.append(found.progress_score, found.progress_score[-1:])
+    steps = {"color": COLOURS[5], "shape": "hv", "dash": "dash"}
+    figure.add_scatter(x=np.append(moments, end), y=best, mode=mode, line=steps, name=label)
+    add_untrained_line(figure, untrained)
+    return figure
+
+
+def _time_unit(seconds: float) -> tuple[float, str]:
+    units = ((172_800, 86_400, "days"), (7200, 3600, "hours"), (120, 60, "minutes"))
+    return next(((scale, name) for least, scale, name in units if seconds >= least), (1, "seconds"))
+
+
+def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    text = (
+        f"Over {found.trials} configurations with {found.runs} runs, seeds scatter by {found.seed_std:.3g} "
+        f"(95 %: {found.seed_low:.3g} to {found.seed_high:.3g}), configurations by {found.trial_std:.3g}: "
+        f"{100 * found.share:.0f} % of the variance of single runs is the configuration "
+        f"({100 * found.share_low:.0f} to {100 * found.share_high:.0f} %). Two single runs that differ "
+        f"by less than {found.detectable:.3g} may differ by their seeds alone."
+    )
+    return text, []
+
+
+def _noise_rows(found: SeedNoise, one: StudySensitivity) -> Iterator[Row]:
+    yield list(asdict(found).values())
+
+
+PARTS: tuple[Part[Any], ...] = (
+    Part[Fidelity](
+        title="Was stopping early safe?",
+        result=lambda one: one.fidelity,
+        tell=_tell_fidelity,
+        name="fidelity",
+        tables=(
+            TidyTable(
+                "fidelity",
+                "Early scores against final ones",
+                (
+                    *("epoch", "trials", "spearman", "low", "high", "kendall", "kendall low", "kendall high"),
+                    *("corrected", "rank of the final best", "reached", "stopped here", "verdict"),
+                ),
+                _fidelity_rows,
+            ),
+        ),
+    ),
+    Part[BudgetCurve](
+        title="Score against budget",
+        result=lambda one: one.budget,
+        tell=_tell_budget,
+        name="budget",
+        tables=(
+            TidyTable(
+                "budget",
+                "Expected best score",
+                ("trials", "seconds", "expected best", "low", "high"),
+                _budget_rows,
+            ),
+        ),
+    ),
+    Part[SeedNoise](
+        title="Seed noise",
+        result=lambda one: one.noise,
+        tell=_tell_noise,
+        name="seed noise",
+        hint="Seeds are repeated with --seeds, or by final runs.",
+        tables=(
+            TidyTable(
+                "noise",
+                "Seeds against configurations",
+                (
+                    *("seed std", "seed std low", "seed std high", "configuration std"),
+                    *("share of configurations", "share low", "share high", "detectable difference"),
+                    *("trials", "runs"),
+                ),
+                _noise_rows,
+            ),
+        ),
+    ),
+)

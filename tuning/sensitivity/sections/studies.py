@@ -1,0 +1,157 @@
+"""The sections and tables that compare several studies: equal budgets, tests, the best default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.sensitivity.analyse import Sensitivity
+from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
+from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.sections.part import Row
+from contrasweep.tuning.sensitivity.sections.plots import error_bars, short
+
+
+def comparison_sections(found: Sensitivity) -> Iterator[Section]:
+    """Yield what several studies say together: equal budgets, ranks and tests, the best default."""
+    tables = comparison_tables(found)
+    yield _budgets(found, tables)
+    yield _tests(found, tables)
+    if found.defaults:
+        yield _defaults(found, tables)
+
+
+def comparison_tables(found: Sensitivity) -> dict[str, Table]:
+    """Return the tables of the same by name; what has too few trials is left out."""
+    tables: dict[str, Table] = {}
+    if found.budgets is not None and not isinstance(found.budgets, TooFew):
+        budget = found.budgets.budget
+        tables["equal_budget"] = _from(f"Best score to expect of {budget} trials", found.budgets.studies)
+        tables["differences"] = _from(f"Differences at {budget} trials", found.budgets.differences)
+    if found.ranks is not None and not isinstance(found.ranks, TooFew):
+        tables["ranks"] = _ranks_table(found.ranks)
+    for name, tests, title in (
+        ("method_tests", found.methods, "Methods over datasets"),
+        ("seed_tests", found.seeds, "Studies over shared seeds"),
+    ):
+        if tests is not None and not isinstance(tests, TooFew):
+            tables[name] = _from(title, tests)
+    tables["best_defaults"] = _defaults_table(found)
+    return {name: table for name, table in tables.items() if table.rows}
+
+
+def _budgets(found: Sensitivity, tables: dict[str, Table]) -> Section:
+    budgets = found.budgets
+    if budgets is None or isinstance(budgets, TooFew):
+        return Section("Equal budgets", f"The studies cannot be compared, {budgets}.")
+    text = (
+        f"Every study is allowed {budgets.budget} trials, half of what the smallest has, drawn from all of "
+        "its own. The interval resamples the trials of a study; it holds for the seeds and the data that "
+        "were used. Studies of different datasets or scores stand beside each other but are not compared."
+    )
+    if budgets.unequal:
+        text += "\n\nNot equal all the same: " + "; ".join(budgets.unequal) + "."
+    shown = [tables[name] for name in ("equal_budget", "differences") if name in tables]
+    return Section("Equal budgets", text, [_equal_budget_figure(budgets)], shown)
+
+
+def _tests(found: Sensitivity, tables: dict[str, Table]) -> Section:
+    parts, drawn = [], []
+    if isinstance(found.ranks, TooFew):
+        parts.append(f"Mean ranks of methods over datasets: {found.ranks}.")
+    elif found.ranks is not None:
+        parts.append(
+            f"Friedman's test that all methods are alike: p = {found.ranks.p:.3g}. Methods whose mean ranks "
+            f"differ by less than {found.ranks.critical_difference:.2f}, where the bars overlap, are not "
+            "told apart (Nemenyi, 5 %)."
+        )
+        drawn.append(_ranks_figure(found.ranks))
+    for what, tests in (("methods over datasets", found.methods), ("studies over shared seeds", found.seeds)):
+        if isinstance(tests, TooFew):
+            parts.append(f"Paired tests of {what}: {tests}.")
+        elif tests is not None:
+            parts.append(f"Paired tests of {what}: Wilcoxon's signed ranks, p corrected by Holm.")
+    shown = [tables[name] for name in ("ranks", "method_tests", "seed_tests") if name in tables]
+    return Section("Tests", "\n\n".join(parts), drawn, shown)
+
+
+def _defaults(found: Sensitivity, tables: dict[str, Table]) -> Section:
+    lines = [
+        f"{d.method}: " + ", ".join(f"{name} {short(value)}" for name, value in d.values.items())
+        for d in found.defaults
+    ]
+    text = (
+        "One configuration for all datasets: the highest mean predicted score, each study in units of its "
+        "own standard deviation. The last column is what the other datasets' choice gains here: what to "
+        "expect on a new dataset.\n\n" + "\n\n".join(lines)
+    )
+    return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
+
+
+def _equal_budget_figure(found: EqualBudget) -> go.Figure:
+    """Draw what each study is expected to find with the common budget."""
+    studies = found.studies[::-1]
+    value = np.array([s.expected for s in studies])
+    up, down = np.array([s.high for s in studies]) - value, value - np.array([s.low for s in studies])
+    # The estimate can lie outside of the bootstrap interval of a maximum.
+    arms = error_bars(np.maximum(up, 0), np.maximum(down, 0))
+    rows = np.arange(len(value))
+    figure = go.Figure(
+        go.Scatter(x=value, y=rows, mode="markers", marker_size=9, error_x=arms, name="expected")
+    )
+    # Above its row, and not beside it: the names of studies are half as wide as a phone.
+    for row, s in enumerate(studies):
+        name = s.study if s.dataset in s.study else f"{s.study} ({s.dataset})"
+        place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yanchor": "bottom", "yshift": 6}
+        figure.add_annotation(text=name, showarrow=False, font={"size": 11}, **place)
+    return figure.update_layout(
+        title=f"Expected best of {found.budget} trials (95 %)",
+        xaxis_title=studies[0].metric,
+        height=150 + 44 * len(studies),
+        showlegend=False,
+        yaxis={"tickvals": rows, "showticklabels": False, "ticks": ""},
+        yaxis_range=[-0.6, len(studies) - 0.2],
+    )
+
+
+def _ranks_figure(found: MeanRanks) -> go.Figure:
+    """Draw mean ranks with bars of half the critical difference: bars that overlap are not told apart."""
+    names, ranks = list(found.names)[::-1], np.array(found.ranks[::-1])
+    half = np.full(len(ranks), found.critical_difference / 2)
+    arms = error_bars(half, half)
+    figure = go.Figure(go.Scatter(x=ranks, y=names, mode="markers", marker_size=9, error_x=arms, name="rank"))
+    return figure.update_layout(
+        title=f"Mean ranks over {found.blocks} datasets (Nemenyi, 5 %)",
+        xaxis_title="mean rank; 1 is the best",
+        height=150 + 34 * len(names),
+        showlegend=False,
+    )
+
+
+def _ranks_table(found: MeanRanks) -> Table:
+    columns = ("method", "mean rank", "datasets", "Friedman p", "critical difference")
+    pairs = zip(found.names, found.ranks, strict=True)
+    rows: list[Row] = [[n, k, found.blocks, found.p, found.critical_difference] for n, k in pairs]
+    return Table("Mean ranks over datasets", columns, rows)
+
+
+def _defaults_table(found: Sensitivity) -> Table:
+    columns = ("method", "study", "dataset", "gain", "low", "high", "gain if chosen elsewhere")
+    rows: list[Row] = [
+        [d.method, g.study, g.dataset, g.gain, g.low, g.high, g.unseen]
+        for d in found.defaults
+        for g in d.gains
+    ]
+    return Table("Best default over datasets: gain over the present one", columns, rows)
+
+
+def _from(title: str, items: Sequence[Any]) -> Table:
+    """Return a table of dataclasses: a row an item, a column a field."""
+    rows = [list(asdict(item).values()) for item in items]
+    columns = [name.replace("_", " ") for name in asdict(items[0])] if items else []
+    return Table(title, columns, rows)
