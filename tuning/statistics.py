@@ -75,6 +75,19 @@ def student_interval(estimate: float, error: float, freedom: float) -> tuple[flo
     return estimate - half, estimate + half
 
 
+def welch_interval(first: Summary, second: Summary) -> tuple[float, float]:
+    """Return where the difference `first` - `second` of two means lies (Welch 1947).
+
+    Both need a deviation. Without any spread the interval is the difference itself.
+    """
+    assert first.std is not None, "a single run has no deviation"
+    assert second.std is not None, "a single run has no deviation"
+    own, other = first.std**2 / first.n, second.std**2 / second.n
+    bottom = own**2 / (first.n - 1) + other**2 / (second.n - 1)
+    freedom = (own + other) ** 2 / bottom if bottom > 0 else first.n - 1.0
+    return student_interval(first.mean - second.mean, math.sqrt(own + other), freedom)
+
+
 def normal_interval(estimate: Number, error: Number) -> tuple[Number, Number]:
     """Return the interval of an estimate (a number or an array) from its standard error."""
     return estimate - Z * error, estimate + Z * error

@@ -7,7 +7,7 @@ from typing import Literal
 
 from contrasweep.search_spaces.tables import Cell
 from contrasweep.tuning.results.final_runs import UNTRAINED
-from contrasweep.tuning.statistics import Summary, student_interval, summarise
+from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
 from contrasweep.tuning.tables.plan import column_name, row_names
 from contrasweep.tuning.tables.results import TableResults
 
@@ -75,20 +75,14 @@ def difference(
 ) -> Difference:
     """Return ours minus the printed mean, with Welch's interval where the print says enough for one."""
     gap = ours.mean - published
-    if ours.std is None:
+    interval = mean_interval(ours)
+    if interval is None:
         return Difference(gap, None, None, "")
-    own = ours.std**2 / ours.n
     if published_std is not None and published_runs is not None and published_runs > 1:
-        other = published_std**2 / published_runs
-        bottom = own**2 / (ours.n - 1) + other**2 / (published_runs - 1)
-        freedom = (own + other) ** 2 / bottom if bottom > 0 else ours.n - 1.0
-        return _interval(gap, math.sqrt(own + other), freedom, "Welch")
-    return _interval(gap, math.sqrt(own), ours.n - 1.0, "ours alone")
-
-
-def _interval(gap: float, error: float, freedom: float, method: Method) -> Difference:
-    low, high = student_interval(gap, error, freedom)
-    return Difference(gap, low, high, method)
+        low, high = welch_interval(ours, Summary(published, published_std, published_runs))
+        return Difference(gap, low, high, "Welch")
+    low, high = interval
+    return Difference(gap, low - published, high - published, "ours alone")
 
 
 def _cell(results: TableResults, row: str, column: str) -> Compared | None:
