@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.statistics import Summary, summarise
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"

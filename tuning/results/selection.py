@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.results.conditions import Condition, parse_condition
 from contrasweep.tuning.results.pareto import pareto_front
-from contrasweep.tuning.results.trials import Outcome, outcomes
-from contrasweep.tuning.statistics import summarise
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.results.trials import TrialResult, experiment_of, trial_results, untrained_scores
+from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 RULE = "highest {metric} at the last epoch among completed trials"
 
@@ -59,83 +59,82 @@ def best_trials(
         where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
 
     Raises:
-        InputError: a condition is none, or on an unknown metric.
+        InputError: a condition cannot be read or names an unknown metric, or the study holds final runs.
         SweepFailed: no trial of the study has completed, or none of those keeps the conditions.
         StoreError: there is no such study.
     """
     record = store.study(study)
-    plan = plan_of(record, store.location.uri)
+    search = record.require_search()
     conditions = [parse_condition(text, record.columns.metrics) for text in where]
-    done = _candidates(store, plan)
+    tables = store.tables(study)
+    done = _candidates(tables.trials, record)
     if not done:
         raise SweepFailed(f"no trial of study {study} has completed yet, so there is no best one")
     kept = [one for one in done if all(_keeps(one, condition) for condition in conditions)]
     if not kept:
         wanted = " and ".join(map(str, conditions))
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
-    front = _front(plan, kept)
-    kept.sort(key=lambda one: (one.trial not in front, -one.metrics[plan.metric].mean, one.trial))
+    front = _front(search.metrics, kept)
+    kept.sort(key=lambda one: (one.trial not in front, -one.metrics[record.metric].mean, one.trial))
     if top is None:
         top = len(front) or 1
-    controls = untrained_scores(store, study, plan.metric)
-    rule = _rule(plan, conditions)
-    return [_selected(plan, one, controls, one.trial in front, rule) for one in kept[:top]]
-
-
-def front_trials(store: ResultsStore, plan: SweepPlan) -> frozenset[int]:
-    """Return the completed trials on the Pareto front; none where the study has one metric."""
-    return _front(plan, _candidates(store, plan))
-
-
-def untrained_scores(store: ResultsStore, study: str, metric: str) -> dict[tuple[int, int], float]:
-    """Return the score of the untrained encoder (epoch 0) by (trial, seed)."""
-    rows = store.epochs(study).select(["trial", "seed", "epoch", f"metric.{metric}"]).to_pylist()
-    scores = {(row["trial"], row["seed"]): row[f"metric.{metric}"] for row in rows if row["epoch"] == 0}
-    return {key: score for key, score in scores.items() if score is not None and score == score}
-
-
-def _candidates(store: ResultsStore, plan: SweepPlan) -> list[Outcome]:
+    controls = untrained_scores(tables.epochs, record, record.metric)
+    rule = _rule(search, conditions)
     return [
-        one
-        for one in outcomes(store.trials(plan.name), plan)
-        if one.status == "completed" and all(metric in one.metrics for metric in plan.metrics)
+        _selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]
     ]
 
 
-def _front(plan: SweepPlan, candidates: Sequence[Outcome]) -> frozenset[int]:
-    if len(plan.metrics) == 1:
+def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
+    """Return the completed trials on the Pareto front; an empty set where the study has one metric."""
+    record = store.study(study)
+    metrics = record.require_search().metrics
+    return _front(metrics, _candidates(store.trials(study), record)) if len(metrics) > 1 else frozenset()
+
+
+def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialResult]:
+    metrics = record.require_search().metrics
+    return [
+        one
+        for one in trial_results(trials, record)
+        if one.status == "completed" and all(metric in one.metrics for metric in metrics)
+    ]
+
+
+def _front(metrics: Sequence[str], candidates: Sequence[TrialResult]) -> frozenset[int]:
+    if len(metrics) == 1:
         return frozenset()
-    points = [[one.metrics[metric].mean for metric in plan.metrics] for one in candidates]
+    points = [[one.metrics[metric].mean for metric in metrics] for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
 
 
-def _keeps(one: Outcome, condition: Condition) -> bool:
+def _keeps(one: TrialResult, condition: Condition) -> bool:
     return condition.metric in one.metrics and condition.holds(one.metrics[condition.metric].mean)
 
 
-def _rule(plan: SweepPlan, conditions: Sequence[Condition]) -> str:
-    mean = f" (mean of {plan.seeds} seeds)" if plan.seeds > 1 else ""
-    front = f" and on the Pareto front of {', '.join(plan.metrics)}" if len(plan.metrics) > 1 else ""
+def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
+    first, *others = search.metrics
+    mean = f" (mean of {search.seeds} seeds)" if search.seeds > 1 else ""
+    front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
     where = "".join(f", {condition}" for condition in conditions)
-    return RULE.format(metric=plan.metric + mean) + front + where
+    return RULE.format(metric=first + mean) + front + where
 
 
 def _selected(
-    plan: SweepPlan, one: Outcome, controls: dict[tuple[int, int], float], on_front: bool, rule: str
+    record: StudyRecord, one: TrialResult, untrained: float | None, on_front: bool, rule: str
 ) -> SelectedTrial:
-    score = one.metrics[plan.metric]
-    untrained = summarise(value for (trial, _), value in controls.items() if trial == one.trial)
+    score = one.metrics[record.metric]
     return SelectedTrial(
-        study=plan.name,
+        study=record.name,
         trial=one.trial,
         values=dict(one.values),
-        experiment=plan.experiment_of(one.values),
-        metric=plan.metric,
+        experiment=experiment_of(record, one.values),
+        metric=record.metric,
         score=score.mean,
-        untrained=None if untrained is None else untrained.mean,
+        untrained=untrained,
         metrics={name: found.mean for name, found in one.metrics.items()},
         std=score.std,
-        seeds=plan.seeds,
+        seeds=record.seeds,
         on_front=on_front,
         rule=rule,
     )

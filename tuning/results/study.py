@@ -9,12 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.results.trials import (
+    Curve,
+    TrialResult,
+    epoch_means,
+    trial_results,
+    untrained_mean,
+    untrained_scores,
+)
 from contrasweep.tuning.store import (
+    FINAL_SUFFIX,
     DamagedFile,
     ResultsStore,
     StudyRecord,

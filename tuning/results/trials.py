@@ -1,80 +1,155 @@
-"""What became of each trial of a search: its seeds' rows in the store, taken together."""
+"""What became of each trial of a search: its seeds' rows in the store, taken together.
+
+This is the one place that says which status a trial has, what it scored, and what its encoder scored before
+training.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
+
+Floats = NDArray[np.float64]
+_METRIC: Final = "metric."
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One configuration: how it ended, and each metric over its seeds where every seed has it.
+class TrialResult:
+    """One configuration over its seeds.
 
-    `open_seeds` are those whose rows do not say that they ended, in a trial that did.
+    Attributes:
+        trial: its number within the study.
+        seeds: the seeds that have a row, in the order of the rows.
+        status: how the trial ended, or that it has not; see `trial_status`.
+        epoch: the last epoch that any seed reached; None before the first.
+        values: its active hyperparameters.
+        metrics: each metric over the seeds, where every seed of the trial has it as a number.
+        error: the errors of its seeds, each once.
+        open_seeds: the seeds whose rows do not say that they ended, although the trial did.
     """
 
     trial: int
+    seeds: tuple[int, ...]
     status: Status
+    epoch: int | None
     values: Mapping[str, Scalar]
     metrics: Mapping[str, Summary]
     error: str | None
     open_seeds: tuple[int, ...] = ()
 
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric over the seeds; None unless every seed has it."""
+        return self.metrics[metric].mean if metric in self.metrics else None
 
-def outcomes(trials: pa.Table, plan: SweepPlan) -> list[Outcome]:
-    """Return the outcome of every trial among a study's `trials`, in order of number.
 
-    A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did;
-    otherwise it is yet to end.
-    """
+@dataclass(frozen=True)
+class Curve:
+    """A trial's scores by epoch, each the mean over its seeds; epoch 0 is the untrained encoder."""
+
+    trial: int
+    epochs: Floats
+    scores: Floats
+
+    def after(self, epoch: int) -> dict[int, float]:
+        """Return the scores by epoch, of the epochs after `epoch`."""
+        pairs = zip(self.epochs.tolist(), self.scores.tolist(), strict=True)
+        return {int(number): score for number, score in pairs if number > epoch}
+
+    @property
+    def untrained(self) -> float | None:
+        """The score of epoch 0, where it is there and a number."""
+        there = len(self.epochs) > 0 and self.epochs[0] == 0 and bool(np.isfinite(self.scores[0]))
+        return float(self.scores[0]) if there else None
+
+
+def trial_results(trials: pa.Table, record: StudyRecord) -> list[TrialResult]:
+    """Return the result of every trial among the rows of a study's table of trials, by number."""
     by_trial: dict[int, list[dict[str, Any]]] = {}
     for row in trials.to_pylist():
         by_trial.setdefault(row["trial"], []).append(row)
-    return [_outcome(plan, rows) for rows in by_trial.values()]
+    return [_result(record, rows) for _, rows in sorted(by_trial.items())]
 
 
-def epoch_means(
-    epochs: pa.Table, plan: SweepPlan, metric: str, first_epoch: int = 0
-) -> dict[int, dict[int, float]]:
-    """Return a metric of a study's `epochs`, by trial and epoch: the mean over the seeds, if all have it."""
-    found: dict[int, dict[int, list[float]]] = {}
-    for row in epochs.to_pylist():
-        value = row[f"metric.{metric}"]
-        if value is not None and row["epoch"] >= first_epoch:
-            found.setdefault(row["trial"], {}).setdefault(row["epoch"], []).append(value)
+def trial_status(statuses: Sequence[Status], seeds: int) -> Status:
+    """Return the status of a trial of `seeds` seeds from the statuses of those that have a row.
+
+    A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did.
+    Otherwise it has not ended: it is running if a seed is, else interrupted.
+    """
+    for status in ("failed", "stopped"):
+        if status in statuses:
+            return status
+    if statuses.count("completed") == seeds:
+        return "completed"
+    return "running" if "running" in statuses else "interrupted"
+
+
+def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, Curve]:
+    """Return the curve of each trial in a study's table of epochs: means over the seeds, if all have a value."""
+    trial, epoch = epochs["trial"].to_numpy(), epochs["epoch"].to_numpy()
+    column = epochs[f"{_METRIC}{metric}"]
+    given = np.asarray(column.is_valid().to_numpy(), dtype=bool)
+    if not given.any():
+        return {}
+    score = column.to_numpy().astype(np.float64)[given]
+    keys, group = np.unique(np.stack([trial[given], epoch[given]], axis=1), axis=0, return_inverse=True)
+    counts = np.bincount(group.reshape(-1))
+    means = np.bincount(group.reshape(-1), weights=score) / counts
+    keys, means = keys[counts == record.seeds], means[counts == record.seeds]
+    starts = np.flatnonzero(np.diff(keys[:, 0])) + 1
+    parts = zip(np.split(keys, starts), np.split(means, starts), strict=True)
     return {
-        trial: {epoch: sum(values) / plan.seeds for epoch, values in own.items() if len(values) == plan.seeds}
-        for trial, own in found.items()
+        int(key[0, 0]): Curve(int(key[0, 0]), key[:, 1].astype(np.float64), scores)
+        for key, scores in parts
+        if len(key)
     }
 
 
-def _outcome(plan: SweepPlan, rows: Sequence[Mapping[str, Any]]) -> Outcome:
+def untrained_scores(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, float]:
+    """Return by trial what its encoder scored before training (epoch 0): the mean over its seeds."""
+    found = {trial: curve.untrained for trial, curve in epoch_means(epochs, record, metric).items()}
+    return {trial: score for trial, score in found.items() if score is not None}
+
+
+def untrained_mean(scores: Mapping[int, float]) -> float | None:
+    """Return one number for a study, from `untrained_scores`: the mean over the trials."""
+    found = summarise(scores.values())
+    return None if found is None else found.mean
+
+
+def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
+    """Return the complete experiment of a trial with these active values, from the study's record alone.
+
+    Raises:
+        InputError: the record's experiment or a value is not allowed.
+    """
+    return parse_experiment(record.experiment).with_searched(record.space, values)
+
+
+def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialResult:
     first = rows[0]
-    status = _status(plan.seeds, [row["status"] for row in rows])
-    errors = [row["error"] for row in rows if row["error"] is not None]
-    names = [name.removeprefix("metric.") for name in first if name.startswith("metric.")]
-    over = {name: summarise(row[f"metric.{name}"] for row in rows) for name in names}
+    status = trial_status([row["status"] for row in rows], record.seeds)
+    names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
+    over = {name: summarise(row[f"{_METRIC}{name}"] for row in rows) for name in names}
+    values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
+    errors = dict.fromkeys(row["error"] for row in rows if row["error"])
     ended = status in FINAL_STATUSES
-    return Outcome(
+    return TrialResult(
         trial=first["trial"],
+        seeds=tuple(row["seed"] for row in rows),
         status=status,
-        values={name: first[f"hp.{name}"] for name in plan.space.names if first[f"hp.{name}"] is not None},
-        metrics={name: found for name, found in over.items() if found is not None and found.n == plan.seeds},
-        error=errors[0] if errors else None,
+        epoch=max((row["epoch"] for row in rows if row["epoch"] is not None), default=None),
+        values={name: value for name, value in values.items() if value is not None},
+        metrics={name: found for name, found in over.items() if found is not None and found.n == record.seeds},
+        error="; ".join(errors) or None,
         open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
     )
-
-
-def _status(seeds: int, found: Sequence[Status]) -> Status:
-    for status in ("failed", "stopped"):
-        if status in found:
-            return status
-    if found.count("completed") == seeds:
-        return "completed"
-    return "running" if "running" in found else "interrupted"

@@ -14,18 +14,31 @@ from contrasweep.tuning.store.heartbeat import Heartbeat, HeartbeatRecord, drive
 from contrasweep.tuning.store.parts import DamagedFile
 from contrasweep.tuning.store.reader import ResultsStore, StudySummary, StudyTables
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
-from contrasweep.tuning.store.study import StudyRecord, check_study_name, load_study, save_study, study_names
+from contrasweep.tuning.store.study import (
+    FINAL_SUFFIX,
+    FinalRecord,
+    SearchRecord,
+    StudyRecord,
+    WarmStartRecord,
+    check_study_name,
+    load_study,
+    save_study,
+    study_names,
+)
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 
 __all__ = [
+    "FINAL_SUFFIX",
     "SCHEMA_VERSION",
     "Compaction",
     "DamagedFile",
+    "FinalRecord",
     "Heartbeat",
     "HeartbeatRecord",
     "Location",
     "ResultsStore",
     "Retry",
+    "SearchRecord",
     "StoreError",
     "StoreUnavailable",
     "StudyBusy",
@@ -36,6 +49,7 @@ __all__ = [
     "TrialInfo",
     "TrialOvertaken",
     "TrialWriter",
+    "WarmStartRecord",
     "check_study_name",
     "compact",
     "driver_alive",

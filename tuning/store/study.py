@@ -7,14 +7,17 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
 
 MAX_NAME_LENGTH: Final = 100
+FINAL_SUFFIX: Final = "-final"
+"""The final runs of a study are a study of their own; its name is the searched study's with this suffix."""
 _FOLDER: Final = "studies"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -37,6 +40,78 @@ def check_study_name(name: str) -> str:
     return name
 
 
+class WarmStartRecord(BaseModel):
+    """The earlier studies that a search started from, and those of their trials that fit its space.
+
+    Attributes:
+        studies: their names.
+        trials: `values`, `state`, `epochs` and `value` of each trial, as `WarmStart.record` writes them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    studies: tuple[str, ...] = ()
+    trials: tuple[Mapping[str, Any], ...] = ()
+
+
+class SearchRecord(BaseModel):
+    """How a study is searched. Studies of earlier versions lack some fields; the defaults say what held then.
+
+    Attributes:
+        trials: the number of configurations planned.
+        metric: the metric to maximise; several are separated by commas and weighed against each other.
+        asha_metric: the metric that the scheduler compares trials by; None means the first of `metric`.
+        rung_metric: its cheap form, known after every epoch; None means the metric itself.
+        given: the values the user set, which hold in every trial.
+        concurrency: trials at once.
+        cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
+        trial_timeout: seconds.
+        data_root: the folder of the datasets where the study ran.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trials: int
+    metric: str
+    sampler: str = "tpe"
+    grid_points: int | None = None
+    scheduler: Literal["asha", "none"] = "asha"
+    asha_metric: str | None = None
+    rung_metric: str | None = None
+    mode: Literal["max"] = "max"
+    seed: int = 0
+    seeds: int = 1
+    storage: str | None = None
+    warm_start: WarmStartRecord = WarmStartRecord()
+    given: Mapping[str, Any] = Field(default_factory=dict)
+    concurrency: int = 1
+    cpus: int = 1
+    workers: int = 1
+    gpus: float = 0.0
+    max_failures: int = 1
+    trial_timeout: float | None = None
+    data_root: str | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics to maximise."""
+        return tuple(self.metric.split(","))
+
+
+class FinalRecord(BaseModel):
+    """What a study of final runs says in place of a search: the metric that its tables show first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    metric: str = "test.accuracy"
+
+
+def _kind(search: Any) -> str:
+    """A search says how many trials it plans; final runs do not."""
+    searched = "trials" in search if isinstance(search, Mapping) else isinstance(search, SearchRecord)
+    return "search" if searched else "final"
+
+
 class StudyRecord(BaseModel):
     """Everything about a study that does not change while it runs.
 
@@ -46,7 +121,7 @@ class StudyRecord(BaseModel):
         command: the command line that made it.
         experiment: the base experiment, before any searched value.
         space: the search space.
-        search: sampler, scheduler, trials, epochs, metric, mode, seed, ...
+        search: how the study is searched, or that it holds final runs.
         columns: hyperparameters and metrics with their types.
         versions: package name to version, Python included.
         git_revision: of the code that ran, where it came from a repository.
@@ -62,7 +137,9 @@ class StudyRecord(BaseModel):
     dataset: str
     experiment: Mapping[str, Any]
     space: Mapping[str, Any]
-    search: Mapping[str, Any]
+    search: Annotated[
+        Annotated[SearchRecord, Tag("search")] | Annotated[FinalRecord, Tag("final")], Discriminator(_kind)
+    ]
     columns: StudySchema
     schema_version: int = SCHEMA_VERSION
     versions: Mapping[str, str]
@@ -71,13 +148,41 @@ class StudyRecord(BaseModel):
 
     @property
     def metric(self) -> str:
-        """What the study maximises; of several metrics, the first."""
-        return str(self.search["metric"]).split(",")[0]
+        """The metric that the study maximises; the first one if there are several."""
+        return self.search.metric.split(",")[0]
 
     @property
     def rung_metric(self) -> str:
-        """Its cheap form, known after every epoch; where there is none, the metric itself."""
-        return str(self.search.get("rung_metric", self.metric))
+        """The metric's cheap form, known after every epoch; the metric itself if the record names none."""
+        named = self.search.rung_metric if isinstance(self.search, SearchRecord) else None
+        return named or self.metric
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the study holds final runs and not a search."""
+        return isinstance(self.search, FinalRecord)
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds of each trial; final runs count each seed by itself."""
+        return self.search.seeds if isinstance(self.search, SearchRecord) else 1
+
+    @property
+    def searched_study(self) -> str:
+        """The name of the searched study: this one, or the one whose final runs this one holds."""
+        return self.name.removesuffix(FINAL_SUFFIX) if self.is_final else self.name
+
+    def require_search(self) -> SearchRecord:
+        """Return how the study is searched.
+
+        Raises:
+            InputError: the study holds final runs; the message names the study that was searched.
+        """
+        if isinstance(self.search, FinalRecord):
+            raise InputError(
+                f"study {self.name} holds final runs; the study that was searched is {self.searched_study}"
+            )
+        return self.search
 
 
 def save_study(location: Location, record: StudyRecord, *, replace: bool = False) -> None:
