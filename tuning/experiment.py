@@ -6,7 +6,7 @@ returns a new one, and a quantity derived from it (a scaled learning rate, say) 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -231,6 +231,29 @@ class Experiment(Settings):
         for path, value in values.items():
             _place(content, path, value)
         return parse_experiment(content)
+
+    def with_searched(self, names: Iterable[str], values: Mapping[str, Any]) -> "Experiment":
+        """Return this experiment with the searched settings `names` at `values`.
+
+        A searched name without a value is inactive: a hyperparameter is then left out, another setting has
+        its default.
+
+        Raises:
+            InputError: see `with_values`.
+        """
+        content = self.model_dump()
+        defaults = Experiment(method=self.method, dataset=self.dataset).model_dump()
+        for name in names:
+            section, _, field = name.partition(".")
+            if field:
+                content[section] = {**content[section], field: defaults[section][field]}
+            elif name in defaults:
+                content[name] = defaults[name]
+            else:
+                content["hyperparameters"] = {
+                    known: value for known, value in content["hyperparameters"].items() if known != name
+                }
+        return parse_experiment(content).with_values(values)
 
     def value(self, path: str) -> Value:
         """Return the value at a dotted path, at a top-level field, or of a hyperparameter's bare name."""

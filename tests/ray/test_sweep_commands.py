@@ -20,9 +20,8 @@ from contrasweep.data import DatasetMissing
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
-from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan import Limits, SweepPlan
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import resume_sweep
@@ -89,9 +88,7 @@ def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(
     plans: list[SweepPlan] = []
     monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
     record = ResultsStore(finished[0]).study("small")
-    recorded = record.model_copy(
-        update={"search": {**record.search, "max_failures": 5, "trial_timeout": 600.0}}
-    )
+    recorded = record.with_search(max_failures=5, trial_timeout=600.0)
     monkeypatch.setattr(ResultsStore, "study", lambda *_: recorded)
     resume_sweep("small", finished[0], max_failures=3)
     resume_sweep("small", finished[0], trial_timeout=60.0)

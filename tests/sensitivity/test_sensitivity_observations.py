@@ -114,8 +114,7 @@ def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int)
 
 def test_of_several_metrics_the_first_is_analysed(study: _Study) -> None:
     study.add(0, 0.9)
-    search = {**study.record.search, "metric": "val.accuracy,val.colour_mse"}
-    record = study.record.model_copy(update={"search": search})
+    record = study.record.with_search(metric="val.accuracy,val.colour_mse")
     found = observations_from(record, study.store.trials(STUDY), study.store.epochs(STUDY))
     assert found.metric == "val.accuracy"
     assert found.score.tolist() == [0.9]

@@ -7,8 +7,9 @@ from pathlib import Path
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX, SweepPlan
+from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.store import (
+    FINAL_SUFFIX,
     ResultsStore,
     StudyRecord,
     StudySchema,

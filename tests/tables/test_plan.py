@@ -11,8 +11,8 @@ from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
 from contrasweep.tuning.tables.plan import DATA, NEVER, RUNS, CellPlan, needed_data, plan_table
 

@@ -31,7 +31,7 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
             "method": summary.method,
             "dataset": summary.dataset,
             "state": summary.state,
-            "trials": sum(summary.counts.values()) // store.study(summary.name).search.get("seeds", 1),
+            "trials": sum(summary.counts.values()) // store.study(summary.name).seeds,
             "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
             "created": f"{summary.created:%Y-%m-%d %H:%M}",
         }
@@ -107,7 +107,7 @@ def best(
     rows = [selected_row(trial) for trial in selected]
     first = selected[0]
     taken = f"Trial {first.trial} is taken: {first.rule}."
-    footer = taken + _another(selected, store.study(study).search["metric"].split(","))
+    footer = taken + _another(selected, store.study(study).require_search().metrics)
     print_rows(f"Best of {study} by {first.metric}", rows, footer=footer)
     if not selected[0].beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
@@ -185,11 +185,9 @@ def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[s
 
 def _front(store: "ResultsStore", study: str) -> Collection[int]:
     """Return the trials on the study's Pareto front; a study of final runs has none."""
-    from contrasweep.tuning.planning.plan import plan_of
     from contrasweep.tuning.results.selection import front_trials
 
-    record = store.study(study)
-    return front_trials(store, plan_of(record, store.location.uri)) if "," in record.search["metric"] else ()
+    return () if store.study(study).is_final else front_trials(store, study)
 
 
 def _damage(store: Any, study: str) -> str | None:

@@ -190,7 +190,7 @@ class _Options:
     Attributes:
         rules: how the search proceeds, in the words of `plan_sweep`.
         running: how trials run, in the words that `plan_sweep` and `resume_sweep` share.
-        limits: those of `planning.limits.Limits`.
+        limits: those of `planning.plan.Limits`.
         cpus: per trial, or per worker of one.
         gpus: per worker.
         machine: the cluster of `--address`.
@@ -253,7 +253,7 @@ def _begin(options: _Options, dry_run: bool) -> None:
 
 def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
     from contrasweep.tuning.planning.devices import AUTO, gpus_for
-    from contrasweep.tuning.planning.limits import Limits
+    from contrasweep.tuning.planning.plan import Limits
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
 
     return plan_sweep(

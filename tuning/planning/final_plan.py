@@ -15,7 +15,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
+from contrasweep.tuning.store import FINAL_SUFFIX, FinalRecord
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
@@ -169,7 +169,7 @@ def _study(
         dataset=experiment.dataset,
         experiment=experiment.model_dump(mode="json"),
         space={},
-        search={"metric": "test.accuracy"},
+        search=FinalRecord(),
         columns=StudySchema(
             hyperparameters=_column_types(location, configs),
             metrics=final_metrics(METHODS[experiment.method], spec),

@@ -1,5 +1,6 @@
 """A sweep before it starts: all that it will do, resolved and checked, as plain data. No Ray, no training."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,23 +9,80 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contrasweep.data import dataset_spec
+from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, Value, parse_experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
-from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
-from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources, resources_for
-from contrasweep.tuning.planning.start_configurations import WarmStart
 from contrasweep.tuning.provenance import git_revision, host_name, package_versions, same_series
-from contrasweep.tuning.search import MirrorOf, SearchStudy
-from contrasweep.tuning.store import StudyRecord, StudySchema
+from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
+from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
 
 Scheduler = Literal["asha", "none"]
-FINAL_SUFFIX = "-final"
-"""The final runs of a study are a study of their own, with this behind its name."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits per trial: worker deaths and running time.
+
+    Attributes:
+        max_failures: how often its worker may die; the trial goes on in another one, from its checkpoint.
+        trial_timeout: how many seconds it may run in one worker before it fails; None for any time.
+    """
+
+    max_failures: int = 1
+    trial_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no trial could keep.
+
+        Raises:
+            InputError: a negative number of failures, or no time.
+        """
+        if self.max_failures < 0:
+            raise InputError(f"max-failures must be at least 0, given {self.max_failures}")
+        if self.trial_timeout is not None and not 0 < self.trial_timeout < math.inf:
+            raise InputError(f"trial-timeout must be above 0 seconds, given {self.trial_timeout:g}")
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Trials of earlier studies that fit a new one, with remarks for its user.
+
+    The new study neither counts them nor has rows of them. Its record keeps them, so that it resumes to the
+    same search whatever became of the earlier studies.
+    """
+
+    studies: tuple[str, ...] = ()
+    trials: tuple[PastTrial, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def record(self) -> WarmStartRecord:
+        """Return what the record of the new study keeps."""
+        trials = (
+            {"values": dict(t.values), "state": t.state, "epochs": dict(t.epochs), "value": t.value}
+            for t in self.trials
+        )
+        return WarmStartRecord(studies=self.studies, trials=tuple(trials))
+
+    @classmethod
+    def of_record(cls, content: WarmStartRecord) -> "WarmStart":
+        """Return the warm start that `record` wrote."""
+        trials = tuple(
+            PastTrial(
+                number,
+                held["values"],
+                held["state"],
+                {int(epoch): value for epoch, value in held["epochs"].items()},
+                held["value"],
+            )
+            for number, held in enumerate(content.trials)
+        )
+        return cls(content.studies, trials)
 
 
 @dataclass(frozen=True)
@@ -70,11 +128,14 @@ class SweepPlan:
         return goals(METHODS[self.method], dataset_spec(self.dataset, self.data_root))[self.asha_metric]
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
-        """Return the complete experiment of a trial with the proposed `values`."""
-        outside = {path: value for path, value in self.given.items() if path not in self.space}
-        return resolve(
-            self.method, self.dataset, {**outside, **values}, space=self.space, data_root=self.data_root
-        )
+        """Return the complete experiment of a trial with the proposed `values`, all active ones.
+
+        Raises:
+            InputError: a value is not allowed, or the settings do not fit together.
+        """
+        experiment = self.experiment.with_searched(self.space.names, values)
+        check_experiment(experiment, self.data_root)
+        return experiment
 
     def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
         """Return the search that proposes this plan's trials, still empty; `mirror` is where it is copied."""
@@ -98,28 +159,27 @@ class SweepPlan:
             dataset=self.dataset,
             experiment=self.experiment.model_dump(mode="json"),
             space={parameter.name: parameter.to_form() for parameter in self.space.parameters},
-            search={
-                "trials": self.trials,
-                "sampler": self.sampler,
-                "grid_points": self.grid_points,
-                "scheduler": self.scheduler,
-                "metric": ",".join(self.metrics),
-                "asha_metric": self.asha_metric,
-                "rung_metric": self.rung_metric,
-                "mode": "max",
-                "seed": self.seed,
-                "seeds": self.seeds,
-                "storage": self.storage,
-                "warm_start": self.warm.record(),
-                "given": dict(self.given),
-                "concurrency": self.resources.concurrency,
-                "cpus": self.resources.cpus,
-                "workers": self.resources.workers,
-                "gpus": self.resources.gpus,
-                "max_failures": self.limits.max_failures,
-                "trial_timeout": self.limits.trial_timeout,
-                "data_root": str(self.data_root),
-            },
+            search=SearchRecord(
+                trials=self.trials,
+                sampler=self.sampler,
+                grid_points=self.grid_points,
+                scheduler=self.scheduler,
+                metric=",".join(self.metrics),
+                asha_metric=self.asha_metric,
+                rung_metric=self.rung_metric,
+                seed=self.seed,
+                seeds=self.seeds,
+                storage=self.storage,
+                warm_start=self.warm.record(),
+                given=dict(self.given),
+                concurrency=self.resources.concurrency,
+                cpus=self.resources.cpus,
+                workers=self.resources.workers,
+                gpus=self.resources.gpus,
+                max_failures=self.limits.max_failures,
+                trial_timeout=self.limits.trial_timeout,
+                data_root=str(self.data_root),
+            ),
             columns=StudySchema(
                 hyperparameters=self.space.types(),
                 metrics=search_metrics(METHODS[self.method], dataset_spec(self.dataset, self.data_root)),
@@ -154,38 +214,34 @@ def plan_of(
     Raises:
         InputError: the study holds final runs, which are no search, or is of another version.
     """
-    search = record.search
-    if "given" not in search:
-        searched = record.name.removesuffix(FINAL_SUFFIX)
-        raise InputError(f"study {record.name} holds final runs; the study that was searched is {searched}")
+    search = record.require_search()
     _refuse_version(record)
-    workers = workers or search.get("workers", 1)
-    gpus = search.get("gpus", 0.0) if gpus is None else gpus
-    fit = resources_for(None, search["cpus"], workers, gpus, machine=machine).concurrency
-    at_once = concurrency or min(search["concurrency"], fit)
+    workers = workers or search.workers
+    gpus = search.gpus if gpus is None else gpus
+    fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
+    at_once = concurrency or min(search.concurrency, fit)
+    root = data_root or (None if search.data_root is None else Path(search.data_root))
     return SweepPlan(
         name=record.name,
         method=record.method,
         dataset=record.dataset,
         space=Space.parse(record.space, f"the space of study {record.name}"),
-        given=search["given"],
+        given=search.given,
         experiment=parse_experiment(record.experiment),
-        trials=search["trials"],
-        sampler=search["sampler"],
-        scheduler=search["scheduler"],
-        metrics=tuple(search["metric"].split(",")),
-        asha_metric=search.get("asha_metric", search["metric"]),
-        seed=search["seed"],
-        resources=resources_for(
-            at_once, search["cpus"], workers, gpus, most=search["trials"], machine=machine
-        ),
+        trials=search.trials,
+        sampler=search.sampler,
+        scheduler=search.scheduler,
+        metrics=search.metrics,
+        asha_metric=search.asha_metric or record.metric,
+        seed=search.seed,
+        resources=resources_for(at_once, search.cpus, workers, gpus, most=search.trials, machine=machine),
         results=results,
-        data_root=Path(search["data_root"]) if data_root is None else data_root.absolute(),
-        seeds=search.get("seeds", 1),
-        grid_points=search.get("grid_points"),
-        limits=Limits(search.get("max_failures", 1), search.get("trial_timeout")),
-        storage=search.get("storage"),
-        warm=WarmStart.of_record(search["warm_start"]) if "warm_start" in search else WarmStart(),
+        data_root=folder_of_data(root).absolute(),
+        seeds=search.seeds,
+        grid_points=search.grid_points,
+        limits=Limits(search.max_failures, search.trial_timeout),
+        storage=search.storage,
+        warm=WarmStart.of_record(search.warm_start),
         command=record.command,
         created=record.created,
     )

@@ -71,7 +71,7 @@ def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Ite
     stored = {
         "asha_metric": plan.asha_metric,  # a study of an older version does not say these
         "seeds": plan.seeds,
-        **record.search,
+        **record.require_search().model_dump(),
         "method": record.method,
         "dataset": record.dataset,
         "warm_start": ",".join(plan.warm.studies),

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from contrasweep.search_spaces import Fixed, Scalar
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment, flat_settings
-from contrasweep.tuning.planning.plan import SweepPlan, plan_of
-from contrasweep.tuning.planning.start_configurations import WarmStart
-from contrasweep.tuning.results.trials import Outcome, epoch_means, outcomes
+from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
+from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
+from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.search import PastTrial
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 
 def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -> WarmStart:
@@ -26,7 +25,7 @@ def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore)
     found: list[PastTrial] = []
     remarks: list[str] = []
     for name in studies:
-        earlier = plan_of(store.study(name), store.location.uri)
+        earlier = store.study(name)
         _refuse_other(plan, earlier)
         fitting, skipped = _fitting(plan, earlier, store)
         taken = f"{name}: {len(fitting)} of its trials are taken"
@@ -37,9 +36,9 @@ def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore)
     return WarmStart(tuple(studies), tuple(numbered), tuple(remarks))
 
 
-def _refuse_other(plan: SweepPlan, earlier: SweepPlan) -> None:
+def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
     wanted = {"method": plan.method, "dataset": plan.dataset, "metric": ",".join(plan.metrics)}
-    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": ",".join(earlier.metrics)}
+    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": earlier.require_search().metric}
     for what, value in wanted.items():
         if given[what] != value:
             raise InputError(
@@ -48,16 +47,17 @@ def _refuse_other(plan: SweepPlan, earlier: SweepPlan) -> None:
             )
 
 
-def _fitting(plan: SweepPlan, earlier: SweepPlan, store: ResultsStore) -> tuple[list[PastTrial], int]:
+def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:
     """Return the trials that fit, and how many that ended do not."""
     tables = store.tables(earlier.name)
-    scores = epoch_means(tables.epochs, earlier, plan.rung_metric, first_epoch=1)
-    ended = [one for one in outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
+    curves = epoch_means(tables.epochs, earlier, plan.rung_metric)
+    ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
     fitting = []
     for one in ended:
-        values = _values_in(plan, earlier.experiment_of(one.values))
+        values = _values_in(plan, experiment_of(earlier, one.values))
         if values is not None:
-            fitting.append(_past(plan, one, values, scores.get(one.trial, {})))
+            curve = curves.get(one.trial)
+            fitting.append(_past(plan, one, values, {} if curve is None else curve.after(0)))
     return fitting, len(ended) - len(fitting)
 
 
@@ -79,20 +79,21 @@ def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | N
 
 
 def _past(
-    plan: SweepPlan, one: Outcome, values: Mapping[str, Scalar], epochs: Mapping[int, float]
+    plan: SweepPlan, one: TrialOutcome, values: Mapping[str, Scalar], epochs: Mapping[int, float]
 ) -> PastTrial:
     last = {max(epochs): epochs[max(epochs)]} if epochs else {}
-    final = [one.metrics[metric].mean if metric in one.metrics else None for metric in plan.metrics]
+    final = [one.mean(metric) for metric in plan.metrics]
     completed = one.status == "completed"
     return PastTrial(
         one.trial, values, "completed" if completed else "stopped", last, final if completed else None
     )
 
 
-def _differences(plan: SweepPlan, earlier: SweepPlan) -> Iterable[str]:
+def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
     """Say which other settings of the two experiments differ: scores may then not be comparable."""
-    here, there = (flat_settings(one.experiment.model_dump()) for one in (plan, earlier))
-    searched = {*plan.space.names, *earlier.space.names, "seed"}
+    both = (plan.experiment, parse_experiment(earlier.experiment))
+    here, there = (flat_settings(one.model_dump()) for one in both)
+    searched = {*plan.space.names, *earlier.space, "seed"}
     names = [
         name
         for name in here

@@ -14,7 +14,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.seeds import end_all
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.ray.scheduler import rungs
-from contrasweep.tuning.results.trials import Outcome
+from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
 
@@ -109,7 +109,7 @@ class StoreSearcher(Searcher):
             resumed=self._resumed,
         )
 
-    def settle(self, ended: Iterable[Outcome]) -> None:
+    def settle(self, ended: Iterable[TrialOutcome]) -> None:
         """Record the end of the seeds that an earlier driver, killed between two of them, left open."""
         for one in ended:
             if one.open_seeds:

@@ -15,9 +15,8 @@ from ray.tune import Callback
 
 from contrasweep.data import check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.planning.limits import Limits
 from contrasweep.tuning.planning.machine import Machine
-from contrasweep.tuning.planning.plan import SweepPlan, plan_of
+from contrasweep.tuning.planning.plan import Limits, SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resume_check import refuse_difference
 from contrasweep.tuning.ray.cluster import Needs
@@ -25,7 +24,7 @@ from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
 from contrasweep.tuning.ray.session import ray_session
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
-from contrasweep.tuning.results.trials import Outcome, epoch_means, outcomes
+from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, trial_outcomes
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import (
     Heartbeat,
@@ -175,26 +174,23 @@ def resume_sweep(
     return _run(plan, record, location, show, extend)
 
 
-def past_trials(held: Sequence[Outcome], epochs: pa.Table, plan: SweepPlan) -> list[PastTrial]:
+def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
     """Return the trials `held` by the store as the search wants them: with scores by epoch, and final values.
 
     Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
     """
-    scores = epoch_means(epochs, plan, plan.rung_metric, first_epoch=1)
+    curves = epoch_means(epochs, record, record.rung_metric)
+    metrics = record.require_search().metrics
     return [
         PastTrial(
             one.trial,
             one.values,
             one.status,
-            scores.get(one.trial, {}),
-            tuple(_mean(one, metric) for metric in plan.metrics),
+            curves[one.trial].after(0) if one.trial in curves else {},
+            tuple(one.mean(metric) for metric in metrics),
         )
         for one in held
     ]
-
-
-def _mean(one: Outcome, metric: str) -> float | None:
-    return one.metrics[metric].mean if metric in one.metrics else None
 
 
 def _run(
@@ -204,12 +200,12 @@ def _run(
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         if extend:
             plan = replace(plan, trials=plan.trials + extend)
-            record = record.model_copy(update={"search": {**record.search, "trials": plan.trials}})
+            record = record.with_search(trials=plan.trials)
             save_study(location, record, replace=True)
         # Read only now that no other driver can be at work on the study.
         tables = ResultsStore(location).tables(plan.name)
-        held = outcomes(tables.trials, plan)
-        past = past_trials(held, tables.epochs, plan)
+        held = trial_outcomes(tables.trials, record)
+        past = past_trials(held, tables.epochs, record)
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.limits.trial_timeout, crashes)
         searcher = StoreSearcher(

@@ -24,7 +24,7 @@ def comparison_section(studies: Sequence[StudyData]) -> Section:
 
 def budget_line(studies: Sequence[StudyData]) -> str:
     """Return whether the studies had equal budgets, and which."""
-    budgets = {(data.planned, _epochs(data), data.record.search.get("scheduler")) for data in studies}
+    budgets = {(data.planned, _epochs(data), data.search.scheduler) for data in studies}
     if len(budgets) == 1:
         trials, epochs, scheduler = budgets.pop()
         return f"Equal budgets: {trials:,} trials of at most {epochs} epochs each, scheduler {scheduler}."

@@ -62,7 +62,7 @@ def cost_of(data: StudyData) -> Cost:
         evaluate=_total(data, "evaluate_seconds"),
         wall=max(0.0, wall),
         idle=max(0.0, wall - _covered(every)),
-        slots=int(data.record.search.get("concurrency", 1)),
+        slots=data.search.concurrency,
         epochs=trained.num_rows,
     )
 

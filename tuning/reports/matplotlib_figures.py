@@ -11,10 +11,10 @@ import numpy as np
 from contrasweep.data import InformationCurve
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
-from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.trials import epoch_means, outcomes
 from contrasweep.tuning.statistics import improvements
+from contrasweep.tuning.results.trials import epoch_means, trial_outcomes
 from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:
@@ -39,15 +39,17 @@ def study_curves(store: ResultsStore, study: str) -> list[Curve]:
 
     The category is the value of the first searched choice (the kernel, say); without one, the status.
     """
-    plan = plan_of(store.study(study), store.location.uri)
-    choices = [p.name for p in plan.space.searched if p.type == "string"]
+    record = store.study(study)
+    space = Space.parse(record.space, f"the space of study {study}")
+    choices = [p.name for p in space.searched if p.type == "string"]
     tables = store.tables(study)
-    points = epoch_means(tables.epochs, plan, plan.rung_metric)
+    points = epoch_means(tables.epochs, record, record.rung_metric)
     curves = []
-    for one in outcomes(tables.trials, plan):
-        if not points.get(one.trial):
+    for one in trial_outcomes(tables.trials, record):
+        if one.trial not in points:
             continue
-        epochs, scores = zip(*points[one.trial].items(), strict=True)
+        found = points[one.trial]
+        epochs, scores = tuple(map(int, found.epochs)), tuple(found.scores.tolist())
         category = str(one.values.get(choices[0])) if choices else one.status
         curves.append(Curve(one.trial, epochs, scores, one.status, category))
     return curves
@@ -65,7 +67,7 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     from matplotlib.ticker import MaxNLocator
 
     curves = study_curves(store, study)
-    plan = plan_of(store.study(study), store.location.uri)
+    record = store.study(study)
     untrained = next((c.scores[0] for c in curves if c.epochs[0] == 0), None)
     figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=160)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -75,13 +77,13 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
         if untrained is not None:
             axes.axhline(untrained, color="black", linewidth=1, linestyle="--", label="untrained encoder")
         axes.spines[["top", "right"]].set_visible(False)
-    left.set(xlabel="epoch", ylabel=plan.rung_metric, title="each trial")
+    left.set(xlabel="epoch", ylabel=record.rung_metric, title="each trial")
     right.set(xlabel="trial", title="best so far")
     for axes in (left, right):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
-    figure.suptitle(f"{plan.method} on {plan.dataset}: {len(curves)} trials", fontsize=10)
+    figure.suptitle(f"{record.method} on {record.dataset}: {len(curves)} trials", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 

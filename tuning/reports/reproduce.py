@@ -1,7 +1,7 @@
 """How to get the same numbers again: the commands, and what they were run with."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from contrasweep.tuning.reports.page import Section
@@ -20,7 +20,7 @@ def reproduce_section(data: StudyData) -> Section:
     )
     listed = "\n".join(f"    {command}" for command in commands)
     revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
-    slots = int(record.search.get("concurrency", 1))
+    slots = data.search.concurrency
     order = (
         ""
         if slots == 1
@@ -40,10 +40,10 @@ def equivalent_command(data: StudyData) -> str:
     record = data.record
     words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
     for name in ("trials", "sampler", "grid_points", "scheduler", "metric", "seed", "concurrency"):
-        if record.search.get(name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(record.search[name])]
-    given: Mapping[str, Any] = record.search.get("given", {})
-    for path, value in given.items():
+        value = getattr(data.search, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for path, value in data.search.given.items():
         words += ["--epochs", str(value)] if path == "epochs" else ["--set", f"{path}={_yaml(value)}"]
     return shlex.join(words)
 
@@ -63,9 +63,7 @@ def _study_lines(data: StudyData) -> list[str]:
     seeds = sorted({seed for trial in data.trials for seed in trial.seeds})
     final = sorted({row["seed"] for row in data.final_rows})
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    rules = {
-        k: v for k, v in record.search.items() if k in ("sampler", "scheduler", "seed", "selection", "mode")
-    }
+    rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed", "mode")}
     lines = [
         f"n = {len(data.trials):,} trials, search seeds {_list(seeds)}"
         + (f"; final runs: n = {len(data.final_rows)}, seeds {_list(final)}" if final else ""),

@@ -7,8 +7,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from contrasweep.tuning.files import check_folder
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
-from contrasweep.tuning.store import ResultsStore, study_names
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
 
 
 def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:

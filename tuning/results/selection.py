@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.results.conditions import Condition, parse_condition
 from contrasweep.tuning.results.pareto import pareto_front
-from contrasweep.tuning.results.trials import TrialResult, experiment_of, trial_results, untrained_scores
+from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 RULE = "highest {metric} at the last epoch among completed trials"
@@ -80,9 +80,7 @@ def best_trials(
         top = len(front) or 1
     controls = untrained_scores(tables.epochs, record, record.metric)
     rule = _rule(search, conditions)
-    return [
-        _selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]
-    ]
+    return [_selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]]
 
 
 def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
@@ -92,23 +90,23 @@ def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
     return _front(metrics, _candidates(store.trials(study), record)) if len(metrics) > 1 else frozenset()
 
 
-def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialResult]:
+def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     metrics = record.require_search().metrics
     return [
         one
-        for one in trial_results(trials, record)
+        for one in trial_outcomes(trials, record)
         if one.status == "completed" and all(metric in one.metrics for metric in metrics)
     ]
 
 
-def _front(metrics: Sequence[str], candidates: Sequence[TrialResult]) -> frozenset[int]:
+def _front(metrics: Sequence[str], candidates: Sequence[TrialOutcome]) -> frozenset[int]:
     if len(metrics) == 1:
         return frozenset()
     points = [[one.metrics[metric].mean for metric in metrics] for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
 
 
-def _keeps(one: TrialResult, condition: Condition) -> bool:
+def _keeps(one: TrialOutcome, condition: Condition) -> bool:
     return condition.metric in one.metrics and condition.holds(one.metrics[condition.metric].mean)
 
 
@@ -121,7 +119,7 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
 
 
 def _selected(
-    record: StudyRecord, one: TrialResult, untrained: float | None, on_front: bool, rule: str
+    record: StudyRecord, one: TrialOutcome, untrained: float | None, on_front: bool, rule: str
 ) -> SelectedTrial:
     score = one.metrics[record.metric]
     return SelectedTrial(

@@ -23,7 +23,7 @@ _METRIC: Final = "metric."
 
 
 @dataclass(frozen=True)
-class TrialResult:
+class TrialOutcome:
     """One configuration over its seeds.
 
     Attributes:
@@ -71,7 +71,7 @@ class Curve:
         return float(self.scores[0]) if there else None
 
 
-def trial_results(trials: pa.Table, record: StudyRecord) -> list[TrialResult]:
+def trial_outcomes(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     """Return the result of every trial among the rows of a study's table of trials, by number."""
     by_trial: dict[int, list[dict[str, Any]]] = {}
     for row in trials.to_pylist():
@@ -135,7 +135,7 @@ def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
     return parse_experiment(record.experiment).with_searched(record.space, values)
 
 
-def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialResult:
+def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutcome:
     first = rows[0]
     status = trial_status([row["status"] for row in rows], record.seeds)
     names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
@@ -143,13 +143,15 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialResu
     values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
     ended = status in FINAL_STATUSES
-    return TrialResult(
+    return TrialOutcome(
         trial=first["trial"],
         seeds=tuple(row["seed"] for row in rows),
         status=status,
         epoch=max((row["epoch"] for row in rows if row["epoch"] is not None), default=None),
         values={name: value for name, value in values.items() if value is not None},
-        metrics={name: found for name, found in over.items() if found is not None and found.n == record.seeds},
+        metrics={
+            name: found for name, found in over.items() if found is not None and found.n == record.seeds
+        },
         error="; ".join(errors) or None,
         open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
     )

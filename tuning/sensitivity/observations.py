@@ -138,7 +138,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         metric=record.metric,
         rung_metric=record.rung_metric,
         epochs=budget,
-        sampler=str(record.search.get("sampler", "")),
+        sampler="" if record.is_final else record.require_search().sampler,
         axes=axes,
         strata=strata_of(space),
         trial=numbers,

@@ -172,6 +172,11 @@ class StudyRecord(BaseModel):
         """The name of the searched study: this one, or the one whose final runs this one holds."""
         return self.name.removesuffix(FINAL_SUFFIX) if self.is_final else self.name
 
+    def with_search(self, **changes: Any) -> StudyRecord:
+        """Return the record of a searched study with some fields of its search changed."""
+        search = self.require_search().model_copy(update=changes)
+        return self.model_copy(update={"search": search})
+
     def require_search(self) -> SearchRecord:
         """Return how the study is searched.
 

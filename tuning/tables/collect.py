@@ -9,9 +9,8 @@ from typing import Any
 from contrasweep.data import InformationCurve, load_clusterings
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import flat_settings
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan, own_prefix
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
 from contrasweep.tuning.tables.reuse import (
@@ -150,7 +149,7 @@ class _Reader:
         if study not in self.made:
             store = self.runs.store
             seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
-            self.made[study] = RowSearch(study, int(store.study(study).search["trials"]), seconds)
+            self.made[study] = RowSearch(study, store.study(study).require_search().trials, seconds)
         return self.made[study]
 
     def _source(self, study: str) -> dict[str, str]:

@@ -15,9 +15,8 @@ from contrasweep.search_spaces.tables import ColumnRun, RowRun, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.store import check_study_name
+from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
 
 Scale = Literal["paper", "quick"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX, SweepPlan
+from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.provenance import package_versions, same_series
-from contrasweep.tuning.store import ResultsStore, StudyRecord, study_names
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.plan import STUDY_PREFIX, CellPlan, TablePlan
 
 RunKey = tuple[str, int]

@@ -5,8 +5,8 @@ from typing import Any
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import Table
-from contrasweep.tuning.planning.plan import FINAL_SUFFIX
 from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, Difference
 from contrasweep.tuning.tables.plan import column_name, own_prefix, row_names
