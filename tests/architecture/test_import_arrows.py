@@ -150,7 +150,6 @@ def test_every_room_has_a_floor() -> None:
     assert {_room(module) for module in MODULES} - {"tuning"} == {room for rooms in FLOORS for room in rooms}
 
 
-@pytest.mark.xfail(strict=True, reason="the results of a study are still read through its plan")
 def test_no_import_climbs() -> None:
     assert climbing_imports() == []
 

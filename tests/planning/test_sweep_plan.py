@@ -11,6 +11,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.store import FinalRecord
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import lacking, space_of
 from contrasweep.tuning.planning.resources import Resources, available_cores
@@ -287,7 +288,7 @@ def test_a_resumed_study_takes_what_this_machine_has(monkeypatch: pytest.MonkeyP
 
 def test_final_runs_are_no_search() -> None:
     record = _plan().record()
-    final = record.model_copy(update={"name": "study-1-final", "search": {"metric": "test.accuracy"}})
+    final = record.model_copy(update={"name": "study-1-final", "search": FinalRecord()})
     with pytest.raises(InputError, match="the study that was searched is study-1"):
         plan_of(final, "r")
 

@@ -11,7 +11,7 @@ from studies import EPOCHS, TRIALS, small_plan
 from contrasweep.tuning.planning.trial import DataCache, Trial, end_from_outside
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import past_trials
-from contrasweep.tuning.results.trials import outcomes
+from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 
 
@@ -85,7 +85,7 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     store = ResultsStore(tmp_path)
     plan = small_plan(tmp_path)
     tables = store.tables("small")
-    past = past_trials(outcomes(tables.trials, plan), tables.epochs, plan)
+    past = past_trials(trial_outcomes(tables.trials, plan.record()), tables.epochs, plan.record())
     later = StoreSearcher(plan, store.study("small"), store.location, past)
     handed_out = [later.suggest(f"new{n}")["request"] for n in range(TRIALS - 1)]
     assert [request.trial for request in handed_out] == [0, *range(2, TRIALS)]
@@ -107,9 +107,9 @@ def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Pat
     end_from_outside(first, "stopped", rung=1)
     store = ResultsStore(tmp_path)
     tables = store.tables("small")
-    (held,) = outcomes(tables.trials, plan)
+    (held,) = trial_outcomes(tables.trials, record)
     assert (held.status, held.open_seeds) == ("stopped", (second.experiment.seed,))
-    (past,) = past_trials([held], tables.epochs, plan)
+    (past,) = past_trials([held], tables.epochs, record)
     assert not past.unfinished
     assert past.epochs == {}, "epoch 1 of one seed alone is no mean"
     StoreSearcher(plan, record, location, [past]).settle([held])

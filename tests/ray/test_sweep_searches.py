@@ -15,7 +15,7 @@ from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import past_trials, resume_group, study_of, sweep_group
 from contrasweep.tuning.results.selection import best_trials, front_trials
-from contrasweep.tuning.results.trials import outcomes
+from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StoreError
 
 METHODS = ("fair-cclk", "infonce")
@@ -66,7 +66,7 @@ def test_each_trial_has_a_row_for_each_seed(group: Path) -> None:
 def test_the_front_comes_first_and_final_runs_take_fresh_seeds(group: Path) -> None:
     store = ResultsStore(group)
     best = best_trials(store, "both-fair-cclk", None)
-    assert {one.trial for one in best} == front_trials(store, plan(group / "new", "fair-cclk"))
+    assert {one.trial for one in best} == front_trials(store, "both-fair-cclk")
     assert all(one.seeds == SEEDS and one.std is not None for one in best)
     runs = final_runs([config_of(best[0])], seeds=1, results=group, concurrency=1)
     assert [row["seed"] for row in runs.rows] == [SEEDS]
@@ -78,9 +78,9 @@ def test_the_database_holds_what_the_store_does(group: Path) -> None:
         name = study_of("both", method)
         copied = optuna.load_study(study_name=name, storage=url).trials
         states = {"completed": TrialState.COMPLETE, "stopped": TrialState.PRUNED}
-        its_plan = plan(group / "new", method)
+        record = store.study(name)
         tables = store.tables(name)
-        past = past_trials(outcomes(tables.trials, its_plan), tables.epochs, its_plan)
+        past = past_trials(trial_outcomes(tables.trials, record), tables.epochs, record)
         assert [trial.state for trial in copied] == [states[one.state] for one in past]
         for trial, one in zip(copied, past, strict=True):
             if trial.state is TrialState.COMPLETE:

@@ -34,11 +34,15 @@ def test_seeds_of_a_trial_are_averaged(write_study, store) -> None:
         [
             Written([0.4, 0.6], trial=0, seed=0),
             Written([0.6, 0.9], trial=0, seed=1),
-            Written([0.5, 0.7], trial=1),
-        ]
+            Written([0.5, 0.7], trial=1, seed=0),
+            Written([0.7, 0.9], trial=1, seed=1),
+            Written([0.5, 0.7], trial=2, seed=0),
+        ],
+        search=make_record("demo", 3).with_search(seeds=2).search,
     )
     data = read_study(store, "demo")
-    assert [trial.score for trial in data.trials] == [pytest.approx(0.75), 0.7]
+    assert [trial.score for trial in data.trials] == [pytest.approx(0.75), pytest.approx(0.8), None]
+    assert data.trials[2].status == "interrupted", "one of its two seeds has no row"
     assert data.trials[0].seeds == (0, 1)
     assert data.curves[0].scores.tolist() == [0.5, 0.75]
     assert data.trials[0].untrained == 0.5
@@ -126,6 +130,6 @@ def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
 
 def test_a_stopped_trial_is_not_selected_though_it_has_the_metric(write_study, store) -> None:
     # As on transductive data, where the metric has no cheaper form.
-    search = {**make_record("demo", 2).search, "metric": "val.ridge_accuracy"}
+    search = make_record("demo", 2).with_search(metric="val.ridge_accuracy").search
     write_study([Written([0.5, 0.7]), Written([0.5, 0.9], "stopped")], search=search)
     assert [trial.number for trial in read_study(store, "demo").ranked] == [0]

@@ -12,7 +12,8 @@ from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.reports.sample import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.sections import state_line, study_sections
-from contrasweep.tuning.results.study import Curve, StudyData, read_study
+from contrasweep.tuning.results.study import StudyData, read_study
+from contrasweep.tuning.results.trials import Curve
 
 
 def by_title(data: StudyData) -> Mapping[str, Section]:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import SweepFailed
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials, untrained_scores
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials
+from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError
 from tests.results.written import STUDY, WrittenStudy
 
@@ -117,7 +118,7 @@ def test_where_there_is_no_control_none_is_claimed(study: _Study) -> None:
     study.add(0, 0.9, untrained=None)
     study.add(1, 0.8, untrained=math.nan)
     assert [trial.untrained for trial in study.best(2)] == [None, None]
-    assert untrained_scores(study.store, STUDY, "val.accuracy") == {}
+    assert untrained_scores(study.store.epochs(STUDY), study.record, "val.accuracy") == {}
 
 
 def test_the_study_s_own_metric_decides(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_the_study_s_own_metric_decides(tmp_path: Path) -> None:
 def test_untrained_scores_are_those_of_epoch_0(study: _Study) -> None:
     study.add(0, 0.9, untrained=0.25)
     study.add(3, 0.9, untrained=0.5)
-    assert untrained_scores(study.store, STUDY, "val.accuracy") == {(0, 0): 0.25, (3, 0): 0.5}
+    assert untrained_scores(study.store.epochs(STUDY), study.record, "val.accuracy") == {0: 0.25, 3: 0.5}
 
 
 def test_of_several_seeds_the_mean_counts_and_each_must_have_completed(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_of_several_metrics_the_front_comes_first(tmp_path: Path) -> None:
     whole = best_trials(study.store, STUDY, None)
     assert [(one.trial, one.on_front) for one in whole] == [(1, True), (0, True), (3, True)]
     assert [one.trial for one in best_trials(study.store, STUDY, 4)] == [1, 0, 3, 2]
-    assert front_trials(study.store, study.plan) == {0, 1, 3}
+    assert front_trials(study.store, STUDY) == {0, 1, 3}
     assert "the Pareto front of val.accuracy, val.colour_mse" in whole[0].rule
 
 

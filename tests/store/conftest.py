@@ -50,7 +50,7 @@ def record(location: Location, columns: StudySchema) -> StudyRecord:
         dataset="digits",
         experiment={"epochs": 10, "optimizer": {"lr": 0.3}},
         space={"lam": {"log": [0.001, 100.0]}},
-        search={"sampler": "tpe", "trials": 4},
+        search={"sampler": "tpe", "trials": 4, "metric": "val.accuracy"},
         columns=columns,
         versions={"torch": "2.9"},
         host="here",

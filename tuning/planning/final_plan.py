@@ -15,13 +15,14 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.store import FINAL_SUFFIX, FinalRecord
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.provenance import git_revision, host_name, package_versions
 from contrasweep.tuning.results.final_runs import TrialSeed
 from contrasweep.tuning.store import (
+    FINAL_SUFFIX,
+    FinalRecord,
     Location,
     ResultsStore,
     StudyRecord,

@@ -13,8 +13,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.results.trials import epoch_means, trial_outcomes
+from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:

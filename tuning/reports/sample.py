@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrasweep.tuning.results.study import Curve, Floats, StudyData, TrialResult
+from contrasweep.tuning.results.study import StudyData, TrialResult
+from contrasweep.tuning.results.trials import Curve, Floats
 
 BEST_SHARE = 0.1
 """Of the drawn trials, this share is the best; the rest are evenly spaced over the order of the trials."""

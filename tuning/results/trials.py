@@ -94,7 +94,7 @@ def trial_status(statuses: Sequence[Status], seeds: int) -> Status:
 
 
 def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, Curve]:
-    """Return the curve of each trial in a study's table of epochs: means over the seeds, if all have a value."""
+    """Return the curve of each trial in a study's table of epochs: the mean over all of its seeds."""
     trial, epoch = epochs["trial"].to_numpy(), epochs["epoch"].to_numpy()
     column = epochs[f"{_METRIC}{metric}"]
     given = np.asarray(column.is_valid().to_numpy(), dtype=bool)
@@ -140,6 +140,7 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
     status = trial_status([row["status"] for row in rows], record.seeds)
     names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
     over = {name: summarise(row[f"{_METRIC}{name}"] for row in rows) for name in names}
+    whole = {name: found for name, found in over.items() if found is not None and found.n == record.seeds}
     values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
     ended = status in FINAL_STATUSES
@@ -149,9 +150,7 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
         status=status,
         epoch=max((row["epoch"] for row in rows if row["epoch"] is not None), default=None),
         values={name: value for name, value in values.items() if value is not None},
-        metrics={
-            name: found for name, found in over.items() if found is not None and found.n == record.seeds
-        },
+        metrics=whole,
         error="; ".join(errors) or None,
         open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
     )
