@@ -11,12 +11,11 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.plan import plan_of
-from contrasweep.tuning.store import FinalRecord
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import lacking, space_of
 from contrasweep.tuning.planning.resources import Resources, available_cores
 from contrasweep.tuning.planning.resume_check import refuse_difference
-from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store import FinalRecord, StudyRecord
 
 
 def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrasweep.data import InformationCurve
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
-from contrasweep.search_spaces import Space
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.trials import epoch_means, trial_outcomes
 from contrasweep.tuning.statistics import improvements
