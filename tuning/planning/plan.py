@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from contrasweep.data import dataset_spec
 from contrasweep.data import data_root as folder_of_data
+from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, Value, parse_experiment
