@@ -20,7 +20,7 @@ MAX_LOOSE = 6
 
 FLOORS = (
     ("losses", "models", "data", "search_spaces"),
-    ("tuning/errors", "tuning/statistics"),
+    ("tuning/errors", "tuning/statistics", "tuning/durations"),
     ("tuning/files", "tuning/experiment"),
     ("tuning/store", "tuning/search"),
     ("tuning/objectives",),

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.cli.progress import ProgressLine, duration, sweep_line
+from contrasweep.tuning.cli.progress import ProgressLine, sweep_line
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -269,13 +269,6 @@ def test_time_left_counts_only_what_this_driver_did() -> None:
     progress = Progress(planned=10, metric="m", counts={"completed": 8}, resumed=7)
     assert "about 0:20 left" in sweep_line(progress, elapsed=10)
     assert "left" not in sweep_line(Progress(planned=10, metric="m"), elapsed=10)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3600, "1:00:00")]
-)
-def test_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_without_a_terminal_a_line_now_and_then() -> None:

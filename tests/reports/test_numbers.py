@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from written_studies import CREATED, Written
 
-from contrasweep.tuning.reports.cost import Cost, cost_of, duration
+from contrasweep.tuning.reports.cost import Cost, cost_of
 from contrasweep.tuning.reports.final import mean_and_std
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import Summary
@@ -31,14 +31,6 @@ def test_a_running_trial_costs_until_now_and_a_cut_off_one_is_unknown(write_stud
     now = CREATED + timedelta(seconds=30)
     # Its driver is gone, so it reads as interrupted: nobody knows how long it went on.
     assert cost_of(read_study(store, "demo", now)).trials == 0.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0.0 s"), (59.94, "59.9 s"), (61, "1 min 01 s"), (3600, "1 h 00 min"), (360000, "100 h 00 min")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(

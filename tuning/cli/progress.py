@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from contrasweep.tuning.durations import on_a_clock
+
 if TYPE_CHECKING:
     from contrasweep.tuning.ray.searcher import Progress
 
@@ -70,16 +72,9 @@ def sweep_line(progress: "Progress", elapsed: float) -> str:
     if progress.best is not None:
         number, score = progress.best
         parts.append(f"best {progress.metric} {score:.4g} (trial {number})")
-    parts.append(f"{duration(elapsed)} spent")
+    parts.append(f"{on_a_clock(elapsed)} spent")
     fresh = progress.done - progress.resumed
     if fresh > 0 and progress.done < progress.planned:
         left = elapsed / fresh * (progress.planned - progress.done)
-        parts.append(f"about {duration(left)} left")
+        parts.append(f"about {on_a_clock(left)} left")
     return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as `m:ss` or `h:mm:ss`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

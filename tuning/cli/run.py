@@ -23,8 +23,9 @@ from contrasweep.tuning.cli.options import (
     place_in,
     results_option,
 )
-from contrasweep.tuning.cli.progress import duration, progress_line
+from contrasweep.tuning.cli.progress import progress_line
 from contrasweep.tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
+from contrasweep.tuning.durations import on_a_clock
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
@@ -82,7 +83,9 @@ def run(
                 gpus_per_worker=gpus,
                 machine=machine,
                 command=command_line(),
-                show=lambda ended, of: line.show(f"{ended}/{of} final runs · {duration(line.elapsed)} spent"),
+                show=lambda ended, of: line.show(
+                    f"{ended}/{of} final runs · {on_a_clock(line.elapsed)} spent"
+                ),
             )
             done.append(one)
     _report(done, results, json)

@@ -19,7 +19,7 @@ from contrasweep.tuning.cli.options import (
     command_line,
     machine_at,
 )
-from contrasweep.tuning.cli.progress import duration, progress_line
+from contrasweep.tuning.cli.progress import progress_line
 from contrasweep.tuning.cli.rendering import (
     print_entries,
     print_json,
@@ -29,6 +29,7 @@ from contrasweep.tuning.cli.rendering import (
     source_line,
     warn,
 )
+from contrasweep.tuning.durations import on_a_clock
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, check_folder, write_whole
 
@@ -175,7 +176,7 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
             what = "searching, " if progress.searching else ""
             line.show(
                 f"{progress.study}: {what}{progress.done}/{progress.runs} final runs · "
-                f"{duration(line.elapsed)} spent"
+                f"{on_a_clock(line.elapsed)} spent"
             )
 
         return run_table(
@@ -331,4 +332,4 @@ def _short(names: list[str]) -> str:
 
 
 def _cost(plan: "TablePlan") -> str:
-    return "?" if plan.seconds is None else duration(plan.seconds)
+    return "?" if plan.seconds is None else on_a_clock(plan.seconds)

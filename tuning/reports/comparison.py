@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.cost import cost_of, duration
+from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.figures import best_so_far
 from contrasweep.tuning.reports.final import FEW_SEEDS, mean_and_std, score_of, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
@@ -66,7 +67,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
                 data.record.dataset,
                 f"{len(data.trials):,} of {data.planned:,}",
                 cost.epochs,
-                duration(cost.trials),
+                in_words(cost.trials),
                 data.metric,
                 None if best is None else best.score,
                 None if best is None else best.untrained,

@@ -7,6 +7,7 @@ from datetime import datetime
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.study import StudyData
@@ -75,14 +76,14 @@ def cost_table(cost: Cost) -> Table:
         ("data, checkpoints, store, waiting", cost.other),
     ]
     rows: list[tuple[object, ...]] = [
-        (what, duration(seconds), f"{seconds / cost.trials:.0%} of the trials' time" if cost.trials else None)
+        (what, in_words(seconds), f"{seconds / cost.trials:.0%} of the trials' time" if cost.trials else None)
         for what, seconds in share
     ]
     rows += [
-        ("all trials together", duration(cost.trials), f"{cost.epochs:,} epochs trained"),
-        ("wall-clock", duration(cost.wall), f"at most {cost.slots} trials at once"),
-        ("no trial running", duration(cost.idle), "starting Ray, and pauses"),
-        ("a slot free while others ran", duration(cost.unused), "between trials, and at the end"),
+        ("all trials together", in_words(cost.trials), f"{cost.epochs:,} epochs trained"),
+        ("wall-clock", in_words(cost.wall), f"at most {cost.slots} trials at once"),
+        ("no trial running", in_words(cost.idle), "starting Ray, and pauses"),
+        ("a slot free while others ran", in_words(cost.unused), "between trials, and at the end"),
     ]
     return Table(
         "Cost",
@@ -111,27 +112,18 @@ def draw_cost(cost: Cost) -> go.Figure:
             orientation="h",
             name=f"{name} {seconds / total:.0%}" if total else name,
             marker={"color": colour},
-            hovertemplate=f"{name}: {duration(seconds)}<extra></extra>",
+            hovertemplate=f"{name}: {in_words(seconds)}<extra></extra>",
         )
     figure.update_layout(
-        title=f"Where {duration(total)} of {cost.slots} slots went",
+        title=f"Where {in_words(total)} of {cost.slots} slots went",
         barmode="stack",
         height=240,
         xaxis={"ticksuffix": " s"},
         yaxis={"visible": False},
         legend={"traceorder": "normal"},
-        meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {duration(s)}" for n, s, _ in parts)},
+        meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},
     )
     return figure
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as `12.3 s`, `4 min 05 s` or `3 h 07 min`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
 def _spans(data: StudyData) -> dict[int, list[Span]]:

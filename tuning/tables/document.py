@@ -15,12 +15,13 @@ from pathlib import Path
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import Table, available_tables, load_table
+from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.render import markdown, pipes
 from contrasweep.tuning.tables.results import TableResults, read_results
-from contrasweep.tuning.tables.text import duration_text, title
+from contrasweep.tuning.tables.text import title
 from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
 
 HEAD = """# The papers' tables, run again
@@ -94,7 +95,7 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
         runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
         name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
         numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
-        time = duration_text(results.seconds + results.search_seconds) if runs else "-"
+        time = in_one_unit(results.seconds + results.search_seconds) if runs else "-"
         rows.append([name, results.label, str(runs or "no run"), *numbers, time])
     headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
     return CLAIMS_COUNTED + pipes(headings, rows) + "\n"

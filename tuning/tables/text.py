@@ -5,6 +5,7 @@ from typing import Any
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import Table
+from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.tables.collect import information_of
@@ -52,8 +53,8 @@ def facts(results: TableResults) -> list[str]:
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
     if results.values:
-        searches = f", of the searches {duration_text(results.search_seconds)}" if results.tuned else ""
-        lines.append(f"Wall-clock of all final runs together: {duration_text(results.seconds)}{searches}.")
+        searches = f", of the searches {in_one_unit(results.search_seconds)}" if results.tuned else ""
+        lines.append(f"Wall-clock of all final runs together: {in_one_unit(results.seconds)}{searches}.")
     lines += _taken(results)
     if results.provenance:
         lines.append("; ".join(f"{name} {value}" for name, value in sorted(results.provenance.items())) + ".")
@@ -141,11 +142,6 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
         verdict.status,
         "; ".join(filter(None, [place, share, seeds, verdict.note, bound])),
     )
-
-
-def duration_text(seconds: float) -> str:
-    """Return seconds as minutes, or as hours from one on."""
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
 def settings_lines(results: TableResults) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.tuning.durations import unit_for
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
@@ -119,7 +120,7 @@ def _budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figu
 
 def _cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
     """Draw the same against time: one trial after the other, and as it happened."""
-    scale, unit = _time_unit(max(found.seconds_a_trial * found.ended / 2, found.seconds))
+    scale, unit = unit_for(max(found.seconds_a_trial * found.ended / 2, found.seconds))
     x = found.trials * found.seconds_a_trial / scale
     steps = (found.progress_seconds / scale, found.seconds / scale)
     progress = (*steps, "lines+markers", "best so far, wall-clock")
@@ -150,11 +151,6 @@ def _against_budget(
     figure.add_scatter(x=np.append(moments, end), y=best, mode=mode, line=steps, name=label)
     add_untrained_line(figure, untrained)
     return figure
-
-
-def _time_unit(seconds: float) -> tuple[float, str]:
-    units = ((172_800, 86_400, "days"), (7200, 3600, "hours"), (120, 60, "minutes"))
-    return next(((scale, name) for least, scale, name in units if seconds >= least), (1, "seconds"))
 
 
 def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
