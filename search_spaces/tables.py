@@ -21,6 +21,9 @@ Source = Literal["run", "cited", "setting", "definition", "statistic"]
 Settings = Mapping[str, Scalar | list[Scalar]]
 """Settings of an experiment under dotted paths or bare hyperparameter names."""
 
+Scale = Literal["paper", "quick"]
+"""The settings of the paper, or a small form that a laptop runs in minutes."""
+
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -224,6 +227,16 @@ class Run(Strict):
     paper_deviations: tuple[str, ...] = ()
     never: str | None = None
 
+    def seeds_at(self, scale: Scale) -> int:
+        """Return how many final runs a cell has unless the user asks for another number."""
+        return self.quick.seeds if scale == "quick" and self.quick is not None else self.seeds
+
+    def place(self, row: str, column: str) -> float | None:
+        """Return the x of a cell in the figure: the row's, else the column's; None where neither has one."""
+        if row in self.rows and self.rows[row].x is not None:
+            return self.rows[row].x
+        return self.columns[column].x if column in self.columns else None
+
 
 class Table(Strict):
     """One table or figure of a paper.
@@ -276,6 +289,30 @@ class Table(Strict):
                 if (one.key, cell.column) == (row, column) and cell.mean is not None:
                     return cell
         return None
+
+    @property
+    def row_names(self) -> dict[str, str]:
+        """The names of the rows, or of a figure's points, by key."""
+        names = {row.key: row.name for row in self.rows}
+        return names or {key: self._point_name(row) for key, row in self.run.rows.items()}
+
+    def column_name(self, column: str) -> str:
+        """Return what a column is called where people read it."""
+        run = self.run.columns.get(column)
+        if run is not None and run.label is not None:
+            return run.label
+        printed = next((c for c in self.columns if c.key == column), None)
+        if printed is None or printed.label is None:
+            return column
+        alike = [c for c in self.columns if c.label == printed.label]
+        return printed.label if len(alike) == 1 else f"{printed.dataset}, {printed.label}"
+
+    def _point_name(self, row: RowRun) -> str:
+        axis, series = self.run.axis, row.series or ""
+        if axis is None or row.x is None:
+            return series
+        place = f"{axis.x.partition(' (')[0]} = {row.x:g}"
+        return place if axis.y is None else f"{place}, {axis.y.partition(' (')[0]} = {row.y:g}"
 
 
 def available_tables() -> tuple[str, ...]:

@@ -27,10 +27,9 @@ from contrasweep.tuning.tables.checks import (
     parse_check,
     walk,
 )
-from contrasweep.tuning.tables.collect import CURVES as OF_CLUSTERINGS
+from contrasweep.tuning.tables.collect import INFORMATION_CURVES
 from contrasweep.tuning.tables.curves import Curve, NoCurve
 from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
-from contrasweep.tuning.tables.plan import row_names
 
 
 def printed_numbers(table: Table) -> Numbers:
@@ -73,10 +72,10 @@ def test_every_check_that_ships_names_rows_columns_and_curves_that_there_are() -
         for node in walk(parse_check(check)):
             if isinstance(node, Cells):
                 table = own if node.table is None else TABLES[node.table]
-                assert {*(node.rows or ()), *node.but} <= set(row_names(table)), check
+                assert {*(node.rows or ()), *node.but} <= set(table.row_names), check
                 assert node.column in (STAR, *(column.key for column in table.columns)), check
             if isinstance(node, CurveCall) and drawn:
-                assert {name for side in node.curves for name in side} <= {*drawn, *OF_CLUSTERINGS}, check
+                assert {name for side in node.curves for name in side} <= {*drawn, *INFORMATION_CURVES}, check
 
 
 def of_printed_figures(tree: Node) -> bool:

@@ -5,11 +5,10 @@ import math
 import pytest
 from scipy import stats
 
-from contrasweep.search_spaces.tables import available_tables, load_table
+from contrasweep.search_spaces.tables import Scale, available_tables, load_table
 from contrasweep.tuning.results.final_runs import UNTRAINED
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.tables.compare import compare, difference
-from contrasweep.tuning.tables.plan import Scale, column_name
 from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 
 
@@ -106,13 +105,13 @@ def test_a_column_that_is_not_printed_shows_the_digits_that_its_spread_bears() -
 
 
 def test_a_column_has_the_label_of_the_runs_or_of_the_print() -> None:
-    assert column_name(load_table("cclk-t3"), "acc") == "Top-1 Accuracy"
-    assert column_name(load_table("cclk-t3"), "acc_moving") == "Accuracy at rate 1.5"
+    assert load_table("cclk-t3").column_name("acc") == "Top-1 Accuracy"
+    assert load_table("cclk-t3").column_name("acc_moving") == "Accuracy at rate 1.5"
 
 
 @pytest.mark.parametrize("name", available_tables())
 def test_no_two_columns_of_a_table_have_one_name(name: str) -> None:
     table = load_table(name)
     keys = dict.fromkeys([*(column.key for column in table.columns), *table.run.columns])
-    names = [column_name(table, key) for key in keys]
+    names = [table.column_name(key) for key in keys]
     assert len(set(names)) == len(names)

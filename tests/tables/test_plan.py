@@ -95,7 +95,7 @@ def test_columns_of_one_run_share_it_and_rows_of_one_method_a_study() -> None:
 def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
     def rates(**form: Any) -> set[object]:
         cells = plan_table(TABLES["cclk-t3"], **form).cells
-        return {(cell.column, cell.given.get("optimizer.lr")) for cell in cells}
+        return {(cell.column, cell.settings.get("optimizer.lr")) for cell in cells}
 
     assert rates() == {("acc", 1e-3), ("mse", 1e-3), ("acc_moving", 1.5), ("mse_moving", 1.5)}
     assert rates(scale="quick") == {("acc", 1e-3), ("mse", 1e-3)}
@@ -111,9 +111,9 @@ def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
     assert tuned.trials == 24
     assert len(tuned.studies) == 4
     laplacian = next(cell for cell in tuned.running if cell.row == "laplacian")
-    assert laplacian.given["kernel"] == "laplacian"  # what makes the row: not searched
-    assert "sigma2" not in laplacian.given
-    assert laplacian.given["epochs"] == 5
+    assert laplacian.settings["kernel"] == "laplacian"  # what makes the row: not searched
+    assert "sigma2" not in laplacian.settings
+    assert laplacian.settings["epochs"] == 5
 
 
 def test_a_quick_form_may_have_columns_and_settings_of_a_row_of_its_own() -> None:
@@ -124,10 +124,10 @@ def test_a_quick_form_may_have_columns_and_settings_of_a_row_of_its_own() -> Non
     assert {column for _, column in counts} == {"k10", "k100", "k1000", "k2500"}
     assert {"e550_linear", "e550_cluster", "k10"} < {column for _, column in cells("cl-infonce-t4")}
     quick, paper = cells("cl-infonce-fig5a", scale="quick"), cells("cl-infonce-fig5a")
-    moco, pcl = (quick[row, "cifar10"].given for row in ("moco", "pcl"))
+    moco, pcl = (quick[row, "cifar10"].settings for row in ("moco", "pcl"))
     assert (pcl["instance_epochs"], moco["momentum_m"]) == (2, 0.99)
     assert "instance_epochs" not in moco
-    assert paper["pcl", "cifar10"].given["instance_epochs"] == 20
+    assert paper["pcl", "cifar10"].settings["instance_epochs"] == 20
 
 
 def test_names_of_studies_leave_room_for_their_final_runs() -> None:

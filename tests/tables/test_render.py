@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from stored import store_runs
 
-from contrasweep.search_spaces.tables import load_table
+from contrasweep.search_spaces.tables import Scale, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.document import main, write_document
 from contrasweep.tuning.tables.figure import draw_table
-from contrasweep.tuning.tables.plan import CellPlan, Scale, plan_table
+from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
 from contrasweep.tuning.tables.text import selection, signed

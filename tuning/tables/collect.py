@@ -22,7 +22,7 @@ from contrasweep.tuning.tables.reuse import (
     search_held,
 )
 
-CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
+INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
 """What is kept of each number k of attributes: three curves in bits, and how many clusters there are."""
 
 
@@ -73,8 +73,7 @@ def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) ->
 
 def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
     """Return how many of a table's planned final runs the store holds."""
-    once = {(value.study, value.trial, value.seed) for value in collect(plan, runs).values}
-    return len(once)
+    return len(collect(plan, runs).runs)
 
 
 @dataclass
@@ -193,7 +192,7 @@ def information_values(clusterings: str, data_root: Path | None = None) -> tuple
     """
     curve = load_clusterings(clusterings, data_root).curve()
     heights: Iterable[tuple[str, Iterable[float]]] = zip(
-        CURVES,
+        INFORMATION_CURVES,
         (
             curve.information,
             curve.conditional_entropy,
@@ -214,6 +213,6 @@ def information_of(results: TableResults) -> InformationCurve:
     heights: dict[str, dict[int, float]] = {}
     for value in results.values:
         heights.setdefault(value.column, {})[int(value.row.removeprefix("k"))] = value.value
-    ks = sorted(heights[CURVES[0]])
-    information, entropy, _, clusters = (tuple(heights[name][k] for k in ks) for name in CURVES)
+    ks = sorted(heights[INFORMATION_CURVES[0]])
+    information, entropy, _, clusters = (tuple(heights[name][k] for k in ks) for name in INFORMATION_CURVES)
     return InformationCurve(tuple(ks), tuple(map(int, clusters)), information, entropy)

@@ -8,7 +8,6 @@ from typing import Literal
 from contrasweep.search_spaces.tables import Cell
 from contrasweep.tuning.results.final_runs import UNTRAINED
 from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
-from contrasweep.tuning.tables.plan import column_name, row_names
 from contrasweep.tuning.tables.results import TableResults
 
 SAME = 1e-6
@@ -63,7 +62,7 @@ def compare(results: TableResults) -> list[Compared]:
     columns = dict.fromkeys([*printed, *ours, *found])
     compared: list[Compared] = []
     for column in columns:
-        own = [_cell(results, row, column) for row in row_names(table)]
+        own = [_cell(results, row, column) for row in table.row_names]
         present = [cell for cell in own if cell is not None]
         compared += present
         compared += _controls(results, column)
@@ -99,9 +98,9 @@ def _cell(results: TableResults, row: str, column: str) -> Compared | None:
     source = next((r.source for r in table.rows if r.key == row), "run")
     return Compared(
         column=column,
-        column_name=column_name(table, column),
+        column_name=table.column_name(column),
         row=row,
-        row_name=row_names(table)[row],
+        row_name=table.row_names[row],
         printed="" if printed is None else (printed.printed or ""),
         published=None if printed is None else printed.mean,
         published_std=None if printed is None else printed.std,
@@ -124,11 +123,11 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
     """Return the untrained encoders: one where all rows have the same network, as most tables' rows do."""
     groups = _untrained(results, column)
     alone = len(groups) == 1
-    names = row_names(results.table)
+    names = results.table.row_names
     return [
         Compared(
             column=column,
-            column_name=column_name(results.table, column),
+            column_name=results.table.column_name(column),
             row=UNTRAINED if alone else f"{UNTRAINED}:{'+'.join(rows)}",
             row_name="untrained encoder (control)"
             if alone
@@ -153,7 +152,7 @@ def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict
     One network of one seed is the same in every row, and counts once. Rows that share no seed stay apart.
     """
     groups: list[tuple[list[str], dict[int | None, float]]] = []
-    for row in row_names(results.table):
+    for row in results.table.row_names:
         own = {s: v.untrained for s, v in results.of(row, column).items() if v.untrained is not None}
         if not own:
             continue
@@ -178,7 +177,7 @@ def _digits(results: TableResults, column: str) -> int:
     if runs is not None and runs.scale == 100:
         return 1
     summaries = (
-        summarise(v.value for v in results.of(row, column).values()) for row in row_names(results.table)
+        summarise(v.value for v in results.of(row, column).values()) for row in results.table.row_names
     )
     spreads = [summary.std for summary in summaries if summary is not None and summary.std]
     return 3 if not spreads else min(3, max(0, 1 - math.floor(math.log10(statistics.median(spreads)))))

@@ -92,7 +92,7 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
     rows = []
     for results, verdicts in judged:
         counts = Counter(verdict.status for verdict in verdicts)
-        runs = len({(v.study, v.trial, v.seed) for v in results.values if v.seed is not None})
+        runs = len(results.runs)
         name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
         numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
         time = in_one_unit(results.seconds + results.search_seconds) if runs else "-"

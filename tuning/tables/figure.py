@@ -13,7 +13,6 @@ from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_clu
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, compare
-from contrasweep.tuning.tables.plan import row_names
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.text import title
 
@@ -137,7 +136,7 @@ def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> Non
             curves.append(own)
         own[0].update(rows)
         own[1].append((table.run.columns[cell.column].x, cell.ours.mean))
-    names = row_names(table)
+    names = table.row_names
     for place, (rows, heights) in enumerate(curves):
         of = f" of {', '.join(names[row] for row in rows)}" if len(curves) > 1 else ""
         how: dict[str, Any] = {"color": "black", "lw": 1, "ls": STYLES[place % len(STYLES)]}
@@ -204,11 +203,9 @@ def _draw_map(axes: "Axes", results: TableResults, name: str, cells: Sequence[Co
 def _points(run: Run, cells: Sequence[Compared], series: str) -> list[tuple[float, Compared]]:
     found = []
     for cell in cells:
-        how = run.rows.get(cell.row)
-        if how is not None and how.series == series:
-            x = how.x if how.x is not None else run.columns[cell.column].x
-            if x is not None:
-                found.append((x, cell))
+        x = run.place(cell.row, cell.column)
+        if x is not None and cell.row in run.rows and run.rows[cell.row].series == series:
+            found.append((x, cell))
     return sorted(found, key=lambda point: point[0])
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import preset
-from contrasweep.search_spaces.tables import ColumnRun, RowRun, Table
+from contrasweep.search_spaces.tables import ColumnRun, Scale, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.best_config import BestConfig
@@ -19,7 +19,6 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
 
-Scale = Literal["paper", "quick"]
 SCALES: tuple[Scale, ...] = ("paper", "quick")
 
 NEVER = "never here"
@@ -42,7 +41,7 @@ class CellPlan:
         scale: printed units in one of ours.
         experiment: what is run; in a tuned table, its settings before the search.
         study, trial: under which name and number the store holds the runs (`study` less `-final`).
-        given: of a tuned cell, the settings that are not searched.
+        settings: what the table sets; a search of the row holds them fixed.
     """
 
     row: str
@@ -55,7 +54,7 @@ class CellPlan:
     experiment: Experiment | None = None
     study: str = ""
     trial: int = 0
-    given: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> BestConfig:
@@ -167,16 +166,8 @@ def plan_table(
     Raises:
         InputError: an unknown scale or column, a count below 1, or a form that the table does not have.
     """
+    _check_form(table, scale, tune, {"seeds": seeds, "trials": trials})
     run = table.run
-    if scale not in SCALES:
-        raise unknown_name("scale", scale, SCALES)
-    if scale == "quick" and run.quick is None and run.columns:
-        raise InputError(f"table {table.id} has no quick form; --scale paper runs it")
-    if tune and run.tune is None:
-        raise InputError(f"table {table.id} has no searched form: its rows are what it compares")
-    for name, count in (("seeds", seeds), ("trials", trials)):
-        if count is not None and count < 1:
-            raise InputError(f"{name} must be at least 1, given {count}")
     budget = trials or (run.tune.trials if run.tune is not None else 0)
     planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
     cells = tuple(planner.cells())
@@ -185,17 +176,24 @@ def plan_table(
         table,
         planner.scale,
         tune,
-        seeds or usual_seeds(table, planner.scale),
+        seeds or table.run.seeds_at(planner.scale),
         budget if tune else 0,
         cells,
         tuple(columns),
     )
 
 
-def usual_seeds(table: Table, scale: Scale) -> int:
-    """Return how many final runs of each cell a form has where nothing else is asked for."""
+def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int | None]) -> None:
     run = table.run
-    return run.quick.seeds if scale == "quick" and run.quick is not None else run.seeds
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    if scale == "quick" and run.quick is None and run.columns:
+        raise InputError(f"table {table.id} has no quick form; --scale paper runs it")
+    if tune and run.tune is None:
+        raise InputError(f"table {table.id} has no searched form: its rows are what it compares")
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InputError(f"{name} must be at least 1, given {count}")
 
 
 def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:
@@ -212,32 +210,6 @@ def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str])
 def own_prefix(table: Table) -> str:
     """Return how the names of all studies begin that were made for a table."""
     return f"{STUDY_PREFIX}{table.id}-"
-
-
-def row_names(table: Table) -> dict[str, str]:
-    """Return the names of a table's rows, or of a figure's points, by key."""
-    names = {row.key: row.name for row in table.rows}
-    return names or {key: _point_name(table, row) for key, row in table.run.rows.items()}
-
-
-def column_name(table: Table, column: str) -> str:
-    """Return what a column is called where people read it."""
-    run = table.run.columns.get(column)
-    if run is not None and run.label is not None:
-        return run.label
-    printed = next((c for c in table.columns if c.key == column), None)
-    if printed is None or printed.label is None:
-        return column
-    alike = [c for c in table.columns if c.label == printed.label]
-    return printed.label if len(alike) == 1 else f"{printed.dataset}, {printed.label}"
-
-
-def _point_name(table: Table, row: RowRun) -> str:
-    axis, series = table.run.axis, row.series or ""
-    if axis is None or row.x is None:
-        return series
-    place = f"{axis.x.partition(' (')[0]} = {row.x:g}"
-    return place if axis.y is None else f"{place}, {axis.y.partition(' (')[0]} = {row.y:g}"
 
 
 @dataclass
@@ -257,7 +229,7 @@ class _Planner:
         columns += [key for key, column in run.columns.items() if not (small and column.paper_only)]
         if self.scale == "quick" and run.quick is not None and run.quick.columns:
             columns = [key for key in columns if key in run.quick.columns]
-        planned = [self._cell(row, column) for row in row_names(self.table) for column in columns]
+        planned = [self._cell(row, column) for row in self.table.row_names for column in columns]
         printed = {(row.key, cell.column) for row in self.table.rows for cell in row.cells}
         return [c for c in planned if (c.row, c.column) in printed or c.column in run.columns]
 
@@ -292,7 +264,7 @@ class _Planner:
             experiment=experiment,
             study=study,
             trial=known.setdefault(experiment.identity(), len(known)),
-            given=settings,
+            settings=settings,
         )
 
     def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:

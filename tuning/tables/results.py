@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrasweep.search_spaces.tables import Table, load_table
+from contrasweep.search_spaces.tables import Scale, Table, load_table
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.tables.plan import Scale, usual_seeds
 
 Key = tuple[str, str]
 
@@ -144,9 +143,13 @@ class TableResults:
 
     @property
     def seconds(self) -> float:
-        """The wall-clock of all final runs together; those of one run with several columns count once."""
-        once = {(v.study, v.trial, v.seed): v.seconds or 0.0 for v in self.values}
-        return sum(once.values())
+        """The wall-clock of all final runs together."""
+        return sum(self.runs.values())
+
+    @property
+    def runs(self) -> dict[tuple[str, int, int], float]:
+        """The seconds of each final run, by (study, trial, seed); several columns share a run."""
+        return {(v.study, v.trial, v.seed): v.seconds or 0.0 for v in self.values if v.seed is not None}
 
     @property
     def search_seconds(self) -> float:
@@ -161,7 +164,7 @@ class TableResults:
         words += ["--tune"] if self.tuned else []
         words += [f"--trials {self.budgets[0]}"] if len(self.budgets) == 1 else []
         words += (
-            [f"--seeds {self.seeds}"] if self.seeds not in (0, usual_seeds(self.table, self.scale)) else []
+            [f"--seeds {self.seeds}"] if self.seeds not in (0, self.table.run.seeds_at(self.scale)) else []
         )
         return " ".join(words)
 

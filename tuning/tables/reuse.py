@@ -66,7 +66,7 @@ def plan_search(
         cell.experiment.method,
         cell.experiment.dataset,
         trials=plan.trials,
-        values=cell.given,
+        values=cell.settings,
         metric=plan.table.run.tune.metric,
         data_root=data_root,
         results=results,

@@ -129,7 +129,7 @@ def _searched(plan: TablePlan, cell: CellPlan, on: _Where) -> BestConfig:
             data_root=on.data_root,
             concurrency=on.concurrency,
             machine=on.machine,
-            expected={"trials": plan.trials, "values": dict(cell.given)},
+            expected={"trials": plan.trials, "values": dict(cell.settings)},
         )
     else:
         study = cell.study

@@ -10,7 +10,7 @@ from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, Difference
-from contrasweep.tuning.tables.plan import column_name, own_prefix, row_names
+from contrasweep.tuning.tables.plan import own_prefix
 from contrasweep.tuning.tables.results import TableResults, without
 from contrasweep.tuning.tables.verdict import Verdict
 
@@ -77,10 +77,10 @@ def gaps(results: TableResults) -> list[str]:
     reasons: dict[str, dict[str, list[str]]] = {}
     for (row, column), why in results.gaps.items():
         reasons.setdefault(why, {}).setdefault(column, []).append(row)
-    rows = len(row_names(results.table))
+    rows = len(results.table.row_names)
     lines = []
     for why, columns in reasons.items():
-        whole = [f"all of {column_name(results.table, c)}" for c, own in columns.items() if len(own) == rows]
+        whole = [f"all of {results.table.column_name(c)}" for c, own in columns.items() if len(own) == rows]
         parts = [f"{row} in {c}" for c, own in columns.items() if len(own) < rows for row in own]
         lines.append(f"{_few([*whole, *parts])}: {why}")
     return lines
@@ -209,7 +209,7 @@ def _stand_ins(table: Table, measured: Collection[str]) -> list[str]:
     columns: dict[str, list[str]] = {}
     for key, column in table.run.columns.items():
         if column.stands_in is not None and key in measured:
-            columns.setdefault(column.stands_in, []).append(column_name(table, key))
+            columns.setdefault(column.stands_in, []).append(table.column_name(key))
     return [
         f"Column {names[0]} stands in: {why}."
         if len(names) == 1

@@ -12,7 +12,6 @@ from contrasweep.search_spaces.tables import Claim, Table, load_table
 from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk
 from contrasweep.tuning.tables.curves import Curve, NoCurve
 from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
-from contrasweep.tuning.tables.plan import column_name
 from contrasweep.tuning.tables.results import Key, TableResults
 
 RESAMPLES = 2_000
@@ -116,7 +115,7 @@ def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None
         if read and all(column in instead for column in read):
             again = parse_check(claim.check, instead)
             verdict = _judge_tree(claim, again, [instead[c] for c in star], own, others)
-            names = tuple(column_name(own.table, instead[column]) for column in read)
+            names = tuple(own.table.column_name(instead[column]) for column in read)
             found.append(replace(verdict, read_in=names))
     return found
 
@@ -202,9 +201,8 @@ def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[st
     for row, column in means:
         how = table.run.rows.get(row)
         if how is not None and how.series is not None:
-            of_column = table.run.columns[column].x if column in table.run.columns else None
-            x = next((x for x in (how.x, of_column) if x is not None), column)
-            places.setdefault(how.series, []).append((x, how.y, (row, column)))
+            x = table.run.place(row, column)
+            places.setdefault(how.series, []).append((column if x is None else x, how.y, (row, column)))
         elif how is None:
             places.setdefault(column, []).append((float(row.removeprefix("k")), None, (row, column)))
     measured = {(value.row, value.column) for value in results.values}
