@@ -180,15 +180,17 @@ def test_final_runs_use_fresh_seeds_and_are_not_repeated(
 ) -> None:
     results = tmp_path / "results"
     shutil.copytree(finished[0], results)
-    best = config_of(best_trials(ResultsStore(results), "small")[0])
-    runs = final_runs([best], seeds=2, results=results, concurrency=1)
+    study = resume_sweep("small", results)
+    best = study.best()
+    assert study.best(2, where=["val.accuracy>0"]) == best_trials(ResultsStore(results), "small", 2)
+    runs = final_runs(best, seeds=2, concurrency=1)
     assert runs.study == "small-final"
     assert [row["seed"] for row in runs.rows] == [1, 2]
     assert {row["phase"] for row in runs.rows} == {"final"}
     summaries = summarise_runs(runs.rows)
     assert [summary.encoder for summary in summaries] == [f"fair-cclk, trial {best.trial}", "untrained"]
     assert all(summary.accuracy.n == 2 for summary in summaries)
-    again = final_runs([best], seeds=2, results=results, concurrency=1)
+    again = final_runs([config_of(best)], seeds=2, results=results, concurrency=1)
     assert [row["attempt"] for row in again.rows] == [row["attempt"] for row in runs.rows]
     encoder = load_encoder(
         results / "exports" / "small-final" / f"{best.trial:05d}-1" / "encoder.safetensors"

@@ -14,12 +14,13 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.provenance import git_revision, host_name, package_versions
 from contrasweep.tuning.results.final_runs import TrialSeed
+from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import (
     FINAL_SUFFIX,
     FinalRecord,
@@ -32,6 +33,9 @@ from contrasweep.tuning.store import (
     save_study,
     study_names,
 )
+
+RESULTS = "results"
+Selected = BestConfig | SelectedTrial
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,13 @@ class FinalPlan:
 
 
 def plan_final_runs(
-    configs: Sequence[BestConfig],
+    selected: Selected | Sequence[Selected],
     resources: Resources,
     *,
     seeds: int,
     first_seed: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
-    results: str | Path = "results",
+    results: str | Path | None = None,
     data_root: Path | None = None,
     command: str = "",
 ) -> FinalPlan:
@@ -92,15 +96,20 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: no seed, no configuration, configurations of several studies, or a batch that does not
-            divide among the workers.
+        InputError: no seed, no configuration, configurations of several studies or results folders, or a
+            batch that does not divide among the workers.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, given {seeds}")
+    given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
+    configs = [one if isinstance(one, BestConfig) else config_of(one) for one in given]
     if not configs or len({config.study for config in configs}) > 1:
         raise InputError("final runs take configurations of one study")
+    trials = [one for one in given if isinstance(one, SelectedTrial)]
+    results = _results_of(trials) if results is None else results
+    data_root = trials[0].data_root if trials and data_root is None else data_root
     for config in configs:
         check_batch_size(config.experiment.batch_size, resources.workers)
     check_available(configs[0].experiment.dataset, data_root)
@@ -114,6 +123,13 @@ def plan_final_runs(
     ]
     requests = (one for one in planned if (one.experiment.identity(), one.experiment.seed) not in elsewhere)
     return FinalPlan(location, record, tuple(requests), data_root)
+
+
+def _results_of(trials: Sequence[SelectedTrial]) -> str:
+    folders = sorted({trial.results for trial in trials}) or [RESULTS]
+    if len(folders) > 1:
+        raise InputError(f"final runs take trials of one results folder, given {', '.join(folders)}")
+    return folders[0]
 
 
 def trial_and_seed(request: TrialRequest) -> TrialSeed:

@@ -12,8 +12,7 @@ from ray.exceptions import RayError
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, trial_and_seed
+from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
 from contrasweep.tuning.planning.follower import Follower
 from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.resources import Resources, resources_for
@@ -29,12 +28,12 @@ Show = Callable[[int, int], None]
 
 
 def final_runs(
-    configs: Sequence[BestConfig],
+    selected: Selected | Sequence[Selected],
     *,
     seeds: int = 5,
     first_seed: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
-    results: str | Path = "results",
+    results: str | Path | None = None,
     data_root: Path | None = None,
     concurrency: int | None = None,
     cpus_per_run: int = 1,
@@ -51,13 +50,13 @@ def final_runs(
     `-final`.
 
     Args:
-        configs: from one study, of `best_trials` or `load_best`.
+        selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`.
         seeds: runs of each.
         first_seed: of them; by default one above those that the search used.
         elsewhere: runs, each as the hash of its experiment and its seed, that another study holds: they are
             left out here, and are not among the rows returned.
-        results: the results folder.
-        data_root: the folder of the datasets.
+        results: the results folder; by default that of the selected trials, for configurations `results`.
+        data_root: the folder of the datasets; by default the one that the selected trials were searched with.
         concurrency: runs at once; by default as many as the machine has cores for.
         cpus_per_run: cores, and threads, of a run; of each of its workers, where there are several.
         workers: processes that train one run together.
@@ -73,7 +72,7 @@ def final_runs(
     """
     resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker, machine=machine)
     plan = plan_final_runs(
-        configs,
+        selected,
         resources,
         seeds=seeds,
         first_seed=first_seed,

@@ -8,7 +8,7 @@ from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, overload
 
 import pyarrow as pa
 from ray.tune import Callback
@@ -24,6 +24,7 @@ from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
 from contrasweep.tuning.ray.session import ray_session
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, trial_outcomes
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import (
@@ -48,10 +49,29 @@ ShowStudy = Callable[[str, Progress], None]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep did: its plan, and how many trials ended in which way."""
+    """A sweep that has ended: its plan, and how many trials ended in which way."""
 
     plan: SweepPlan
     counts: Mapping[str, int]
+
+    @overload
+    def best(self, top: None = None, where: Sequence[str] = ()) -> SelectedTrial: ...
+
+    @overload
+    def best(self, top: int, where: Sequence[str] = ()) -> list[SelectedTrial]: ...
+
+    def best(self, top: int | None = None, where: Sequence[str] = ()) -> SelectedTrial | list[SelectedTrial]:
+        """Return the best trial, or with `top` a list of the best ones, for `final_runs`.
+
+        Args:
+            top: how many trials.
+            where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
+
+        Raises:
+            InputError, SweepFailed: see `results.selection.best_trials`.
+        """
+        found = best_trials(ResultsStore(self.plan.results), self.plan.name, 1 if top is None else top, where)
+        return found[0] if top is None else found
 
 
 def _planned_by(

@@ -1,12 +1,13 @@
 """Selection after the fact: which trials of a study are best on the validation split, by the store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyarrow as pa
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.results.conditions import Condition, parse_condition
 from contrasweep.tuning.results.pareto import pareto_front
@@ -22,7 +23,8 @@ class SelectedTrial:
 
     Scores are means over the search's `seeds`; `std` is the sample standard deviation of `score` over them.
     `on_front` says whether it is on the Pareto front of a search with several metrics, and `rule` by which
-    rule the first of a selection was taken.
+    rule the first of a selection was taken. The trial is stored in the folder `results`, and was trained on
+    the datasets in `data_root`.
     """
 
     study: str
@@ -37,6 +39,8 @@ class SelectedTrial:
     seeds: int = 1
     on_front: bool = False
     rule: str = ""
+    results: str = "results"
+    data_root: Path | None = None
 
     @property
     def beats_untrained(self) -> bool:
@@ -59,10 +63,13 @@ def best_trials(
         where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
 
     Raises:
-        InputError: a condition cannot be read or names an unknown metric, or the study holds final runs.
+        InputError: `top` is below 1, a condition cannot be read or names an unknown metric, or the study holds
+            final runs.
         SweepFailed: no trial of the study has completed, or none of those keeps the conditions.
         StoreError: there is no such study.
     """
+    if top is not None and top < 1:
+        raise InputError(f"top must be at least 1, given {top}")
     record = store.study(study)
     search = record.require_search()
     conditions = [parse_condition(text, record.columns.metrics) for text in where]
@@ -80,7 +87,10 @@ def best_trials(
         top = len(front) or 1
     controls = untrained_scores(tables.epochs, record, record.metric)
     rule = _rule(search, conditions)
-    return [_selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]]
+    selected = [
+        _selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]
+    ]
+    return [replace(trial, results=store.location.uri) for trial in selected]
 
 
 def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
@@ -121,7 +131,7 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
 def _selected(
     record: StudyRecord, one: TrialOutcome, untrained: float | None, on_front: bool, rule: str
 ) -> SelectedTrial:
-    score = one.metrics[record.metric]
+    score, data_root = one.metrics[record.metric], record.require_search().data_root
     return SelectedTrial(
         study=record.name,
         trial=one.trial,
@@ -135,4 +145,5 @@ def _selected(
         seeds=record.seeds,
         on_front=on_front,
         rule=rule,
+        data_root=None if data_root is None else Path(data_root),
     )

@@ -1,0 +1,70 @@
+"""Final runs of selected trials before they start: where they are stored, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.results.selection import SelectedTrial
+from contrasweep.tuning.store import study_names
+
+ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> SelectedTrial:
+    """The best trial of a study whose results and datasets are in folders of their own."""
+    return SelectedTrial(
+        study="searched",
+        trial=3,
+        values={"temperature": 0.2},
+        experiment=resolve("infonce", "colour-digits", {"temperature": 0.2}),
+        metric="val.accuracy",
+        score=0.9,
+        untrained=0.5,
+        metrics={"val.accuracy": 0.9},
+        seeds=2,
+        results=str(tmp_path / "results"),
+        data_root=tmp_path / "data",
+    )
+
+
+def _plan(selected: Selected | list[Selected], **options: Path) -> FinalPlan:
+    return plan_final_runs(selected, ONE_CORE, seeds=2, **options)
+
+
+def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Path) -> None:
+    plan = _plan([trial, replace(trial, trial=5)])
+    assert study_names(plan.location) == ["searched-final"]
+    assert plan.location.uri == str(tmp_path / "results")
+    assert {request.data_root for request in plan.requests} == {tmp_path / "data"}
+    # The search used the seeds 0 and 1.
+    assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
+
+
+def test_given_folders_win(trial: SelectedTrial, tmp_path: Path) -> None:
+    plan = _plan(trial, results=tmp_path / "other", data_root=tmp_path / "other-data")
+    assert plan.location.uri == str(tmp_path / "other")
+    assert plan.requests[0].data_root == tmp_path / "other-data"
+
+
+def test_a_configuration_of_a_file_runs_in_the_default_folder(
+    trial: SelectedTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _plan(config_of(trial)).location.uri == "results"
+
+
+def test_trials_of_two_folders_or_two_studies_are_refused(trial: SelectedTrial, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"one results folder, given .*other, .*results"):
+        _plan([trial, replace(trial, results=str(tmp_path / "other"))])
+    with pytest.raises(InputError, match="of one study"):
+        _plan([trial, replace(trial, study="another")])
+    with pytest.raises(InputError, match="of one study"):
+        _plan([])
+    assert not (tmp_path / "results").exists()
