@@ -182,7 +182,9 @@ def test_final_runs_use_fresh_seeds_and_are_not_repeated(
     shutil.copytree(finished[0], results)
     study = resume_sweep("small", results)
     best = study.best()
-    assert study.best(2, where=["val.accuracy>0"]) == best_trials(ResultsStore(results), "small", 2)
+    below = [f"val.accuracy<{best.score}"]
+    assert study.best(2, below) == best_trials(ResultsStore(results), "small", 2, below)
+    assert best not in study.best(2, below)
     runs = final_runs(best, seeds=2, concurrency=1)
     assert runs.study == "small-final"
     assert [row["seed"] for row in runs.rows] == [1, 2]
