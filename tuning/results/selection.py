@@ -63,7 +63,7 @@ def best_trials(
         where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
 
     Raises:
-        InputError: `top` is below 1, a condition cannot be read or names an unknown metric, or the study holds
+        InputError: `top` is below 1, a condition cannot be read or names an unknown metric, or the study has
             final runs.
         SweepFailed: no trial of the study has completed, or none of those keeps the conditions.
         StoreError: there is no such study.
