@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.devices import device_for, gpus_for
-from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.resources import Machine, device_for, gpus_for
 
 
 def _there(monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0) -> None:

@@ -15,8 +15,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.machine import Machine
-from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import Needs, cluster_at, complaint_about, our_code, refuse_blind_nodes
 from contrasweep.tuning.ray.searcher import Progress

@@ -20,9 +20,9 @@ from contrasweep.data import DatasetMissing
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import Limits, SweepPlan
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore

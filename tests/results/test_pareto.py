@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.conditions import parse_condition
-from contrasweep.tuning.results.pareto import pareto_front
+from contrasweep.tuning.results.selection import pareto_front, parse_condition
 
 
 def test_the_front_is_what_nothing_beats() -> None:

@@ -11,7 +11,7 @@ import typer
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.machine import CLIENT_SCHEME
+from contrasweep.tuning.planning.resources import CLIENT_SCHEME
 
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")

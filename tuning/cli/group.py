@@ -11,8 +11,8 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
 from contrasweep.tuning.errors import InputError, SweepFailed
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.planning.machine import Machine
     from contrasweep.tuning.planning.plan import SweepPlan
+    from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.ray.searcher import Progress
     from contrasweep.tuning.ray.sweep import GroupResult
 

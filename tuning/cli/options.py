@@ -12,7 +12,7 @@ from contrasweep.tuning.cli.elsewhere import TYPED, send
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.planning.machine import Machine
+    from contrasweep.tuning.planning.resources import Machine
 
 Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
 DataRoot = Annotated[

@@ -58,8 +58,8 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
-    from contrasweep.tuning.planning.devices import AUTO, gpus_for
     from contrasweep.tuning.planning.final_plan import fresh_seed
+    from contrasweep.tuning.planning.resources import AUTO, gpus_for
     from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.store import open_location
 

@@ -32,8 +32,8 @@ from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces import Space
-    from contrasweep.tuning.planning.machine import Machine
     from contrasweep.tuning.planning.plan import SweepPlan
+    from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.ray.sweep import SweepResult
 
 DEFAULT_DATASET = "colour-digits"
@@ -252,9 +252,9 @@ def _begin(options: _Options, dry_run: bool) -> None:
 
 
 def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
-    from contrasweep.tuning.planning.devices import AUTO, gpus_for
     from contrasweep.tuning.planning.plan import Limits
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.tuning.planning.resources import AUTO, gpus_for
 
     return plan_sweep(
         method,
@@ -275,7 +275,7 @@ def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
 
 def _go_on(options: _Options, extend: int | None) -> None:
     """Resume a study, or those of several methods; `extend` is how many trials to add."""
-    from contrasweep.tuning.planning.devices import gpus_for
+    from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.sweep import resume_sweep
 
     if extend is not None and options.rules["trials"] is not None:

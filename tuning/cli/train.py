@@ -53,7 +53,7 @@ def train(
     import torch
 
     from contrasweep.data import check_available
-    from contrasweep.tuning.planning.devices import AUTO, device_for, gpus_for
+    from contrasweep.tuning.planning.resources import AUTO, device_for, gpus_for
 
     alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
     here = device_for(asked) if alone else ""

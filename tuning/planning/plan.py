@@ -15,9 +15,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, Value, parse_experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
-from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.resolve import check_experiment
-from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.provenance import git_revision, host_name, package_versions, same_series
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord

@@ -15,10 +15,9 @@ from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import Limits, Scheduler, SweepPlan
 from contrasweep.tuning.planning.resolve import check_names, preset_beside, resolve, space_of
-from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.warm_start import earlier_trials
 from contrasweep.tuning.search import checked_storage
 from contrasweep.tuning.search.sampler import GRID, check_sampler

@@ -1,12 +1,57 @@
-"""What trials run on: cores, worker processes and GPUs, and how many trials of that fit on this machine."""
+"""What trials run on: the cores and GPUs of this machine or of a Ray cluster, and how many trials fit."""
 
 from dataclasses import dataclass, replace
 
 import joblib
 import torch
 
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.errors import InputError, unknown_name
+
+CLIENT_SCHEME = "ray://"
+"""How the address of a cluster begins that is reached from outside, by Ray's client."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Cores, by node; of this machine alone, or of the Ray cluster at `address`.
+
+    Attributes:
+        nodes: cores of each node.
+        node_gpus: GPUs of each node; empty: none anywhere.
+        address: of the cluster.
+    """
+
+    nodes: tuple[int, ...]
+    node_gpus: tuple[float, ...] = ()
+    address: str | None = None
+
+    @property
+    def gpus(self) -> float:
+        """GPUs of all nodes."""
+        return sum(self.node_gpus)
+
+    @property
+    def cpus(self) -> int:
+        """Cores of all nodes."""
+        return sum(self.nodes)
+
+    @property
+    def largest(self) -> int:
+        """Cores of the largest node: a trial cannot have more."""
+        return max(self.nodes, default=0)
+
+    @property
+    def in_words(self) -> str:
+        """What there is."""
+        if self.address is None:
+            return f"this machine has {self.cpus}"
+        each = ", ".join(str(cpus) for cpus in self.nodes)
+        gpus = f" and {self.gpus:g} GPUs" if self.gpus else ""
+        return f"the Ray cluster at {self.address} has {self.cpus} cpus ({each} by node){gpus}"
+
+    def places(self, cpus: int) -> int:
+        """Return how many trials of `cpus` cores fit at once: none spans two nodes."""
+        return sum(node // cpus for node in self.nodes)
 
 
 @dataclass(frozen=True)
@@ -133,3 +178,57 @@ def _by_gpus(workers: int, gpus: float) -> int:
             f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {counted(there, 'GPU')}"
         )
     return places // workers
+
+
+AUTO = "auto"
+DEVICES = (AUTO, "cpu", "cuda")
+
+
+def device_for(asked: str) -> str:
+    """Return torch's name for the device of a run in this process; of `auto`, an accelerator if there is one.
+
+    Raises:
+        InputError: the name is unknown, or there is no such device here.
+    """
+    there = available_devices()
+    _check_name(asked)
+    if asked == AUTO:
+        return there[0]
+    if asked not in there:
+        raise InputError(f"--device {asked} was asked for; torch finds here: {', '.join(there)}")
+    return asked
+
+
+def available_devices() -> tuple[str, ...]:
+    """Return what torch can compute on here, accelerators first."""
+    return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
+
+
+def _check_name(asked: str) -> None:
+    if asked == "mps":
+        raise InputError("device mps cannot be used: scores are computed in float64, which it does not have")
+    if asked not in DEVICES:
+        raise unknown_name("device", asked, DEVICES)
+
+
+def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
+    """Return how many GPUs each worker of a trial takes: it trains on one (or a part of one), or on the CPU.
+
+    Args:
+        asked: the device.
+        gpus: in words of `--gpus-per-worker`; None leaves it to the device.
+        machine: where trials run; by default here.
+
+    Raises:
+        InputError: the name is unknown, there is no such device, or `gpus` say something else.
+    """
+    _check_name(asked)
+    there = available_gpus() if machine is None else machine.gpus
+    if asked == "cuda" and not there:
+        where = "this machine has no GPU that torch can use" if machine is None else machine.in_words
+        raise InputError(f"--device cuda was asked for; {where}")
+    if (asked == "cpu" and gpus) or (asked == "cuda" and gpus == 0):
+        raise InputError(f"--device {asked} and --gpus-per-worker {gpus:g} exclude each other")
+    if gpus is None:
+        return 1.0 if there and asked != "cpu" else 0.0
+    return gpus

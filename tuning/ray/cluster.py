@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import contrasweep
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.machine import CLIENT_SCHEME, Machine
+from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine
 from contrasweep.tuning.store import Location
 from contrasweep.tuning.store.filesystem import ONCE
 

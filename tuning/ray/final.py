@@ -13,9 +13,8 @@ from ray.exceptions import RayError
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
-from contrasweep.tuning.planning.follower import Follower
-from contrasweep.tuning.planning.machine import Machine
-from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.ray.cluster import Needs
 from contrasweep.tuning.ray.session import ray_session

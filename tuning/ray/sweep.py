@@ -15,9 +15,9 @@ from ray.tune import Callback
 
 from contrasweep.data import check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.planning.machine import Machine
 from contrasweep.tuning.planning.plan import Limits, SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
+from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import refuse_difference
 from contrasweep.tuning.ray.cluster import Needs
 from contrasweep.tuning.ray.searcher import Progress, StoreSearcher

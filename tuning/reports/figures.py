@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contrasweep.tuning.reports.sample import thinned
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.pareto import pareto_front
+from contrasweep.tuning.results.selection import pareto_front
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.results.trials import Curve, Floats
 from contrasweep.tuning.statistics import improvements

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.results.hardware import hardware_of
-from contrasweep.tuning.results.study import StudyData
+from contrasweep.tuning.results.study import StudyData, hardware_of
 
 
 def reproduce_section(data: StudyData) -> Section:

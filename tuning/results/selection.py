@@ -1,18 +1,88 @@
 """Selection after the fact: which trials of a study are best on the validation split, by the store."""
 
-from collections.abc import Sequence
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.results.conditions import Condition, parse_condition
-from contrasweep.tuning.results.pareto import pareto_front
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
+
+
+def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
+    """Return the places of the points on the front, in their order; every coordinate is to be large.
+
+    A point is on it unless another is at least as large in every coordinate, and larger in one. Equal points
+    stand or fall together.
+    """
+    front: list[int] = []
+    # What beats a point comes before it in this order, and so does a point of the front that beats it.
+    for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
+        if not any(_beats(points[other], points[place]) for other in front):
+            front.append(place)
+    return sorted(front)
+
+
+def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
+    pairs = list(zip(one, other, strict=True))
+    return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
+
+
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_FORM = re.compile(r"\s*([\w.-]+?)\s*(>=|<=|>|<)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A metric, a comparison and a number."""
+
+    metric: str
+    comparison: str
+    bound: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a trial whose metric has this value is kept."""
+        return COMPARISONS[self.comparison](value, self.bound)
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.comparison} {self.bound:g}"
+
+
+def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
+    """Return the condition that `text` states on one of a study's `metrics` (`val.` may be left out).
+
+    Raises:
+        InputError: it is no condition, or there is no such metric (with the nearest name).
+    """
+    found = _FORM.fullmatch(text)
+    bound = math.nan if found is None else _number(found[3])
+    if found is None or math.isnan(bound):
+        raise InputError(f"--where takes METRIC>=NUMBER (or <=, >, <), given {text!r}")
+    known = list(metrics)
+    for name in (found[1], f"val.{found[1]}"):
+        if name in known:
+            return Condition(name, found[2], bound)
+    raise unknown_name("metric", found[1], known)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
 
 RULE = "highest {metric} at the last epoch among completed trials"
 

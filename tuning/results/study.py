@@ -1,11 +1,11 @@
-"""What a report needs of a study, read once from the store: its trials, curves and final runs."""
+"""A study as reports need it, read once from the store: its trials, curves, final runs and hardware."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,23 @@ from contrasweep.tuning.store import (
     read_heartbeat,
     study_names,
 )
+
+_COLUMNS: Final = ["host", "device", "cpus", "gpus"]
+_NAMED: Final = 8
+
+
+def hardware_of(trials: pa.Table) -> str:
+    """Return hosts and devices with what a trial had of them, the first eight; empty where no trial says it.
+
+    Args:
+        trials: rows as `ResultsStore.trials` gives them.
+    """
+    found = [
+        f"{row['host']} ({row['device']}, {row['cpus']:g} cores and {row['gpus']:g} GPUs a trial)"
+        for row in trials.select(_COLUMNS).drop_null().group_by(_COLUMNS).aggregate([]).to_pylist()
+    ]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.results.hardware import hardware_of
+from contrasweep.tuning.results.study import hardware_of
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum, axes_of, strata_of
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
-from contrasweep.tuning.planning.machine import Machine
+from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
