@@ -12,7 +12,7 @@ from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.final_runs import FinalRuns
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
@@ -85,6 +85,27 @@ def test_the_budget_that_is_told_is_that_of_the_search_that_was_made(
     again = read_results(save_results(found, tmp_path / "kept"))
     assert again.cells == found.cells
     assert again.search_seconds == found.search_seconds
+
+
+def test_a_table_is_read_where_its_searches_could_not_run(
+    calls: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    run_table(PLAN, results=tmp_path)
+    here = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
+    location, store = open_location(tmp_path, writable=True), ResultsStore(tmp_path)
+    for study in PLAN.studies:
+        record = store.study(study)
+        hardware = {"concurrency": 64, "cpus": 4096, "gpus": 1.0, "workers": 512}
+        search = record.require_search().model_copy(update=hardware)
+        save_study(location, record.model_copy(update={"search": search}), replace=True)
+    assert collect(PLAN, StoredRuns(ResultsStore(tmp_path))) == here
+    assert here.cells["rbf", "acc"].settings["hyperparameters.temperature"] == 0.2
+    # A table that shares the search finds it too.
+    shared = plan_table(load_table("cclk-t3"), scale="quick", tune=True, trials=2, seeds=1)
+    found = collect(shared, StoredRuns(ResultsStore(tmp_path)))
+    search_of_row = found.cells["fair-cclk", "acc"].search
+    assert search_of_row is not None
+    assert search_of_row.study == "table-cclk-t5a-quick-tuned-cosine-colour-digits"
 
 
 def test_a_row_that_fails_takes_no_other_with_it(

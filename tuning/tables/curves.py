@@ -1,6 +1,6 @@
-"""What checks ask of a figure's curves: heights, orders, shapes. `docs/claims.md` defines every function.
+"""The functions of curves that checks call. `docs/claims.md` defines each of them.
 
-Shapes: B resamples, X places.
+Shapes: B resamples, X places of a curve.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,24 +14,32 @@ from contrasweep.data.conditioning import crossing
 from contrasweep.tuning.tables.checks import CurveCall
 
 FLAT = 0.05
-"""A curve is flat if it varies by at most this share of its mean. The bound is ours."""
+"""A flat curve varies by at most this share of its mean. The bound is ours."""
 
 STRAIGHT = 0.95
-"""A curve is a line (a parabola) in x if the best one explains this share of its variance; our bound."""
+"""The best line (or parabola) explains at least this share of the variance of a linear (or quadratic) curve.
+
+The bound is ours.
+"""
 
 
 ENDS = ("smallest", "largest")
 
 
 class NoCurve(LookupError):
-    """A check names a curve, or a place on one, that was not measured."""
+    """A check names a curve, or a place on a curve, that was not measured."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Heights `(B, X)` over places `xs` (numbers in rising order, or words); `ys` makes it a map over both.
+    """A figure's curve, or a map over two axes.
 
-    `keys` are the (row, column) behind the places; `missing` those of places that were not measured.
+    Attributes:
+        xs: the places: numbers in rising order, or words.
+        heights: `(B, X)`.
+        ys: the second coordinate of each place of a map; None for a curve.
+        keys: the (row, column) of the cell at each place.
+        missing: the (row, column) of the planned places that were not measured.
     """
 
     xs: tuple[float | str, ...]
@@ -105,13 +113,13 @@ def _shape(name: str, curve: Curve) -> Any:
 
 
 def _rising(heights: NDArray[Any]) -> NDArray[np.bool_]:
-    """Nowhere lower than at the place before, and higher at the end than at the start."""
+    """Whether a curve never falls and ends higher than it starts."""
     rising: NDArray[np.bool_] = (np.diff(heights, axis=1) >= 0).all(axis=1) & (heights[:, -1] > heights[:, 0])
     return rising
 
 
 def _one_top(heights: NDArray[Any]) -> NDArray[np.bool_]:
-    """Its top is at neither end; it never falls before the top nor rises after it."""
+    """Whether a curve has its top inside, never falls before it and never rises after it."""
     top = heights.argmax(axis=1)[:, None]
     steps, places = np.diff(heights, axis=1), np.arange(heights.shape[1] - 1)
     right = np.where(places < top, steps >= 0, steps <= 0).all(axis=1)
@@ -120,7 +128,7 @@ def _one_top(heights: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _explained(xs: NDArray[Any], heights: NDArray[Any], degree: int) -> NDArray[Any]:
-    """Return the share of each curve's variance that the best polynomial of this degree explains."""
+    """Return the share of each curve's variance that the best polynomial of this degree explains (R squared)."""
     fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
     rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
     spread = heights - heights.mean(axis=1, keepdims=True)
@@ -153,7 +161,7 @@ def _curve(curves: Mapping[str, Curve], name: str) -> Curve:
 
 
 def _whole(curves: Mapping[str, Curve], name: str) -> Curve:
-    """Return a curve of which every place was measured: gaps may change its shape and its ends."""
+    """Return a curve without gaps: a missing place could change its shape or its ends."""
     curve = _curve(curves, name)
     if curve.missing:
         raise NoCurve(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")

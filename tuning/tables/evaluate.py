@@ -1,7 +1,6 @@
-"""A check evaluated on numbers: once on the printed cells, or on many resamples of runs at a time.
+"""Evaluate a check: on many resamples of the runs at once, or once on exact numbers.
 
-Shapes: B resamples, G cells of a group, X places of a curve. Printed cells are `Fraction`s (B = 1), so their
-arithmetic is exact; resampled means are floats.
+Shapes: B resamples. Means are floats; where all are `Fraction`s (B = 1), the arithmetic is exact.
 """
 
 import operator
@@ -31,25 +30,25 @@ from contrasweep.tuning.tables.results import Key
 
 Values = NDArray[Any]
 ALIKE = 0.1
-"""`similar(a, b)`: they differ by at most this share of the larger one. The bound is ours."""
+"""`similar(a, b)`: a and b differ by at most this share of the larger one. The bound is ours."""
 
 BEST_ROW = ("argmax", "argmin")
 
 
 class MissingCells(LookupError):
-    """A check needs cells that are not there; `str` names them."""
+    """A check needs cells that were not measured; the message names them."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a check can read of one table.
+    """The numbers of one table that a check can read.
 
     Attributes:
-        rows, columns: the table's keys in its order, run or not.
-        means: by (row, column), each `(B,)`.
-        stds: the same of standard deviations.
-        curves: by name.
-        tolerance: cells are equal if they differ by no more: half a unit of the last printed digit.
+        rows, columns: all keys of the table, in its order.
+        means: the means `(B,)`, by (row, column).
+        stds: the sample standard deviations `(B,)`, by (row, column).
+        curves: the curves by name.
+        tolerance: the largest difference between equal cells: half a unit of the last printed digit.
     """
 
     rows: tuple[str, ...]
@@ -62,7 +61,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the check is true, `(B,)`, and what of the table it could not take into account."""
+    """Whether the check is true on each resample, `(B,)`, and which rows and columns were left out."""
 
     true: NDArray[np.bool_]
     left_out: tuple[str, ...]
@@ -71,13 +70,14 @@ class Outcome:
 def evaluate(
     tree: Node, tables: Mapping[str, Numbers], own: str, columns: Sequence[str] | None = None
 ) -> Outcome:
-    """Return the outcome of a check for table `own` of `tables`; `[:]` is each of `columns` (None: all).
+    """Return the outcome of a check of table `own`; `[:]` stands for each of `columns` (None: all).
 
     A group leaves out rows that have no value, as long as two remain (or it names one alone). `[:]` leaves
     out columns in which nothing was measured.
 
     Raises:
-        MissingCells: a cell, a group or a curve is not there.
+        MissingCells: a cell or a group was not measured.
+        NoCurve: a curve, or a place on it, was not measured.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
     number: Callable[[int | float], Any] = _exact if exact else float
@@ -97,7 +97,7 @@ def evaluate(
 def needed_cells(
     tree: Node, tables: Mapping[str, Numbers], own: str, columns: Sequence[str] | None = None
 ) -> list[tuple[str, Key]]:
-    """Return (table, (row, column)) of every measured cell that a check reads; of its curves too."""
+    """Return (table, (row, column)) of every measured cell that a check reads, cells of curves included."""
     found: dict[tuple[str, Key], None] = {}
     for node in walk(tree):
         if isinstance(node, CurveCall):
@@ -115,7 +115,7 @@ def needed_cells(
 
 @dataclass(frozen=True)
 class _Reading:
-    """Evaluates nodes for one meaning of `[:]`."""
+    """Evaluates nodes; the column `[:]` stands for `column`."""
 
     tables: Mapping[str, Numbers]
     own: str
@@ -142,13 +142,13 @@ class _Reading:
         return _OPERATORS[node.operator](parts)
 
     def _group(self, node: Cells) -> tuple[list[str], list[Values]]:
-        """Return the keys of the rows that have the cell, and their values."""
+        """Return the rows that were measured in the group's column, and their values."""
         table = self.own if node.table is None else node.table
         if table not in self.tables:
             raise MissingCells(f"table {table}")
         numbers = self.tables[table]
         column = self.column if node.column == STAR else node.column
-        assert column is not None, "evaluate says what the star stands for"
+        assert column is not None, "evaluate sets the column that [:] stands for"
         values = numbers.stds if node.std else numbers.means
         wanted = _rows(node, numbers)
         there = [row for row in wanted if (row, column) in values]
@@ -192,11 +192,11 @@ class _Reading:
         return joined
 
     def _require_named_rows(self, nodes: Sequence[Node]) -> None:
-        """Refuse `argmax(group) == "key"` where the row `key` was not run: it could not be the best one."""
+        """Refuse `argmax(group) == "key"` where the row `key` was not run: it could never be the best."""
         named = [node.value for node in nodes if isinstance(node, Text)]
         groups = [node.parts[0] for node in nodes if isinstance(node, Call) and node.name in BEST_ROW]
         for group in groups:
-            assert isinstance(group, Cells), "argmax and argmin take a group"
+            assert isinstance(group, Cells), "the parser lets only groups through"
             there = self._group(group)[0]
             for row in named:
                 if row not in there:

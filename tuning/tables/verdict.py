@@ -1,4 +1,4 @@
-"""Whether a claim of a paper holds on our runs: its check, evaluated on paired resamples of the seeds."""
+"""Judge the claims of a paper on our runs: evaluate each check on paired resamples of the seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,16 +23,16 @@ Status = Literal["holds", "does not hold", "undecided", "not re-testable", "not 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What our runs say of a claim.
+    """The verdict of our runs on a claim.
 
     Attributes:
         claim: the claim.
         status: `holds` (true in 95 % of the resamples or more), `does not hold` (5 % or fewer), `undecided`.
-        share: of the resamples in which the check is true; None where it was not evaluated.
-        seeds: how many runs of each cell were resampled; None where no run stands behind the numbers.
-        note: why it is undecided or was not evaluated, and what of the table it leaves out.
-        read_in: the columns that were read in place of the claim's own; empty: its own.
-        shown_in: the number of the figure that the claim is about; empty: the table itself.
+        share: the share of the resamples in which the check is true; None where it was not evaluated.
+        seeds: the runs of each cell that were resampled; None for facts of the data, which have no runs.
+        note: why the claim is undecided or was not evaluated; which rows and columns the verdict leaves out.
+        read_in: the columns that were read in place of the claim's own; empty where its own were read.
+        shown_in: the number of the figure that the claim is about; empty where it is about the table itself.
     """
 
     claim: Claim
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
-    """Return the verdict on a claim of table `own`; `others` are the results of tables that it refers to."""
+    """Return the verdict on a claim of table `own`; its check may read the tables in `others`."""
     if claim.check is None:
         return Verdict(claim, "not re-testable", note="a statement in words, without a check")
     if not claim.retest:
@@ -60,7 +60,7 @@ def _judge_tree(
     own: TableResults,
     others: Mapping[str, TableResults] | None,
 ) -> Verdict:
-    """Return the verdict on a claim by its check, whose `[:]` are `columns` (None: all)."""
+    """Return the verdict on a claim by a check; `[:]` stands for `columns` (None: all)."""
     name = own.table.id
     known = {name: own, **(others or {})}
     try:
@@ -80,9 +80,10 @@ def _judge_tree(
 
 
 def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
-    """Return the verdict on every claim of a table, then on those of figures that show its rows.
+    """Return the verdicts on the claims of a table, in three parts.
 
-    Last come the table's claims once more, on its columns that repeat others.
+    First come the table's own claims, then the claims of figures that show its rows, then the table's claims
+    on columns that repeat others under other settings.
     """
     verdicts = [judge(claim, own, others) for claim in own.table.claims]
     return [*verdicts, *_judge_figures(own), *_judge_repeated(own, others)]
@@ -98,9 +99,9 @@ def _judge_figures(own: TableResults) -> list[Verdict]:
 
 
 def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
-    """Return the verdicts of claims on the columns that repeat theirs, where all that they read are repeated.
+    """Judge claims on the columns that repeat theirs, where every column that they read is repeated.
 
-    `[:]` stands for those that are.
+    `[:]` stands for the repeated columns.
     """
     measured = {value.column for value in own.values}
     ours = own.table.run.columns.items()
@@ -131,7 +132,7 @@ def _left_out(names: Sequence[str]) -> str:
 
 
 def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, Key]]) -> list[int] | None:
-    """Return the seeds that every cell has; None where the cells are facts of the data."""
+    """Return the seeds that all cells share; None where the cells are facts of the data."""
     found: set[int] | None = None
     for table, (row, column) in read:
         seeds = {seed for seed in known[table].of(row, column) if seed is not None}
@@ -143,9 +144,9 @@ def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, K
 def _draws(
     claim: Claim, table: str, seeds: Sequence[int] | None, *, spread: bool
 ) -> NDArray[np.int64] | None:
-    """Return `(B, n)` seeds, n drawn with replacement B times; the same for every cell of a claim.
+    """Return seeds `(B, n)`: each row is a resample of the n seeds, shared by all cells of a claim.
 
-    One seed drawn n times has no spread, so a claim that reads a `spread` is not evaluated on such draws.
+    With `spread`, resamples that drew one seed n times are left out: their deviation is 0.
     """
     if not seeds:
         return None
@@ -160,7 +161,7 @@ def _numbers(known: Mapping[str, TableResults], draws: NDArray[np.int64] | None)
 
 
 def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers:
-    """Return resampled means and sample deviations `(B,)` of the cells that have all the seeds drawn."""
+    """Return resampled means and sample deviations `(B,)` of the cells that have all drawn seeds."""
     means: dict[Key, NDArray[Any]] = {}
     stds: dict[Key, NDArray[Any]] = {}
     by_cell: dict[Key, dict[int | None, float]] = {}
@@ -177,7 +178,7 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
             lookup[seed] = one
         drawn = lookup[draws]
         means[key] = drawn.mean(axis=1)
-        # One run has no deviation: what a check makes of it counts for nothing with so few seeds.
+        # One run has no deviation; NaN does no harm, since fewer than three seeds decide nothing.
         stds[key] = drawn.std(axis=1, ddof=1) if draws.shape[1] > 1 else np.full(len(drawn), np.nan)
     rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
     columns = tuple(column.key for column in results.table.columns)
@@ -185,14 +186,14 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
 
 
 _Place = tuple[float | str, float | None, Key]
-"""Of a point: where it lies, on a second axis too if there is one, and its cell."""
+"""A point of a curve: its x (a number or a word), its y on a map, and its cell."""
 
 
 def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[str, Curve]:
-    """Return a figure's curves: of its points' series, or of clusterings one for each column.
+    """Return a figure's curves: one for each series of its rows, or one for each column of clusterings.
 
-    A point lies where its row says, else where its column does, else at the word that the column is called.
-    A curve knows which of its points were planned and not measured; those that never run here are none of it.
+    The x of a point is its row's, else its column's, else the key of the column. `missing` names the points
+    that were planned and not measured; points that never run here do not count.
     """
     table = results.table
     if table.rows:
@@ -220,7 +221,7 @@ def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[st
 def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Sequence[Key]) -> Curve:
     if not places:
         return Curve((), np.empty((1, 0)), missing=tuple(missing))
-    # Numbers in rising order; words stay in the table's.
+    # Numbers rise; words stay in the order of the table.
     places.sort(key=lambda p: (0.0 if isinstance(p[0], str) else p[0], -np.inf if p[1] is None else p[1]))
     heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
     ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
@@ -229,6 +230,6 @@ def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Seq
 
 
 def _tolerance(table: Table) -> float:
-    """Return half a unit of the last printed digit: cells that agree to it are printed as equal."""
+    """Return half a unit of the last printed digit: cells that differ by less are printed as equal."""
     digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
     return 0.5 * 10.0 ** -min(digits, default=15)
