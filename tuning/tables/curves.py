@@ -128,7 +128,7 @@ def _one_top(heights: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _explained(xs: NDArray[Any], heights: NDArray[Any], degree: int) -> NDArray[Any]:
-    """Return the share of each curve's variance that the best polynomial of this degree explains (R squared)."""
+    """Return the share of each curve's variance that the best polynomial of this degree explains."""
     fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
     rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
     spread = heights - heights.mean(axis=1, keepdims=True)
