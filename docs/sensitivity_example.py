@@ -46,8 +46,7 @@ def take(results: str, study: str) -> None:
     location = open_location(_ROWS, writable=True)
     # Where results and data lay is of no use to others.
     command = re.sub(r" --(results|data-root) \S+", "", record.command)
-    search = {name: value for name, value in record.search.items() if name != "data_root"}
-    save_study(location, record.model_copy(update={"command": command, "search": search}))
+    save_study(location, record.with_search(data_root=None).model_copy(update={"command": command}))
     for kind, rows, columns in (
         ("trials", ended, record.columns.trials),
         ("epochs", epochs, record.columns.epochs),
@@ -83,7 +82,7 @@ def _head(one: StudySensitivity, record: StudyRecord) -> Iterator[str]:
     )
     yield f"    {record.command}\n    contrasweep sensitivity {record.name} --results docs/sensitivity"
     yield (
-        f"n = {len(o.trial)} ended trials of {record.search.get('trials')} that were planned, seeds "
+        f"n = {len(o.trial)} ended trials of {record.require_search().trials} that were planned, seeds "
         f"{', '.join(map(str, np.unique(o.replicates.seed)))}; {o.hardware or record.host}; "
         + ", ".join(f"{name} {version}" for name, version in record.versions.items())
         + "."

@@ -1,5 +1,6 @@
 """From the rows of a store to observations: endings, seeds, conditional values, curves."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.analyse import analyse
 from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
+from contrasweep.tuning.store.schema import STATUSES
+from contrasweep.tuning.store.study import FinalRecord
 from tests.results.written import STUDY, WrittenStudy
 
 
@@ -63,18 +67,45 @@ def test_curves_are_by_epoch_and_gaps_are_nan(study: _Study) -> None:
     np.testing.assert_allclose(found.curve, [[0.5, 0.8, 0.9], [0.5, 0.7, np.nan]])
 
 
-def test_seeds_are_averaged_and_kept(study: _Study) -> None:
+def test_seeds_are_averaged_and_kept(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results", seeds=3)
     for seed, score in enumerate([0.7, 0.8, 0.9]):
         study.add(0, score, seed=seed)
     study.add(1, 0.6, seed=0)
     study.add(1, None, seed=1, status="failed")
+    study.add(1, 0.6, seed=2, status="interrupted")
+    study.add(2, 0.6, seed=0)
     found = study.observe()
     assert found.score[0] == pytest.approx(0.8)
     # A mean over the seeds that happened to survive would flatter the trial.
-    assert np.isnan(found.score[1])
-    assert found.ending.tolist() == ["completed", "failed"]
+    assert np.isnan(found.score[1:]).all()
+    assert found.ending.tolist() == ["completed", "failed", "interrupted"]
     assert found.replicates.score.tolist() == [0.7, 0.8, 0.9]
     assert found.curve[0, 2] == pytest.approx(0.8)
+    assert np.isnan(found.curve[2]).all()
+
+
+def test_analyses_and_selection_say_the_same_of_a_trial(tmp_path: Path) -> None:
+    study = _Study(tmp_path / "results", seeds=2)
+    ended = [status for status in STATUSES if status != "running"]
+    for trial, statuses in enumerate(itertools.product(ended, repeat=2)):
+        for seed, status in enumerate(statuses):
+            study.add(trial, 0.5 + trial / 100, seed=seed, status=status)
+    found = study.observe()
+    outcomes = trial_outcomes(study.store.trials(STUDY), study.record)
+    assert found.ending.tolist() == [one.status for one in outcomes]
+    scores = [one.mean("val.accuracy") if one.status == "completed" else math.nan for one in outcomes]
+    np.testing.assert_array_equal(found.score, scores)
+
+
+def test_the_seeds_of_final_runs_are_those_that_were_run(study: _Study) -> None:
+    for seed in range(3):
+        study.add(0, 0.7 + seed / 10, seed=seed)
+    record = study.record.model_copy(update={"search": FinalRecord(metric="val.accuracy")})
+    found = observations_from(record, study.store.trials(STUDY), study.store.epochs(STUDY))
+    assert found.ending.tolist() == ["completed"]
+    assert found.score[0] == pytest.approx(0.8)
+    assert found.replicates.seed.tolist() == [0, 1, 2]
 
 
 def test_inactive_values_are_nan_and_log_scales_known(study: _Study) -> None:

@@ -137,10 +137,12 @@ def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
 
 def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutcome:
     first = rows[0]
-    status = trial_status([row["status"] for row in rows], record.seeds)
+    # Nobody planned how many seeds a configuration's final runs have: those that were run count.
+    seeds = len(rows) if record.is_final else record.seeds
+    status = trial_status([row["status"] for row in rows], seeds)
     names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
     over = {name: summarise(row[f"{_METRIC}{name}"] for row in rows) for name in names}
-    whole = {name: found for name, found in over.items() if found is not None and found.n == record.seeds}
+    whole = {name: found for name, found in over.items() if found is not None and found.n == seeds}
     values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
     ended = status in FINAL_STATUSES

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -13,6 +15,13 @@ from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.results.study import hardware_of
+from contrasweep.tuning.results.trials import (
+    TrialOutcome,
+    epoch_means,
+    trial_outcomes,
+    untrained_mean,
+    untrained_scores,
+)
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum, axes_of, strata_of
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
@@ -29,8 +38,7 @@ ENDINGS: Final[tuple[Ending, ...]] = (
     "no score",
     "failed",
 )
-"""How a trial ended. "no score": it ran to its end, but its score is missing or not finite. A trial with
-several seeds has the last in this list that any of them has."""
+"""How a trial ended: its status, or "no score" where it completed and its score is missing or not finite."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Observations:
         rung: epoch at which the scheduler stopped the trial.
         seconds: wall-clock, summed over seeds.
         ended: seconds from the first start of the study to the trial's end.
-        untrained: score of the untrained encoder, median over trials.
+        untrained: score of the untrained encoder, mean over trials.
         hardware: what the trials ran on, in words.
         replicates: the completed runs behind `score`.
     """
@@ -121,14 +129,12 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
     """Return the observations in a study's two tables, as `ResultsStore` gives them."""
     space = Space.parse(record.space, f"the space of study {record.name}")
     axes = axes_of(space)
-    run_trial = _ints(trials, "trial")
-    numbers, first, row = np.unique(run_trial, return_index=True, return_inverse=True)
-    run_score = _floats(trials, f"metric.{record.metric}")
-    endings = _endings(trials["status"].to_pylist(), run_score)
-    ending = _worst(endings, row, len(numbers))
-    usable = (endings == "completed") & (ending == "completed")[row]
+    outcomes = trial_outcomes(trials, record)
+    ending = np.array([_ending(one, record.metric) for one in outcomes], dtype="<U11")
+    completed = ending == "completed"
+    score = [one.mean(record.metric) if done else None for one, done in zip(outcomes, completed, strict=True)]
+    numbers, first, row = np.unique(_ints(trials, "trial"), return_index=True, return_inverse=True)
     budget = int(np.nanmax(_floats(trials, "epochs"), initial=0))
-    curve = _curves(epochs, record.rung_metric, numbers, budget)
     began = np.nanmin(_seconds_of(trials, "started"), initial=np.inf)
     return Observations(
         study=record.name,
@@ -142,69 +148,59 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         axes=axes,
         strata=strata_of(space),
         trial=numbers,
-        codes=_codes(trials, axes, first),
+        codes=_codes(outcomes, axes),
         ending=ending,
-        score=_mean_by(row[usable], run_score[usable], len(numbers)),
-        curve=curve,
+        score=np.array(score, dtype=np.float64),
+        curve=_curves(epochs, record, numbers, budget),
         rung=_floats(trials, "rung")[first],
         seconds=_sum_by(row, _floats(trials, "seconds"), len(numbers)),
         ended=_last_by(row, _seconds_of(trials, "finished"), len(numbers)) - began,
-        untrained=_untrained(epochs, record.metric),
+        untrained=_untrained(epochs, record),
         hardware=hardware_of(trials),
-        replicates=Replicates(run_trial[usable], _ints(trials, "seed")[usable], run_score[usable]),
+        replicates=_replicates(trials, record.metric, completed[row]),
     )
 
 
-def _endings(statuses: list[str], scores: Floats) -> NDArray[np.str_]:
-    pairs = zip(statuses, np.isfinite(scores), strict=True)
-    found = ["no score" if s == "completed" and not known else s for s, known in pairs]
-    return np.array(found, dtype="<U11")
+def _ending(one: TrialOutcome, metric: str) -> Ending:
+    return "no score" if one.status == "completed" and one.mean(metric) is None else one.status
 
 
-def _worst(endings: NDArray[np.str_], row: Ints, count: int) -> NDArray[np.str_]:
-    rank: dict[str, int] = {ending: place for place, ending in enumerate(ENDINGS)}
-    worst = np.zeros(count, dtype=int)
-    np.maximum.at(worst, row, np.array([rank[str(e)] for e in endings], dtype=int))
-    return np.array(ENDINGS, dtype="<U11")[worst]
+def _replicates(trials: pa.Table, metric: str, of_completed: NDArray[np.bool_]) -> Replicates:
+    kept = trials.filter(of_completed)
+    return Replicates(_ints(kept, "trial"), _ints(kept, "seed"), _floats(kept, f"metric.{metric}"))
 
 
-def _codes(trials: pa.Table, axes: tuple[Axis, ...], first: Ints) -> Floats:
+def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:
     columns = []
     for axis in axes:
-        codes = axis.codes(trials[f"hp.{axis.name}"].to_pylist())[first]
-        outside = np.isnan(codes) & trials[f"hp.{axis.name}"].is_valid().to_numpy()[first]
-        if outside.any():
-            log.warning("%s: %d values outside the recorded space are left out", axis.name, outside.sum())
+        values = [one.values.get(axis.name) for one in outcomes]
+        codes = axis.codes(values)
+        outside = sum(math.isnan(c) and v is not None for c, v in zip(codes, values, strict=True))
+        if outside:
+            log.warning("%s: %d values outside the recorded space are left out", axis.name, outside)
         columns.append(codes)
-    return np.stack(columns, axis=1) if columns else np.zeros((len(first), 0))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(outcomes), 0))
 
 
-def _curves(epochs: pa.Table, metric: str, numbers: Ints, budget: int) -> Floats:
-    """Return the mean over seeds of each (trial, epoch); an epoch that any seed lacks in number is kept."""
-    shape = (len(numbers), budget + 1)
-    if f"metric.{metric}" not in epochs.column_names or epochs.num_rows == 0 or not len(numbers):
-        return np.full(shape, np.nan)
-    values = _floats(epochs, f"metric.{metric}")
-    row = np.minimum(np.searchsorted(numbers, _ints(epochs, "trial")), len(numbers) - 1)
-    epoch = _ints(epochs, "epoch")
-    kept = np.isfinite(values) & (epoch <= budget) & (numbers[row] == _ints(epochs, "trial"))
-    flat = row[kept] * shape[1] + epoch[kept]
-    return _mean_by(flat, values[kept], shape[0] * shape[1]).reshape(shape)
+def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -> Floats:
+    """Return the curves of the trials up to the budget; NaN where a seed has no score."""
+    found = np.full((len(numbers), budget + 1), np.nan)
+    if f"metric.{record.rung_metric}" not in epochs.column_names:
+        return found
+    curves = epoch_means(epochs, record, record.rung_metric)
+    for row, number in enumerate(numbers):
+        if int(number) in curves:
+            curve = curves[int(number)]
+            within = curve.epochs <= budget
+            found[row, curve.epochs[within].astype(int)] = curve.scores[within]
+    return found
 
 
-def _untrained(epochs: pa.Table, metric: str) -> float:
-    if f"metric.{metric}" not in epochs.column_names:
-        return float("nan")
-    values = _floats(epochs, f"metric.{metric}")[_ints(epochs, "epoch") == 0]
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else float("nan")
-
-
-def _mean_by(group: Ints, values: Floats, count: int) -> Floats:
-    total = np.bincount(group, weights=values, minlength=count)
-    number = np.bincount(group, minlength=count).astype(float)
-    mean: Floats = np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
-    return mean
+def _untrained(epochs: pa.Table, record: StudyRecord) -> float:
+    if f"metric.{record.metric}" not in epochs.column_names:
+        return math.nan
+    mean = untrained_mean(untrained_scores(epochs, record, record.metric))
+    return math.nan if mean is None else mean
 
 
 def _sum_by(group: Ints, values: Floats, count: int) -> Floats:
