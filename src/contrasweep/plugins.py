@@ -1,4 +1,4 @@
-"""What other installed distributions bring: methods, encoders and datasets, each found by an entry point.
+"""What other installed distributions bring: methods, encoders, datasets and samplers, by entry points.
 
 The entry point has the name that users type, and leads to an object of that name:
 
@@ -10,6 +10,9 @@ The entry point has the name that users type, and leads to an object of that nam
 
     [project.entry-points."contrasweep.datasets"]
     my-dataset = "my_package:DATASET"
+
+    [project.entry-points."contrasweep.samplers"]
+    my-sampler = "my_package:SAMPLER"
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +20,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
-KINDS = ("method", "encoder", "dataset")
+KINDS = ("method", "encoder", "dataset", "sampler")
 
 
 class PluginError(ValueError):
@@ -138,7 +141,7 @@ class Selected(Mapping[str, U], Generic[U]):
 
 
 def plugin_versions() -> dict[str, str]:
-    """Return the version of every distribution that brings a method, an encoder or a dataset."""
+    """Return the version of every distribution that brings a method, an encoder, a dataset or a sampler."""
     entries = [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
     return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
 

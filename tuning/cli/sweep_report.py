@@ -51,6 +51,8 @@ def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
 
 
 def _print_plan(plan: "SweepPlan") -> None:
+    from contrasweep.tuning.search import sampler_of
+
     told = _dry_run(plan)
     print_rows(
         f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
@@ -61,7 +63,7 @@ def _print_plan(plan: "SweepPlan") -> None:
         footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
         f"at most {told['epochs_at_most']} epochs in all"
         + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
-        + ("." if plan.sampler in ("grid", "random") else ". Later proposals depend on results."),
+        + ("." if not sampler_of(plan.sampler).learns else ". Later proposals depend on results."),
     )
 
 

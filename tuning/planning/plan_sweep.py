@@ -19,8 +19,7 @@ from contrasweep.tuning.planning.plan import Limits, Scheduler, SweepPlan
 from contrasweep.tuning.planning.resolve import check_names, preset_beside, resolve, space_of
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.warm_start import earlier_trials
-from contrasweep.tuning.search import checked_storage
-from contrasweep.tuning.search.sampler import GRID, check_sampler
+from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, check_study_name
 
 log = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ def plan_sweep(
         space: in place of the method's own.
         use_preset: start from the papers' settings for this method and dataset. A searched parameter has the
             paper's value as its default, or where its range does not hold that, is searched no more.
-        sampler: `tpe`, `gp`, `cmaes`, `random` or `grid`.
+        sampler: `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in.
         grid_points: into how many levels a grid cuts each range of the space.
         scheduler: `asha` stops weak trials early, `none` does not.
         metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
@@ -109,7 +108,7 @@ def plan_sweep(
     facts = dataset_spec(dataset, root)
     metrics = chosen_goals(metric, METHODS[method], facts)
     remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
-    check_sampler(sampler, remaining, len(metrics))
+    sampler_of(sampler).check(remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
     resources = resources_for(
         concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
@@ -205,7 +204,7 @@ def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Spac
     """Return the space with its ranges cut into levels, where a grid was asked to."""
     if grid_points is None:
         return space
-    if sampler != GRID:
+    if not sampler_of(sampler).exhaustive:
         raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
     return space.with_levels(grid_points)
 
@@ -213,7 +212,7 @@ def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Spac
 def _trials(given: int | None, sampler: str, space: Space) -> int:
     """Return how many trials to run: of a grid, as many as it has points."""
     points = space.size()
-    if sampler != GRID or points is None:
+    if not sampler_of(sampler).exhaustive or points is None:
         return DEFAULT_TRIALS if given is None else given
     if given is not None and given < points:
         raise InputError(

@@ -12,7 +12,7 @@ from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import cut_into_levels
 from contrasweep.tuning.planning.resolve import space_of
-from contrasweep.tuning.search.sampler import GRID
+from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import StudyRecord
 
 
@@ -81,7 +81,7 @@ def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Ite
         value = ",".join(chosen_goals(value, METHODS[plan.method], facts))
     elif name == "warm_start":
         value = ",".join(value)
-    elif name == "trials" and plan.sampler == GRID:
+    elif name == "trials" and sampler_of(plan.sampler).exhaustive:
         value = min(value, plan.trials)  # as when it was planned: a grid has no more trials than points
     if stored.get(name) != value:
         yield f"{name} was {stored.get(name)}, is {value}"

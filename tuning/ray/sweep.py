@@ -26,7 +26,7 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, trial_outcomes
-from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import (
     Heartbeat,
     Location,
@@ -182,7 +182,7 @@ def resume_sweep(
     refuse_difference(plan, record, expected or {})
     if extend < 0:
         raise InputError(f"extend must be at least 1, given {extend}")
-    if extend and plan.sampler == "grid":
+    if extend and sampler_of(plan.sampler).exhaustive:
         raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)

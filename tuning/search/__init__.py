@@ -1,7 +1,17 @@
 """The search: what to try next, and what became of it. It needs neither Ray nor torch."""
 
 from contrasweep.tuning.search.mirror import Mirror, MirrorOf, checked_storage
-from contrasweep.tuning.search.sampler import SAMPLERS
+from contrasweep.tuning.search.sampler import SAMPLERS, Sampler, sampler_of
 from contrasweep.tuning.search.study import PastTrial, Proposal, SearchStudy
 
-__all__ = ["SAMPLERS", "Mirror", "MirrorOf", "PastTrial", "Proposal", "SearchStudy", "checked_storage"]
+__all__ = [
+    "SAMPLERS",
+    "Mirror",
+    "MirrorOf",
+    "PastTrial",
+    "Proposal",
+    "Sampler",
+    "SearchStudy",
+    "checked_storage",
+    "sampler_of",
+]

@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 from cmaes import CMA
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from contrasweep.search_spaces import Range, Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search.ranking import Numeric, position, standing, value_at
+from contrasweep.tuning.search.sampler import Draw, Sampler, varied
+from contrasweep.tuning.search.tpe import tpe
 
 FIRST_STEP = 0.25
 """The first standard deviation, of a range of length 1: the whole range lies within two of them."""
@@ -64,3 +68,24 @@ class EvolutionStrategy(BaseSampler):
     def _from_unit(self, shares: Sequence[float]) -> dict[str, Any]:
         pairs = zip(self._joint.items(), shares, strict=True)
         return {name: value_at(dist, float(share)) for (name, dist), share in pairs}
+
+
+def _start(space: Space, trials: int) -> Draw:
+    always = varied(parameter for parameter in space.searched if parameter.name in space.always_searched)
+    numbers = {
+        name: dist for name, dist in always.items() if isinstance(dist, FloatDistribution | IntDistribution)
+    }
+    return lambda seed, number: EvolutionStrategy(numbers, tpe(seed, trials), seed)
+
+
+def _check(space: Space, objectives: int) -> None:
+    if objectives > 1:
+        raise InputError(f"the sampler cmaes takes one metric, given {objectives}; tpe and gp take several")
+    if not any(isinstance(space[name], Range) for name in space.always_searched):
+        raise InputError(
+            f"the sampler cmaes searches ranges that every trial has, and {space.origin} has none; "
+            "tpe searches any space"
+        )
+
+
+SAMPLER = Sampler("cmaes", _start, _check)

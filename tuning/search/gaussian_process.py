@@ -16,8 +16,11 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.search.mirror import quiet_optuna
 from contrasweep.tuning.search.ranking import standing, value_at
+from contrasweep.tuning.search.sampler import Draw, Sampler, varied
+from contrasweep.tuning.search.tpe import random_start, tpe
 
 COPIES = 4
 _SHARES = tuple((copy + 0.5) / COPIES for copy in range(COPIES))
@@ -124,3 +127,11 @@ def _at(dist: BaseDistribution, share: float) -> Any:
         return dist.choices[int(share * len(dist.choices))]
     assert isinstance(dist, FloatDistribution | IntDistribution), "all that a space's parameters become"
     return value_at(dist, share)
+
+
+def _start(space: Space, trials: int) -> Draw:
+    joint, startup = varied(space.searched), random_start(trials)
+    return lambda seed, number: GaussianProcess(joint, tpe(seed, trials), seed, startup)
+
+
+SAMPLER = Sampler("gp", _start)

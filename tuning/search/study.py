@@ -13,7 +13,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from contrasweep.search_spaces import Choice, Range, Scalar, Space, SpaceError
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.search.mirror import MirrorOf, quiet_optuna
-from contrasweep.tuning.search.sampler import SpaceSampler, check_sampler, distribution
+from contrasweep.tuning.search.sampler import distribution, sampler_of
+from contrasweep.tuning.search.space_sampler import SpaceSampler
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class SearchStudy:
 
     Args:
         space: what is searched.
-        sampler: "tpe", "gp", "cmaes", "random" or "grid".
+        sampler: a name of `SAMPLERS`.
         seed: with one trial at a time, the same seed and results give the same proposals.
         trials: how many trials are planned; a short search leaves the random start earlier.
         objectives: how many values a finished trial has; of each of them, larger is better.
@@ -95,7 +96,8 @@ class SearchStudy:
     ) -> None:
         if trials < 1:
             raise InputError(f"trials: given {trials}; allowed: 1 or more")
-        check_sampler(sampler, space, objectives)
+        chosen = sampler_of(sampler)
+        chosen.check(space, objectives)
         self.space = space
         self._objectives = objectives
         self._last: dict[int, float] = {}
@@ -104,7 +106,7 @@ class SearchStudy:
         with quiet_optuna():
             self.optuna_study = optuna.create_study(
                 storage=self._storage,
-                sampler=SpaceSampler(space, sampler, seed, trials, len(earlier)),
+                sampler=SpaceSampler(space, chosen, seed, trials, len(earlier)),
                 pruner=optuna.pruners.NopPruner(),
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )
