@@ -129,8 +129,8 @@ def _analyse(studies: Sequence[Observations]) -> Sensitivity:
         studies=single,
         budgets=budgets,
         ranks=method_ranks(budgets) if not isinstance(budgets, TooFew) else None,
-        methods=_tuple(method_tests(budgets)) if not isinstance(budgets, TooFew) else None,
-        seeds=_tuple(seed_tests(studies)),
+        methods=method_tests(budgets) if not isinstance(budgets, TooFew) else None,
+        seeds=seed_tests(studies),
         defaults=_defaults(studies, forests),
     )
 
@@ -189,7 +189,3 @@ def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew
         for (method, _), members in groups.items()
         if len({one.dataset for one, _ in members}) > 1
     )
-
-
-def _tuple(tests: list[PairedTest] | TooFew) -> tuple[PairedTest, ...] | TooFew:
-    return tests if isinstance(tests, TooFew) else tuple(tests)

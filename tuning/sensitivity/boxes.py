@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
 from contrasweep.tuning.sensitivity.forest import INACTIVE
 
@@ -23,6 +25,19 @@ class View:
 
     over: tuple[int, ...]
     condition: Mapping[str, float] = field(default_factory=dict)
+
+    def condition_values(self, axes: Sequence[Axis]) -> dict[str, Scalar]:
+        """Return the condition with the parents' values in place of their codes."""
+        by_name = {axis.name: axis for axis in axes}
+        return {parent: by_name[parent].value(code) for parent, code in self.condition.items()}
+
+    def covers(self, axes: Sequence[Axis], codes: Floats) -> NDArray[np.bool_]:
+        """Return which configurations have the axes and meet the condition, (n,)."""
+        names = [axis.name for axis in axes]
+        rows = np.isfinite(codes[:, list(self.over)]).all(axis=1)
+        for parent, code in self.condition.items():
+            rows &= codes[:, names.index(parent)] == code
+        return np.asarray(rows)
 
 
 @dataclass(frozen=True)

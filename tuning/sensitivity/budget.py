@@ -107,6 +107,11 @@ def best_weights(n: int, budgets: Ints) -> Floats:
     return np.asarray(np.where(possible, np.exp(logs), 0.0))
 
 
+def expected_best(scores: Floats, budget: int) -> Floats:
+    """Return the mean best over all sets of `budget` of the scores, (..., n), which are ascending."""
+    return np.asarray(scores @ best_weights(scores.shape[-1], np.array([budget]))[:, 0])
+
+
 def _progress(observations: Observations) -> tuple[Ints, Floats, Floats]:
     rows = np.flatnonzero(observations.over)
     rows = rows[np.argsort(observations.ended[rows], kind="stable")]

@@ -13,7 +13,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
-from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores
+from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores, expected_best
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.statistics import holm, mean_interval, percentile_interval, signed_rank_p, summarise
@@ -135,7 +135,7 @@ def _comparable(first: Observations, second: Observations) -> bool:
 def _resampled(study: Observations, budget: int, seed: int) -> Floats:
     scores = ended_scores(study)
     draws = np.random.default_rng(seed).integers(len(scores), size=(RESAMPLES, len(scores)))
-    return np.asarray(np.sort(scores[draws], axis=1) @ best_weights(len(scores), np.array([budget]))[:, 0])
+    return expected_best(np.sort(scores[draws], axis=1), budget)
 
 
 def _at_budget(study: Observations, budget: int, resampled: Floats) -> StudyAtBudget:
@@ -151,7 +151,7 @@ def _at_budget(study: Observations, budget: int, resampled: Floats) -> StudyAtBu
         epochs=study.epochs,
         seconds=float(np.nansum(study.seconds)),
         best=float(scores[-1]),
-        expected=float(scores @ best_weights(len(scores), np.array([budget]))[:, 0]),
+        expected=float(expected_best(scores, budget)),
         low=float(low),
         high=float(high),
     )
@@ -160,15 +160,11 @@ def _at_budget(study: Observations, budget: int, resampled: Floats) -> StudyAtBu
 def _difference(
     first: Observations, second: Observations, budget: int, resampled: dict[str, Floats]
 ) -> Difference:
-    weights = [
-        scores @ best_weights(len(scores), np.array([budget]))[:, 0]
-        for scores in (ended_scores(first), ended_scores(second))
-    ]
+    scores, others = ended_scores(first), ended_scores(second)
+    gap = float(expected_best(scores, budget) - expected_best(others, budget))
     low, high = percentile_interval(resampled[first.study] - resampled[second.study])
-    chance = wins(ended_scores(first), ended_scores(second), budget)
-    return Difference(
-        first.study, second.study, float(weights[0] - weights[1]), float(low), float(high), chance
-    )
+    chance = wins(scores, others, budget)
+    return Difference(first.study, second.study, gap, float(low), float(high), chance)
 
 
 def _unequal(first: Observations, second: Observations) -> list[str]:
@@ -264,7 +260,7 @@ def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
     )
 
 
-def method_tests(compared: EqualBudget) -> list[PairedTest] | TooFew:
+def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
     """Return the test of each two methods over the datasets that both have a study of."""
     table = method_table(compared)
     columns: dict[str, dict[str, float]] = {}
@@ -274,12 +270,12 @@ def method_tests(compared: EqualBudget) -> list[PairedTest] | TooFew:
     return paired_tests(columns, "datasets")
 
 
-def seed_tests(studies: Sequence[Observations]) -> list[PairedTest] | TooFew:
+def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:
     """Return the test of each two studies of one dataset and metric over the seeds that both ran.
 
     Of a study with several trials, the one with the best mean score is taken.
     """
-    found: list[PairedTest] | TooFew = TooFew(0, enough.PAIRS, "shared seeds")
+    most = 0
     groups: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for one in studies:
         groups.setdefault((one.dataset, one.metric), {})[one.study] = _by_seed(one)
@@ -287,13 +283,13 @@ def seed_tests(studies: Sequence[Observations]) -> list[PairedTest] | TooFew:
     for columns in groups.values():
         result = paired_tests(columns, "shared seeds")
         if isinstance(result, TooFew):
-            found = result if isinstance(found, TooFew) and result.found >= found.found else found
+            most = max(most, result.found)
         else:
             tests += result
-    return _holm(tests) if tests else found
+    return _holm(tests) if tests else TooFew(most, enough.PAIRS, "shared seeds")
 
 
-def paired_tests(columns: Mapping[str, Mapping[str, float]], what: str) -> list[PairedTest] | TooFew:
+def paired_tests(columns: Mapping[str, Mapping[str, float]], what: str) -> tuple[PairedTest, ...] | TooFew:
     """Return the test of each two treatments (name to block to score) over the blocks they share."""
     tests, most = [], 0
     for first, second in itertools.combinations(columns, 2):
@@ -315,11 +311,11 @@ def _test(first: str, second: str, gaps: Floats) -> PairedTest:
     return PairedTest(first, second, mean.n, mean.mean, *interval, p, p)
 
 
-def _holm(tests: Sequence[PairedTest]) -> list[PairedTest]:
+def _holm(tests: Sequence[PairedTest]) -> tuple[PairedTest, ...]:
     """Return the tests with corrected p values, the smallest p first."""
     ordered = sorted(tests, key=lambda one: one.p)
     corrected = holm([one.p for one in ordered])
-    return [replace(one, p_holm=p) for one, p in zip(ordered, corrected, strict=True)]
+    return tuple(replace(one, p_holm=p) for one, p in zip(ordered, corrected, strict=True))
 
 
 def _by_seed(study: Observations) -> dict[str, float]:

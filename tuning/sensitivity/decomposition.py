@@ -81,14 +81,10 @@ def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
     for view, variance, least in zip(views, observed, floor, strict=True):
         total = _total(forest, view)
         scale = 1 / total if total > 0 else 0.0
-        found.append(_share(forest, view, min(variance * scale, 1.0), min(least * scale, 1.0)))
+        names = tuple(forest.axes[i].name for i in view.over)
+        condition = view.condition_values(forest.axes)
+        found.append(Share(names, condition, min(variance * scale, 1.0), min(float(least) * scale, 1.0)))
     return sorted(found, key=lambda one: (-one.share, one.name))
-
-
-def _share(forest: Forest, view: View, share: float, by_chance: float) -> Share:
-    axes = {axis.name: axis for axis in forest.axes}
-    condition = {parent: axes[parent].value(code) for parent, code in view.condition.items()}
-    return Share(tuple(forest.axes[i].name for i in view.over), condition, float(share), float(by_chance))
 
 
 def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:

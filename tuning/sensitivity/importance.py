@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from contrasweep.search_spaces import Scalar
@@ -80,7 +79,7 @@ def importances(observations: Observations, seed: int = 0) -> list[Importance | 
     found: list[Importance | TooFew] = []
     overall: list[Floats] = []
     for view in single_views(observations.axes, observations.strata):
-        rows = _rows(observations.axes, codes, view)
+        rows = view.covers(observations.axes, codes)
         result = _judge(observations.axes, view, codes[rows], score[rows], seed)
         if isinstance(result, TooFew):
             found.append(result)
@@ -132,52 +131,53 @@ def _judge(
     cell, number = cells(axis, codes[:, view.over[0]])
     onehot = np.zeros((count, number))
     onehot[np.arange(count), cell] = 1
-    best = np.arange(count) < wanted
+    counts, top = onehot.sum(axis=0), onehot[:wanted].sum(axis=0)
+    widths = None if axis.is_category else (bandwidth(counts), bandwidth(top))
     rng = np.random.default_rng(seed)
-    resampled = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
-    in_best = _first(resampled, wanted)
-    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float)
-    counts = onehot.sum(axis=0)
-    # Resampling repeats trials, and windows that followed it would narrow around them: the widths stay.
-    own = None if axis.is_category else _widths(counts, best @ onehot)
-    pairs = zip(resampled @ onehot, in_best @ onehot, strict=True)
-    shares = np.array([pearson_share(everyone, top, own) for everyone, top in pairs])
-    chance = [
-        pearson_share(counts, top, None if axis.is_category else _widths(counts, top))
-        for top in drawn @ onehot
-    ]
-    low, high = percentile_interval(shares)
-    by_name = {a.name: a for a in axes}
+    resampled = _resampled_shares(onehot, wanted, widths, rng)
+    low, high = percentile_interval(resampled)
     importance = Importance(
         parameter=axis.name,
-        condition={parent: by_name[parent].value(code) for parent, code in view.condition.items()},
-        share=pearson_share(counts, best @ onehot, own),
+        condition=view.condition_values(axes),
+        share=pearson_share(counts, top, widths),
         low=float(low),
         high=float(high),
-        by_chance=float(np.quantile(chance, LEVEL)),
+        by_chance=_share_by_chance(onehot, wanted, axis.is_category, rng),
         first=None,
         trials=count,
         best=wanted,
     )
-    return importance, shares
+    return importance, resampled
 
 
-def _widths(counts: Floats, best: Floats) -> tuple[float, float]:
-    return bandwidth(counts), bandwidth(best)
+def _resampled_shares(
+    onehot: Floats, wanted: int, widths: tuple[float, float] | None, rng: np.random.Generator
+) -> Floats:
+    """Return the share on each bootstrap sample of the trials.
+
+    Samples repeat trials, and windows that followed them would narrow around the repeats: the widths stay.
+    """
+    count = len(onehot)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
+    pairs = zip(weights @ onehot, _first(weights, wanted) @ onehot, strict=True)
+    return np.array([pearson_share(everyone, top, widths) for everyone, top in pairs])
+
+
+def _share_by_chance(onehot: Floats, wanted: int, is_category: bool, rng: np.random.Generator) -> float:
+    """Return the 95 % point of the share when the best are drawn at random."""
+    counts, best = onehot.sum(axis=0), np.arange(len(onehot)) < wanted
+    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float) @ onehot
+    shares = [
+        pearson_share(counts, top, None if is_category else (bandwidth(counts), bandwidth(top)))
+        for top in drawn
+    ]
+    return float(np.quantile(shares, LEVEL))
 
 
 def _first(weights: Floats, wanted: int) -> Floats:
     """Of each row of weights, those of the first `wanted` trials (the last of them in part)."""
     before = np.cumsum(weights, axis=1) - weights
     return np.clip(wanted - before, 0, weights)
-
-
-def _rows(axes: tuple[Axis, ...], codes: Floats, view: View) -> NDArray[np.bool_]:
-    names = [axis.name for axis in axes]
-    rows = np.isfinite(codes[:, view.over[0]])
-    for parent, code in view.condition.items():
-        rows &= codes[:, names.index(parent)] == code
-    return np.asarray(rows)
 
 
 def _with_first(found: list[Importance | TooFew], overall: list[Floats]) -> list[Importance | TooFew]:

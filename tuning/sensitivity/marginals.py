@@ -158,22 +158,13 @@ def forest_averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list
 
 def _marginal(forest: Forest, view: View, mean: Floats, error: Floats) -> Marginal:
     axis = forest.axes[view.over[0]]
-    by_name = {a.name: a for a in forest.axes}
-    condition = {parent: by_name[parent].value(code) for parent, code in view.condition.items()}
-    rows = _within(forest, view)
     trials = forest.trials
+    rows = view.covers(forest.axes, trials.codes)
     points = Points(trials.codes[rows, view.over[0]], trials.score[rows], trials.estimated[rows])
     if axis.is_category:
         counts = np.array([np.count_nonzero(points.code == code) for code in axis.grid])
     else:
         counts = np.full(len(axis.grid), len(points.code))
-    return Marginal(axis, condition, axis.grid, mean, error, points, counts < enough.CATEGORY)
-
-
-def _within(forest: Forest, view: View) -> NDArray[np.bool_]:
-    """Which trials have a view's parameter, under its condition."""
-    names = [axis.name for axis in forest.axes]
-    rows = np.isfinite(forest.trials.codes[:, view.over[0]])
-    for parent, code in view.condition.items():
-        rows &= forest.trials.codes[:, names.index(parent)] == code
-    return np.asarray(rows)
+    return Marginal(
+        axis, view.condition_values(forest.axes), axis.grid, mean, error, points, counts < enough.CATEGORY
+    )
