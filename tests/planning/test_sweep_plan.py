@@ -14,7 +14,7 @@ from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import lacking, space_of
 from contrasweep.tuning.planning.resources import Resources, available_cores
-from contrasweep.tuning.planning.resume_check import refuse_difference
+from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.store import FinalRecord, StudyRecord
 
 
@@ -73,7 +73,7 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
         assert plan.space["temperature"].values() == (0.1, 0.5, 1.0)
         stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
         assert not plan_of(stored, "results").space.difference(plan.space)
-        refuse_difference(plan, stored, {"space": FINITE, "trials": given, "grid_points": 3})
+        refuse_difference(plan, stored, Expected(space=FINITE, trials=given, grid_points=3))
     with pytest.raises(SpaceError, match="given 1 levels"):
         plan_sweep("infonce", "digits", space=FINITE, sampler="grid", grid_points=1)
     assert "temperature. --grid-points" in _refused(space=FINITE, sampler="grid")
@@ -100,12 +100,22 @@ def test_several_metrics_and_the_one_that_stops_trials() -> None:
 def test_what_a_resumed_study_is_expected_to_be() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy,colour_mse", seeds=2)
     record = plan.record()
-    same = {"metric": "accuracy,colour_mse", "asha_metric": "accuracy", "seeds": 2, "warm_start": None}
+    same: dict[str, Any] = {
+        "metric": "accuracy,colour_mse",
+        "asha_metric": "accuracy",
+        "seeds": 2,
+        "warm_start": None,
+    }
     refuse_difference(plan, record, same)
-    other = {"metric": "accuracy", "asha_metric": "colour_mse", "seeds": 3, "warm_start": ["x"]}
+    other: dict[str, Any] = {
+        "metric": "accuracy",
+        "asha_metric": "colour_mse",
+        "seeds": 3,
+        "warm_start": ["x"],
+    }
     for name, value in other.items():
         with pytest.raises(InputError, match=f"{name} was "):
-            refuse_difference(plan, record, {name: value})
+            refuse_difference(plan, record, Expected(**{name: value}))
 
 
 def test_an_unknown_kernel_is_refused() -> None:
@@ -321,14 +331,14 @@ def test_the_record_declares_every_column() -> None:
 def test_another_study_than_believed_is_refused(expected: dict[str, Any], named: list[str]) -> None:
     plan = _plan()
     with pytest.raises(InputError, match="study-1 cannot go on") as refused:
-        refuse_difference(plan, plan.record(), expected)
+        refuse_difference(plan, plan.record(), Expected(**expected))
     for part in named:
         assert part in str(refused.value)
 
 
 def test_the_study_that_is_believed_goes_on() -> None:
     plan = _plan()
-    refuse_difference(plan, plan.record(), {})
+    refuse_difference(plan, plan.record(), Expected())
     same = {
         "method": "fair-cclk",
         "dataset": "colour-digits",
@@ -338,7 +348,7 @@ def test_the_study_that_is_believed_goes_on() -> None:
     }
     values = {"lam": 2, "kernel": "rbf"}
     plan_space = space_of("fair-cclk", "colour-digits", None)
-    refuse_difference(plan, plan.record(), {**same, "values": values, "space": plan_space})
+    refuse_difference(plan, plan.record(), Expected(**same, values=values, space=plan_space))
 
 
 def test_a_study_without_a_column_for_what_a_trial_reports_now_is_refused() -> None:
@@ -347,7 +357,7 @@ def test_a_study_without_a_column_for_what_a_trial_reports_now_is_refused() -> N
     kept = tuple(name for name in record.columns.metrics if name != "train.lr")
     earlier = record.model_copy(update={"columns": record.columns.model_copy(update={"metrics": kept})})
     with pytest.raises(InputError, match=r"fair-cclk now reports train\.lr, for which it has no column"):
-        refuse_difference(plan, earlier, {})
+        refuse_difference(plan, earlier, Expected())
 
 
 def test_a_study_of_another_version_is_refused() -> None:

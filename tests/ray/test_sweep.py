@@ -19,6 +19,7 @@ from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.scheduler import rungs
 from contrasweep.tuning.ray.searcher import Progress
@@ -112,7 +113,7 @@ def test_a_finished_study_resumes_to_itself(finished: tuple[Path, list[Progress]
 def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> None:
     results, _ = finished
     with pytest.raises(InputError, match=r"method was fair-cclk, is infonce.*trials was 8, is 9"):
-        resume_sweep("small", results, expected={"method": "infonce", "trials": 9})
+        resume_sweep("small", results, expected=Expected(method="infonce", trials=9))
 
 
 def test_killed_and_resumed_equals_never_killed(
@@ -167,7 +168,7 @@ def test_extended_on_purpose_and_taken_over_by_another_driver(
     assert len(rows) == TRIALS + 1
     assert rows[-1]["status"] in ("interrupted", "completed"), "by its worker; the driver records nothing"
 
-    done = resume_sweep("small", results, expected={"trials": TRIALS + 2})
+    done = resume_sweep("small", results, expected=Expected(trials=TRIALS + 2))
     assert sum(done.counts.values()) == TRIALS + 2
     rows = outcome(results)
     assert rows[:TRIALS] == before

@@ -1,6 +1,7 @@
 """`contrasweep sweep METHOD METHOD ...`: several methods with one budget, compared in a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.planning.resources import Machine
+    from contrasweep.tuning.planning.resume_check import Expected
     from contrasweep.tuning.ray.searcher import Progress
     from contrasweep.tuning.ray.sweep import GroupResult
 
@@ -40,14 +42,14 @@ def resume_methods(
     methods: Sequence[str],
     prefix: str | None,
     results: str,
-    expected: Mapping[str, Any],
+    expected: "Expected",
     as_json: bool,
     **options: Any,
 ) -> None:
     """Go on with what `sweep_methods` began; `options` are those of `ray.sweep.resume_sweep`.
 
     Raises:
-        InputError: there is no prefix, or a study is not as expected.
+        InputError: no prefix was given, or a study differs from the options.
         SweepFailed: of one of them nothing came.
     """
     from contrasweep.tuning.ray.sweep import resume_group, study_of
@@ -61,7 +63,7 @@ def resume_methods(
         done = resume_group(
             list(names),
             results,
-            expected={name: {**expected, "method": method} for name, method in names.items()},
+            expected={name: replace(expected, method=method) for name, method in names.items()},
             show=lambda name, p: line.show(_line(name, p, line.elapsed)),
             **options,
         )

@@ -1,7 +1,7 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contrasweep.search_spaces import Space
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.planning.resources import Machine
+    from contrasweep.tuning.planning.resume_check import Expected
     from contrasweep.tuning.ray.sweep import SweepResult
 
 DEFAULT_DATASET = "colour-digits"
@@ -214,16 +215,18 @@ class _Options:
     as_json: bool
 
     @property
-    def expected(self) -> dict[str, Any]:
-        """What a study that is resumed must agree with."""
+    def expected(self) -> "Expected":
+        """The options that a resumed study must agree with."""
+        from contrasweep.tuning.planning.resume_check import Expected
+
         epochs = {} if self.epochs is None else {"epochs": self.epochs}
-        return {
-            "dataset": self.dataset,
-            "space": self.space,
-            "values": {**self.values, **epochs},
-            "cpus": self.cpus,
+        return Expected(
+            dataset=self.dataset,
+            space=self.space,
+            values={**self.values, **epochs},
+            cpus=self.cpus,
             **self.rules,
-        }
+        )
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,7 +300,7 @@ def _go_on(options: _Options, extend: int | None) -> None:
         result = resume_sweep(
             options.name,
             options.results,
-            expected={**options.expected, "method": options.methods[0]},
+            expected=replace(options.expected, method=options.methods[0]),
             extend=extend or 0,
             show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
             **running,

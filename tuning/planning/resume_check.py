@@ -1,7 +1,7 @@
-"""What a caller who resumes a study believes of it, against what it is: a difference is refused."""
+"""Compare the options given on resume with the stored study; refuse differences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
@@ -16,30 +16,58 @@ from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import StudyRecord
 
 
-def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Mapping[str, Any]) -> None:
-    """Refuse to go on with a study that is not what the caller believes it to be.
+@dataclass(frozen=True)
+class Expected:
+    """The options given on resume, in the words of `plan_sweep`; None means that an option was not given.
+
+    Attributes:
+        values: settings that hold in every trial, `epochs` among them.
+        cpus: cores of a trial, or of each of its workers.
+        warm_start: the names of the earlier studies.
+    """
+
+    method: str | None = None
+    dataset: str | None = None
+    space: Space | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)
+    trials: int | None = None
+    sampler: str | None = None
+    grid_points: int | None = None
+    scheduler: str | None = None
+    metric: str | None = None
+    asha_metric: str | None = None
+    seed: int | None = None
+    seeds: int | None = None
+    warm_start: Sequence[str] | None = None
+    cpus: int | None = None
+
+
+def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) -> None:
+    """Refuse to resume a study that differs from what the caller expects, or that lacks a metric's column.
 
     Args:
-        plan: of the stored study.
+        plan: the plan of the stored study.
         record: the stored study.
-        expected: what the caller gave: `method`, `dataset`, `space` (a `Space`), `values`, or a rule of the
-            search (`trials`, `sampler`, ...); what is absent or None was not given.
+        expected: the options that the caller gave.
 
     Raises:
-        InputError: something differs; the message says what.
+        InputError: something differs; the message lists every difference.
     """
-    differences = _of_metrics(plan, record)
-    for name, value in expected.items():
-        if value is None:
-            continue
-        if name == "space":
-            differences += _of_space(plan, value)
-        elif name == "values":
-            differences += _of_values(plan, value)
-        else:
-            differences += _of_rule(plan, record, name, value)
+    reported = search_metrics(METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root))
+    differences = [
+        *without_column(record, reported),
+        *_of_rules(plan, record, expected),
+        *([] if expected.space is None else _of_space(plan, expected.space)),
+        *_of_values(plan, expected.values),
+    ]
     if differences:
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
+
+
+def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
+    """Name the metrics reported now that a study of an earlier version has no column for."""
+    new = [name for name in reported if name not in record.columns.metrics]
+    return [f"{record.method} now reports {', '.join(new)}, for which it has no column"] if new else []
 
 
 def _of_space(plan: SweepPlan, given: Space) -> list[str]:
@@ -48,44 +76,43 @@ def _of_space(plan: SweepPlan, given: Space) -> list[str]:
 
 
 def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
+    searched = {parameter.name for parameter in plan.space.searched}
     for path, value in given.items():
-        held = _held(plan, path)
+        held = "searched" if path in searched else plan.experiment.value(path)
         if held != value:
             yield f"{path} was {held}, is {value}"
 
 
-def _of_metrics(plan: SweepPlan, record: StudyRecord) -> list[str]:
-    """Say which metrics a trial would report now that the study, of an earlier version, has no column for."""
-    return without_column(
-        record, search_metrics(METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root))
-    )
-
-
-def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
-    """Say which of the metrics `reported` now a study of an earlier version has no column for."""
-    new = [name for name in reported if name not in record.columns.metrics]
-    return [f"{record.method} now reports {', '.join(new)}, for which it has no column"] if new else []
-
-
-def _of_rule(plan: SweepPlan, record: StudyRecord, name: str, value: Any) -> Iterator[str]:
-    stored = {
-        "asha_metric": plan.asha_metric,  # a study of an older version does not say these
-        "seeds": plan.seeds,
-        **record.require_search().model_dump(),
-        "method": record.method,
-        "dataset": record.dataset,
-        "warm_start": ",".join(plan.warm.studies),
+def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Iterator[str]:
+    """Compare the rules of the search: each one given with the one stored."""
+    search = record.require_search()
+    trials = expected.trials
+    if trials is not None and sampler_of(search.sampler).exhaustive:
+        trials = min(trials, search.trials)  # as when it was planned: a grid has no more trials than points
+    rules = {
+        "method": (record.method, expected.method),
+        "dataset": (record.dataset, expected.dataset),
+        "trials": (search.trials, trials),
+        "sampler": (search.sampler, expected.sampler),
+        "grid_points": (search.grid_points, expected.grid_points),
+        "scheduler": (search.scheduler, expected.scheduler),
+        "metric": (search.metric, _full_names(plan, expected.metric)),
+        "asha_metric": (plan.asha_metric, _full_names(plan, expected.asha_metric)),
+        "seed": (search.seed, expected.seed),
+        "seeds": (search.seeds, expected.seeds),
+        "warm_start": (
+            ",".join(search.warm_start.studies),
+            None if expected.warm_start is None else ",".join(expected.warm_start),
+        ),
+        "cpus": (search.cpus, expected.cpus),
     }
-    if name in ("metric", "asha_metric"):
-        facts = dataset_spec(plan.dataset, plan.data_root)
-        value = ",".join(chosen_goals(value, METHODS[plan.method], facts))
-    elif name == "warm_start":
-        value = ",".join(value)
-    elif name == "trials" and sampler_of(plan.sampler).exhaustive:
-        value = min(value, plan.trials)  # as when it was planned: a grid has no more trials than points
-    if stored.get(name) != value:
-        yield f"{name} was {stored.get(name)}, is {value}"
+    for name, (stored, given) in rules.items():
+        if given is not None and stored != given:
+            yield f"{name} was {stored}, is {given}"
 
 
-def _held(plan: SweepPlan, path: str) -> Value:
-    return "searched" if path in (p.name for p in plan.space.searched) else plan.experiment.value(path)
+def _full_names(plan: SweepPlan, given: str | None) -> str | None:
+    """Return metrics by the names that the store knows them by."""
+    if given is None:
+        return None
+    return ",".join(chosen_goals(given, METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root)))

@@ -18,7 +18,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.plan import Limits, SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine
-from contrasweep.tuning.planning.resume_check import refuse_difference
+from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.ray.cluster import Needs
 from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
 from contrasweep.tuning.ray.session import ray_session
@@ -139,7 +139,7 @@ def resume_sweep(
     max_failures: int | None = None,
     trial_timeout: float | None = None,
     storage: str | None = None,
-    expected: Mapping[str, Any] | None = None,
+    expected: Expected | None = None,
     extend: int = 0,
     show: Show | None = None,
 ) -> SweepResult:
@@ -156,7 +156,7 @@ def resume_sweep(
         max_failures: how often a trial's worker may die, in place of the recorded number.
         trial_timeout: seconds that a trial may take, in place of the recorded ones.
         storage: in place of the recorded one.
-        expected: what the caller believes the study to be; a difference is refused.
+        expected: the options that the caller gave; a difference is refused.
         extend: how many trials more than were planned.
         show: called with the progress.
 
@@ -179,7 +179,7 @@ def resume_sweep(
         gpus=gpus_per_worker,
         machine=machine,
     )
-    refuse_difference(plan, record, expected or {})
+    refuse_difference(plan, record, expected or Expected())
     if extend < 0:
         raise InputError(f"extend must be at least 1, given {extend}")
     if extend and sampler_of(plan.sampler).exhaustive:
@@ -325,7 +325,7 @@ def resume_group(
     names: Sequence[str],
     results: str | Path,
     *,
-    expected: Mapping[str, Mapping[str, Any]] | None = None,
+    expected: Mapping[str, Expected] | None = None,
     show: ShowStudy | None = None,
     **options: Any,
 ) -> GroupResult:
@@ -334,7 +334,7 @@ def resume_group(
     Args:
         names: of the studies.
         results: the results folder.
-        expected: what the caller believes of each study; a difference is refused.
+        expected: the options that the caller gave, by study; a difference is refused.
         show: called with a study's name and its progress.
         options: those of `resume_sweep`.
 

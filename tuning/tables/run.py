@@ -8,6 +8,7 @@ from pathlib import Path
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import Machine
+from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
@@ -129,7 +130,7 @@ def _searched(plan: TablePlan, cell: CellPlan, on: _Where) -> BestConfig:
             data_root=on.data_root,
             concurrency=on.concurrency,
             machine=on.machine,
-            expected={"trials": plan.trials, "values": dict(cell.settings)},
+            expected=Expected(trials=plan.trials, values=dict(cell.settings)),
         )
     else:
         study = cell.study

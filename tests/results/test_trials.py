@@ -1,0 +1,87 @@
+"""What became of a trial over its seeds, and that a stored study is read on any machine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written import STUDY, WrittenStudy
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.reports.matplotlib_figures import draw_study
+from contrasweep.tuning.results.selection import best_trials, front_trials
+from contrasweep.tuning.results.study import read_study
+from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes, trial_status
+from contrasweep.tuning.store import StudyRecord, save_study
+
+
+@pytest.mark.parametrize(
+    ("statuses", "seeds", "status"),
+    [
+        (["completed", "completed"], 2, "completed"),
+        (["completed"], 2, "interrupted"),
+        (["completed", "running"], 2, "running"),
+        (["completed", "interrupted"], 2, "interrupted"),
+        (["running", "interrupted"], 2, "running"),
+        (["stopped", "completed"], 2, "stopped"),
+        (["stopped", "running"], 2, "stopped"),
+        (["failed", "interrupted"], 2, "failed"),
+        (["failed", "stopped"], 2, "failed"),
+        (["completed", "failed", "running"], 3, "failed"),
+    ],
+)
+def test_the_status_of_a_trial_over_its_seeds(statuses: list[Any], seeds: int, status: str) -> None:
+    assert trial_status(statuses, seeds) == status
+    assert trial_status(statuses[::-1], seeds) == status
+
+
+def _elsewhere(folder: Path) -> WrittenStudy:
+    """A study of two trials that ran on hardware which this machine does not have."""
+    study = WrittenStudy(folder, metric="accuracy,colour_mse")
+    foreign = study.record.with_search(gpus=1.0, cpus=4096, workers=64, data_root="/nowhere/data")
+    save_study(study.location, foreign, replace=True)
+    for trial, score in enumerate((0.75, 0.5)):
+        epochs = [(epoch, {"val.accuracy": value}) for epoch, value in enumerate((0.25, 0.5, score))]
+        study.write(trial, 0, {}, epochs, "completed", {"val.accuracy": score, "val.colour_mse": 9.0})
+    return study
+
+
+def test_a_study_is_read_without_the_hardware_that_ran_it(tmp_path: Path) -> None:
+    study = _elsewhere(tmp_path / "results")
+    (best,) = best_trials(study.store, STUDY, top=1)
+    assert (best.trial, best.score, best.untrained) == (0, 0.75, 0.25)
+    assert front_trials(study.store, STUDY) == {0}
+    assert [trial.status for trial in read_study(study.store, STUDY).trials] == ["completed"] * 2
+    draw_study(study.store, STUDY, tmp_path / "study.png")
+    assert (tmp_path / "study.png").stat().st_size > 0
+    with pytest.raises(InputError, match="this machine has"):
+        plan_of(study.store.study(STUDY), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset"), [("fair-cclk", "colour-digits"), ("infonce", "digits"), ("cacr", "digits")]
+)
+def test_a_trial_s_experiment_is_what_its_settings_resolve_to(method: str, dataset: str) -> None:
+    """From the record alone, from the plan, and by resolving all settings anew: one experiment."""
+    plan = plan_sweep(method, dataset, trials=3, epochs=2, values={"batch_size": 64})
+    record = StudyRecord.model_validate_json(plan.record().model_dump_json())
+    study = plan.new_study()
+    for _ in range(12):
+        values = study.ask().values
+        anew = resolve(method, dataset, {**plan.given, **values}, space=plan.space)
+        assert experiment_of(record, values) == plan.experiment_of(values) == anew
+
+
+def test_a_mean_needs_every_seed(tmp_path: Path) -> None:
+    study = WrittenStudy(tmp_path / "results")
+    record = study.record.with_search(seeds=2)
+    for seed, scores in ((0, (0.25, 0.5)), (1, (0.75,))):
+        epochs = [(epoch, {"val.ridge_accuracy": score}) for epoch, score in enumerate(scores)]
+        study.write(0, seed, {}, epochs, "interrupted", {"val.accuracy": 0.5 if seed else None})
+    curves = epoch_means(study.store.epochs(STUDY), record, "val.ridge_accuracy")
+    assert curves[0].after(-1) == {0: 0.5}, "epoch 1 of one seed alone is no mean"
+    (outcome,) = trial_outcomes(study.store.trials(STUDY), record)
+    assert "val.accuracy" not in outcome.metrics
+    assert outcome.seeds == (0, 1)
