@@ -100,12 +100,7 @@ def test_several_metrics_and_the_one_that_stops_trials() -> None:
 def test_what_a_resumed_study_is_expected_to_be() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy,colour_mse", seeds=2)
     record = plan.record()
-    same: dict[str, Any] = {
-        "metric": "accuracy,colour_mse",
-        "asha_metric": "accuracy",
-        "seeds": 2,
-        "warm_start": None,
-    }
+    same = Expected(metric="accuracy,colour_mse", asha_metric="accuracy", seeds=2)
     refuse_difference(plan, record, same)
     other: dict[str, Any] = {
         "metric": "accuracy",
