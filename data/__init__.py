@@ -15,7 +15,6 @@ from contrasweep.data.datasets import (
     load_test,
     load_training,
     load_transductive,
-    load_transductive_test,
     parse_dataset,
 )
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
@@ -91,7 +90,6 @@ __all__ = [
     "load_test",
     "load_training",
     "load_transductive",
-    "load_transductive_test",
     "named_seed",
     "normalise",
     "numpy_generator",

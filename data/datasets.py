@@ -2,7 +2,7 @@
 
 Training data and test data come from different functions on purpose. Whoever trains or searches calls
 `load_training`, which opens no test file, or `load_transductive`, which hands out no label of an unlabelled
-object. Only the final evaluation calls `load_test` or `load_transductive_test`.
+object. Only the final evaluation calls `load_test`.
 """
 
 import os
@@ -19,7 +19,7 @@ from contrasweep.data.names import unknown
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options
 from contrasweep.data.splits import stratified_split
 from contrasweep.data.streaming import Placement
 from contrasweep.data.subset import with_subset
@@ -136,7 +136,9 @@ def load_training(
     if not 0.0 <= validation_fraction < 1.0:
         raise ValueError(f"validation_fraction must be at least 0 and below 1, got {validation_fraction}")
     chosen = default_placement() if placement is None else placement
-    images = _load(name, root, "train")
+    family, options = parse_image_dataset(name)
+    family.check(data_root(root), options)
+    images = family.read(data_root(root), "train", options)
     if validation_fraction == 0.0:
         return TrainingData(images.placed(chosen), None)
     generator = torch_generator("validation split", name, split_seed)
@@ -149,15 +151,27 @@ def load_training(
     return TrainingData(images.subset(kept).placed(chosen), images.subset(cut).placed(chosen))
 
 
-def load_test(name: str, root: Path | None = None, *, placement: Placement | None = None) -> LabelledImages:
-    """Load the test images with their labels: for the final evaluation only.
+def load_test(
+    name: str, root: Path | None = None, fold: int = 0, *, placement: Placement | None = None
+) -> LabelledImages | Tensor:
+    """Load the test data: for the final evaluation only.
+
+    Returns:
+        The test images with their labels. Of a transductive dataset, whose test objects training has at hand,
+        their labels alone: int64 ``(N,)`` or ``(N, c)``, row i for the unlabelled object i of
+        `load_transductive` with the same fold.
 
     Raises:
-        ValueError: unknown dataset or placement.
+        ValueError: unknown dataset or placement, or no such fold.
         DatasetMissing: the files are not in place, or damaged.
     """
+    family, options = _parse_fold(name, root, fold)
     chosen = default_placement() if placement is None else placement
-    return _load(name, root, "test").placed(chosen)
+    place = data_root(root)
+    family.check(place, options)
+    if isinstance(family, TransductiveFamily):
+        return family.read_test(place, fold, options)
+    return family.read(place, "test", options).placed(chosen)
 
 
 def load_transductive(
@@ -177,36 +191,21 @@ def load_transductive(
         DatasetMissing: the files are not in place, or hold something else.
     """
     family, options = _parse_fold(name, root, fold)
-    family.describe(data_root(root), options).check_validation(validation)
-    family.check(data_root(root), options)
-    labelled, unlabelled = family.read(data_root(root), fold, options)
-    return hold_out(labelled, unlabelled, validation, split_seed, (family.name, fold))
+    if isinstance(family, TransductiveFamily):
+        family.describe(data_root(root), options).check_validation(validation)
+        family.check(data_root(root), options)
+        labelled, unlabelled = family.read(data_root(root), fold, options)
+        return hold_out(labelled, unlabelled, validation, split_seed, (family.name, fold))
+    raise ValueError(f"dataset {family.name} holds labelled images and is not transductive")
 
 
-def load_transductive_test(name: str, root: Path | None = None, fold: int = 0) -> Tensor:
-    """Load the labels of the unlabelled objects of one fold: for the final evaluation only.
-
-    Returns:
-        int64 ``(N,)`` or ``(N, c)``, row i for object i of `load_transductive`'s unlabelled ones.
-
-    Raises:
-        ValueError: unknown dataset, or no such fold.
-        DatasetMissing: the files are not in place, or hold something else.
-    """
-    family, options = _parse_fold(name, root, fold)
-    family.check(data_root(root), options)
-    return family.read_test(data_root(root), fold, options)
-
-
-def _parse_fold(name: str, root: Path | None, fold: int) -> tuple[TransductiveFamily, Options]:
-    """Return the family and the options of a transductive dataset that has this fold."""
+def _parse_fold(name: str, root: Path | None, fold: int) -> tuple[Family, Options]:
+    """Return the family and the options of a dataset that has this fold; images have the fold 0."""
     family, options = parse_dataset(name)
-    folds = family.describe(data_root(root), options).folds
+    folds = 1 if isinstance(family, DatasetFamily) else family.describe(data_root(root), options).folds
     if not 0 <= fold < folds:
         raise ValueError(f"fold of {name} must be 0..{folds - 1}, got {fold}")
-    if isinstance(family, TransductiveFamily):
-        return family, options
-    raise ValueError(f"dataset {family.name} holds labelled images and is not transductive")
+    return family, options
 
 
 def default_placement() -> Placement:
@@ -223,9 +222,3 @@ def default_placement() -> Placement:
     if given not in get_args(Placement):
         raise ValueError(unknown(PLACEMENT_VARIABLE, given, get_args(Placement)))
     return cast(Placement, given)
-
-
-def _load(name: str, root: Path | None, split: Split) -> LabelledImages:
-    family, options = parse_image_dataset(name)
-    family.check(data_root(root), options)
-    return family.read(data_root(root), split, options)

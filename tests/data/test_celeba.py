@@ -13,8 +13,8 @@ from contrasweep.data import (
     DatasetMissing,
     check_available,
     dataset_spec,
+    load_test,
     load_transductive,
-    load_transductive_test,
 )
 from contrasweep.data.sources import celeba
 from contrasweep.data.sources.celeba import _views_of, noisy_lower_half
@@ -37,7 +37,7 @@ def test_a_fold_parts_the_first_images_and_keeps_their_labels(root: Path) -> Non
     drawn = []
     for fold in (0, 1):
         data = load_transductive("celeba:size=8", root, fold)
-        test = load_transductive_test("celeba:size=8", root, fold)
+        test = load_test("celeba:size=8", root, fold)
         assert data.labelled.labels is not None
         assert (len(data.labelled), len(data.unlabelled)) == (2, 4)
         assert data.unlabelled.labels is None

@@ -13,8 +13,8 @@ from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
     dataset_spec,
+    load_test,
     load_transductive,
-    load_transductive_test,
 )
 from contrasweep.data.sources.scene import (
     CLASS_NAMES,
@@ -103,7 +103,7 @@ def test_files_of_another_set_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_named_with_where_to_get_them(tmp_path: Path) -> None:
-    for use in (load_transductive, load_transductive_test):
+    for use in (load_transductive, load_test):
         with pytest.raises(DatasetMissing) as missing:
             use("scene", tmp_path)
         for word in (str(tmp_path / "scene"), "scene-train.arff", "scene.xml", "mulan", "CONTRASWEEP_DATA"):
@@ -160,7 +160,7 @@ def test_real_scene_s_folds_are_the_released_ones() -> None:
         folds = [held_out for _, held_out in StratifiedKFold(20).split(texts, texts)]
     assert tuple(map(len, folds)) == spec.labelled
     for fold in (0, 4):
-        data, test = load_transductive("scene", root, fold), load_transductive_test("scene", root, fold)
+        data, test = load_transductive("scene", root, fold), load_test("scene", root, fold)
         (one,) = load_transductive("scene:views=1", root, fold).labelled.views
         # The first view has its noise on the even rows, the second on the odd ones: neither is the table.
         assert all(bool((one == view).all(dim=1).any()) for view in data.labelled.views)

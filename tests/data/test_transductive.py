@@ -14,8 +14,8 @@ from contrasweep.data import (
     TransductiveData,
     check_available,
     dataset_spec,
+    load_test,
     load_transductive,
-    load_transductive_test,
     parse_dataset,
 )
 from contrasweep.data.sources import TRANSDUCTIVE_FAMILIES
@@ -50,7 +50,7 @@ def test_every_transductive_set_is_what_its_spec_says(name: str) -> None:
         assert {view.dtype for view in part.views} == {torch.uint8 if spec.has_images else torch.float32}
     assert data.unlabelled.labels is None
     assert data.validation is None
-    labels, test = data.labelled.labels, load_transductive_test(name, root)
+    labels, test = data.labelled.labels, load_test(name, root)
     assert labels is not None
     assert len(test) == len(data.unlabelled)
     assert test.shape[1:] == labels.shape[1:] == ((spec.classes,) if spec.multi_label else ())
@@ -78,8 +78,8 @@ def test_fewer_unlabelled_images_are_a_part_of_all_with_their_own_labels() -> No
     place = {image: row for row, image in enumerate(_prints(whole))}
     rows = torch.tensor([place[image] for image in _prints(cut)])
     assert len(rows.unique()) == 500
-    labels = load_transductive_test("noisy-mnist-1v", root)[rows]
-    assert torch.equal(load_transductive_test(name, root), labels)
+    labels = load_test("noisy-mnist-1v", root)[rows]
+    assert torch.equal(load_test(name, root), labels)
     assert len(labels.unique()) == 10
     smaller = set(_prints(load_transductive("noisy-mnist-1v:unlabelled=100", root).unlabelled))
     assert len(smaller) == 100
@@ -92,7 +92,7 @@ def test_test_labels_belong_to_the_unlabelled_objects() -> None:
     label_of = dict(
         zip((image.numpy().tobytes() for image in digits.pixels), digits.labels.tolist(), strict=True)
     )
-    data, test = load_transductive(level, fold=2), load_transductive_test(level, fold=2)
+    data, test = load_transductive(level, fold=2), load_test(level, fold=2)
     for part, labels in ((data.unlabelled, test), (data.labelled, data.labelled.labels)):
         assert labels is not None
         assert [label_of[image.numpy().tobytes()] for image in part.views[0]] == labels.tolist()
@@ -169,7 +169,7 @@ def test_draws_of_labelled_objects_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("fold", [-1, 10])
 def test_a_fold_that_is_not_there_is_refused(fold: int) -> None:
-    for use in (load_transductive, load_transductive_test):
+    for use in (load_transductive, load_test):
         with pytest.raises(ValueError, match=rf"fold of two-view-digits must be 0\.\.9, got {fold}"):
             use("two-view-digits", fold=fold)
 
@@ -202,7 +202,7 @@ def test_names_are_parsed_as_those_of_images_are() -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    for use in (check_available, load_transductive, load_transductive_test):
+    for use in (check_available, load_transductive, load_test):
         with pytest.raises(DatasetMissing, match="dataset 'noisy-mnist-1v' not found"):
             use("noisy-mnist-1v", tmp_path)
     check_available("two-view-digits", tmp_path)
@@ -228,5 +228,5 @@ def test_training_opens_no_file_of_test_labels(monkeypatch: pytest.MonkeyPatch) 
     expected = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte"]
     assert sorted(opened) == expected
     opened.clear()
-    load_transductive_test("noisy-mnist-1v", root)
+    load_test("noisy-mnist-1v", root)
     assert opened == ["train-labels-idx1-ubyte"]

@@ -14,8 +14,8 @@ from contrasweep.data import (
     DatasetMissing,
     check_available,
     dataset_spec,
+    load_test,
     load_transductive,
-    load_transductive_test,
 )
 from contrasweep.data.sources import xrmb
 from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER, read_xrmb
@@ -56,7 +56,7 @@ def test_folds_are_those_of_the_released_code(root: Path) -> None:
     assert whole.labels is not None
     splits = StratifiedKFold(FOLDS).split(np.zeros((200, 1)), whole.labels.numpy())
     for fold, (others, labelled) in enumerate(splits):
-        data, test = load_transductive("xrmb", root, fold), load_transductive_test("xrmb", root, fold)
+        data, test = load_transductive("xrmb", root, fold), load_test("xrmb", root, fold)
         assert data.labelled.labels is not None
         assert data.labelled.views[0][:, 0].tolist() == whole.views[0][labelled, 0].tolist()
         assert data.labelled.labels.tolist() == whole.labels[labelled].tolist()

@@ -22,6 +22,7 @@ from contrasweep.models import build_encoder, build_head
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives import prepared
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
@@ -172,11 +173,11 @@ def embedded(ranks: Ranks) -> torch.Tensor:
     """What k-means would be given, in chunks that the ranks share."""
     experiment = experiment_of("cl-infonce")
     data = small(experiment, {})
-    evaluation.CHUNK = 20
+    evaluation.CHUNK = prepared.CHUNK = 20
     try:
         return embed_training_set(build_objective(experiment, data), data, ranks)
     finally:
-        evaluation.CHUNK = 1024
+        evaluation.CHUNK = prepared.CHUNK = 1024
 
 
 def told(ranks: Ranks) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_features_do_not_depend_on_how_images_are_chunked(
     objective = build_objective(experiment("infonce"), data)
     whole = extract_features(objective, data.train.images, 8)
     assert whole.shape == (96, 64)
-    monkeypatch.setattr("contrasweep.tuning.training.evaluation.CHUNK", 7)
+    monkeypatch.setattr("contrasweep.tuning.objectives.prepared.CHUNK", 7)
     torch.testing.assert_close(extract_features(objective, data.train.images, 8), whole, atol=1e-6, rtol=1e-5)
 
 

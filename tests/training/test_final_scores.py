@@ -37,7 +37,7 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
     *_, last = pretrain(e, data=data)
     assert reads == []
     scores = final(last)
-    assert reads == [("colour-digits", None)]
+    assert reads == [("colour-digits", None, 0)]
     assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("colour-digits"))
     test = load_test("colour-digits")
     for prefix, objective in (("test.", last.objective), ("test.untrained_", build_objective(e, data))):

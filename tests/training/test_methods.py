@@ -14,7 +14,7 @@ from contrasweep.tuning.methods import METHODS, Hyperparameter
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.classifiers import ClassifierBeside, EndToEndClassifier
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import build_backbone, prepare_data
+from contrasweep.tuning.objectives.prepared import prepare_data
 from contrasweep.tuning.planning.resolve import lacking, resolve
 
 STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
@@ -72,7 +72,7 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
     for dataset in _fitting(name):
         e = resolve(name, dataset)
         data = prepare_data(e, None, torch.device("cpu"))
-        encoder = build_backbone(e.encoder, data)
+        encoder = data.build_encoder(e.encoder)
         objective = METHODS[name].build(e, encoder, data)
         assert isinstance(objective, Objective)
         assert objective.encoder is encoder
@@ -84,7 +84,7 @@ def test_the_head_follows_its_settings(name: str) -> None:
     dataset = _fitting(name)[0]
     e = resolve(name, dataset, {"head.hidden": 24, "head.width": 16})
     data = prepare_data(e, None, torch.device("cpu"))
-    encoder = build_backbone(e.encoder, data)
+    encoder = data.build_encoder(e.encoder)
     objective = METHODS[name].build(e, encoder, data)
     if isinstance(objective, ClassifierBeside | EndToEndClassifier | HeterogeneousObjective):
         assert not hasattr(objective, "head")  # the classifier reads the features themselves

@@ -12,9 +12,7 @@ from torch.nn import functional
 from contrasweep.data import MultiView, dataset_spec
 from contrasweep.losses import InfoNCE, SupCon
 from contrasweep.losses.herocon import herocon_supervised_terms
-from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import ProbeSettings
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
@@ -22,9 +20,9 @@ from contrasweep.tuning.objectives.transductive import (
     PreparedTransductive,
     TransductiveBatch,
     fold_of,
-    transductive_scores,
 )
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.evaluation import label_scores
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "two-view-digits"
@@ -155,33 +153,18 @@ def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
 
 
 def test_multi_label_scores_are_f1_at_the_threshold_and_auc() -> None:
-    class Fixed(HeterogeneousObjective):
-        def predict(self, views: Any) -> Tensor:
-            return views[0]
-
     probabilities = torch.tensor([[0.9, 0.1], [0.45, 0.8], [0.2, 0.3]])
-    labels = torch.tensor([[1, 0], [1, 1], [0, 0]])
-    encoder = build_multiview_encoder("herocon-mlp", [(2,), (2,)])
-    objective = Fixed(encoder, 2, multi_label=True, view_contrast=None, label_contrast=None)
-    objects = MultiView((probabilities, probabilities), labels)
-    spec = replace(dataset_spec(DATA), multi_label=True)
-    at_04 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.4))
+    objects = MultiView((probabilities,), torch.tensor([[1, 0], [1, 1], [0, 0]]))
+    names = replace(dataset_spec(DATA), multi_label=True).measures(test=False)
+    at_04 = label_scores(names, probabilities, objects, 0.4)
     assert at_04 == {"f1": pytest.approx(1.0), "auc": pytest.approx(1.0)}
-    at_05 = transductive_scores(objective, objects, spec, ProbeSettings(threshold=0.5))
-    assert at_05["f1"] < 1
+    assert label_scores(names, probabilities, objects, 0.5)["f1"] < 1
 
 
 def test_single_labels_are_scored_by_the_most_probable() -> None:
-    class Fixed(HeterogeneousObjective):
-        def predict(self, views: Any) -> Tensor:
-            return views[0]
-
-    spec = replace(dataset_spec(DATA), classes=3)
     probabilities = torch.tensor([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5], [0.1, 0.2, 0.7]])
-    labels = torch.tensor([0, 1, 2, 2])
-    encoder = build_multiview_encoder("herocon-mlp", [(3,), (3,)])
-    objective = Fixed(encoder, 3, multi_label=False, view_contrast=None, label_contrast=None)
-    scores = transductive_scores(objective, MultiView((probabilities,) * 2, labels), spec, ProbeSettings())
+    objects = MultiView((probabilities,), torch.tensor([0, 1, 2, 2]))
+    scores = label_scores(dataset_spec(DATA).measures(test=True), probabilities, objects, 0.5)
     # F1: 2/3 of class 0, 0 of class 1, 1 of class 2, which has half of the objects.
     assert scores["accuracy"] == 0.75
     assert scores["f1"] == pytest.approx((2 / 3 + 0 + 2 * 1) / 4)

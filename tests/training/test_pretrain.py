@@ -84,9 +84,9 @@ def test_scores_of_untrained_encoders_are_shared_where_they_are_equal(
 ) -> None:
     computed: list[str] = []
 
-    def counted(*arguments: Any) -> dict[str, float]:
+    def counted(*arguments: Any, **options: Any) -> dict[str, float]:
         computed.append(arguments[-1])
-        return probe_scores(*arguments)
+        return probe_scores(*arguments, **options)
 
     monkeypatch.setattr("contrasweep.tuning.training.evaluation.probe_scores", counted)
     first = next(pretrain(experiment("infonce"), data=data)).metrics

@@ -76,6 +76,11 @@ def full_name(given: str, method: Method, spec: DatasetFacts) -> str:
     raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
 
 
+def scores_own_classifier(method: Method, spec: DatasetFacts) -> bool:
+    """Return whether a classifier of the method's own is scored: beside the probe, or in its place."""
+    return method.classifies or not spec.probed
+
+
 def _training(method: Method) -> tuple[str, ...]:
     return (*ALWAYS, *(f"train.{name}" for name in method.train_metrics))
 
@@ -88,7 +93,7 @@ def _probed(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
 
 
 def _classified(prefix: str, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
-    if spec.probed and not method.classifies:
+    if not scores_own_classifier(method, spec):
         return ()
     return tuple(prefix + spec.classifier_prefix + name for name in _measures(prefix, spec))
 

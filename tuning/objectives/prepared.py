@@ -1,33 +1,86 @@
 """A dataset made ready for training: resident on the device, split, and shared by the runs that use it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from contrasweep.data import (
+    DatasetFacts,
     DatasetSpec,
+    Images,
     LabelledImages,
     TransductiveSpec,
     dataset_spec,
+    image_chunks,
     load_training,
     numpy_generator,
+    whole_image,
 )
-from contrasweep.models import Encoder, build_encoder
-from contrasweep.models.encoders.multiview import build_multiview_encoder
+from contrasweep.models import Encoder, build_encoder, encoder_bytes
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
-from contrasweep.tuning.objectives.transductive import PreparedTransductive, fold_of, prepare_transductive
+from contrasweep.tuning.objectives.transductive import fold_of, prepare_transductive
+
+CHUNK = 1024
+"""Images that go through a network at once: bounds memory, does not change the result."""
+
+
+class Prepared(Protocol):
+    """What a run trains on, whatever the kind of dataset. Held-out data is of the kind's own type."""
+
+    @property
+    def spec(self) -> DatasetFacts:
+        """The facts of the dataset, with the size of view of the run."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the data is."""
+
+    @property
+    def untrained(self) -> dict[str, dict[str, float]]:
+        """The scores of untrained encoders on this data, by what they depend on; runs share and fill it."""
+
+    @property
+    def validation(self) -> Any:
+        """The data that a search is scored on; None where none is held out."""
+
+    @property
+    def probe_rows(self) -> LabelledImages | None:
+        """The images that the fast probe learns from; None where no probe is fitted."""
+
+    @property
+    def probed(self) -> LabelledImages | None:
+        """The images that the other probes learn from; None where no probe is fitted."""
+
+    def inputs(self, held_out: Any) -> Iterator[Any]:
+        """Yield all of the held-out data in the form that a network takes, a part at a time."""
+
+    def test_data(self, loaded: Any) -> Any:
+        """Return the test data as the final run loaded it, in the form of held-out data on the device."""
+
+    def build_encoder(self, settings: EncoderSettings) -> Encoder:
+        """Return a new encoder for this data; raise ValueError where it does not take such data."""
+
+    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
+        """Return the content of a file (safetensors) of a trained encoder, with its experiment."""
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """The training images on a device, the validation images cut from them, and those that probes learn from.
+    """Labelled images on a device.
 
-    `labelled` are the training images that have a label, all of them in most datasets; `probe_rows` are some
-    of these, for the fast probe.
-
-    `untrained` keeps the scores of untrained encoders that were already computed on this data: they depend on
-    the encoder, the seed and the probe alone, so the trials of a sweep share them.
+    Attributes:
+        spec: the facts of the dataset.
+        train: the images that the method trains on.
+        validation: the images held out of them.
+        labelled: the training images that have a label: in most datasets all of them.
+        probe_rows: the part of `labelled` that the fast probe learns from.
+        device: where all of them are.
+        untrained: the scores of untrained encoders. They depend on the encoder, the seed and the probe alone,
+            so the trials of a sweep share them.
     """
 
     spec: DatasetSpec
@@ -38,9 +91,41 @@ class PreparedData:
     device: torch.device
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
 
+    @property
+    def probed(self) -> LabelledImages:
+        """Probes learn from every labelled image."""
+        return self.labelled
 
-Prepared = PreparedData | PreparedTransductive
-"""What a run trains on."""
+    def inputs(self, held_out: LabelledImages) -> Iterator[Tensor]:
+        """Yield whole images as floats `(B, C, S, S)`."""
+        return image_inputs(held_out.images, self.spec.view_size)
+
+    def test_data(self, loaded: LabelledImages) -> LabelledImages:
+        """Return the test images on the device."""
+        return loaded.to(self.device)
+
+    def build_encoder(self, settings: EncoderSettings) -> Encoder:
+        """Return a new encoder of images; raise ValueError where it does not take images of this size."""
+        spec = self.spec
+        return build_encoder(settings.name, spec.channels, spec.view_size, settings.mean, settings.std)
+
+    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
+        """Return the content of the encoder's file."""
+        settings = experiment.encoder
+        return encoder_bytes(
+            encoder,
+            name=settings.name,
+            channels=self.spec.channels,
+            image_size=self.spec.view_size,
+            mean=settings.mean,
+            std=settings.std,
+            experiment=experiment.model_dump_json(),
+        )
+
+
+def image_inputs(images: Images, size: int) -> Iterator[Tensor]:
+    """Yield whole `images` (uint8 `(N, C, H, W)`) at `size` pixels as floats `(B, C, size, size)`."""
+    return (whole_image(chunk, size) for chunk in image_chunks(images, CHUNK))
 
 
 def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.device) -> Prepared:
@@ -73,19 +158,8 @@ def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSp
     return dataset_spec(experiment.dataset, data_root).at_view_size(experiment.views.size)
 
 
-def build_backbone(settings: EncoderSettings, data: Prepared) -> Encoder:
-    """Return a new encoder for the data: of images, or one for each view of an object.
-
-    Raises:
-        ValueError: the name is unknown, or the encoder does not take such data.
-    """
-    if isinstance(data, PreparedTransductive):
-        return build_multiview_encoder(settings.name, data.spec.views)
-    return build_encoder(settings.name, data.spec.channels, data.spec.view_size, settings.mean, settings.std)
-
-
 def preparation_key(experiment: Experiment, data_root: Path | None = None) -> str:
-    """Return what `prepare_data` depends on, as a string: equal keys mean that the data can be shared."""
+    """Return a string that is equal for experiments for which `prepare_data` gives the same data."""
     split = experiment.validation
     size = experiment.views.size
     fold = fold_of(experiment, spec_for(experiment, data_root))

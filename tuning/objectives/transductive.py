@@ -1,25 +1,17 @@
-"""Transductive runs: few labelled objects of several views, and unlabelled ones that are the test set.
+"""Transductive runs: few labelled objects of several views, and unlabelled ones that are the test set."""
 
-Shapes: n labelled and u unlabelled objects in a step, c labels.
-"""
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from contrasweep.data import (
-    DatasetFacts,
-    MultiView,
-    TransductiveData,
-    TransductiveSpec,
-    load_transductive,
-)
-from contrasweep.models.scores import macro_auc, multi_label_f1
-from contrasweep.tuning.experiment import Experiment, ProbeSettings
-from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.data import DatasetFacts, MultiView, TransductiveData, TransductiveSpec, load_transductive
+from contrasweep.models import Encoder
+from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
+from contrasweep.models.export import multiview_encoder_bytes
+from contrasweep.tuning.experiment import EncoderSettings, Experiment
 
 CHUNK = 4096
 """Objects that are classified at once: bounds memory, does not change the result."""
@@ -33,6 +25,40 @@ class PreparedTransductive:
     data: TransductiveData
     device: torch.device
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def validation(self) -> MultiView | None:
+        """The labelled objects that are held out."""
+        return self.data.validation
+
+    @property
+    def probe_rows(self) -> None:
+        """No probe is fitted."""
+        return None
+
+    @property
+    def probed(self) -> None:
+        """No probe is fitted."""
+        return None
+
+    def inputs(self, held_out: MultiView) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the views of the objects, one tensor `(B, ...)` for each view."""
+        return zip(*(torch.split(view, CHUNK) for view in held_out.views), strict=True)
+
+    def test_data(self, loaded: Tensor) -> MultiView:
+        """Return the test objects with their labels."""
+        # The test objects come first among the unlabelled ones, in the order of their labels.
+        views = tuple(view[: len(loaded)] for view in self.data.unlabelled.views)
+        return MultiView(views, loaded.to(self.device))
+
+    def build_encoder(self, settings: EncoderSettings) -> MultiViewEncoder:
+        """Return a new encoder for each view; raise ValueError where one does not take the view."""
+        return build_multiview_encoder(settings.name, self.spec.views)
+
+    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
+        """Return the content of the encoder's file."""
+        name, content = experiment.encoder.name, experiment.model_dump_json()
+        return multiview_encoder_bytes(encoder, name=name, views=self.spec.views, experiment=content)
 
 
 @dataclass(frozen=True)
@@ -65,33 +91,5 @@ def prepare_transductive(
 
 
 def fold_of(experiment: Experiment, spec: DatasetFacts) -> int:
-    """Return the fold of a run: each seed has its own, as long as there are folds."""
+    """Return the fold of a run: seeds take the folds in turn, so each has its own while there are folds."""
     return experiment.seed % spec.folds
-
-
-def transductive_scores(
-    objective: Objective, objects: MultiView, spec: TransductiveSpec, settings: ProbeSettings
-) -> dict[str, float]:
-    """Return the scores of the objective's own classifier on labelled `objects`.
-
-    `f1` is weighted by the labels' frequency, `auc` the macro average over the labels that have both kinds.
-    Of several labels an object, those above `settings.threshold` are predicted; of one, the most probable,
-    and `accuracy` is given too.
-    """
-    assert objects.labels is not None, "scored objects have labels"
-    parts = [torch.split(view, CHUNK) for view in objects.views]
-    outputs = torch.cat([objective.predict(part) for part in zip(*parts, strict=True)])
-    if spec.multi_label:
-        f1 = multi_label_f1(outputs, objects.labels, settings.threshold, "weighted")
-        return {"f1": f1, "auc": macro_auc(outputs, objects.labels).value}
-    predicted = outputs.argmax(dim=1)
-    chosen, true = (functional.one_hot(labels, spec.classes) for labels in (predicted, objects.labels))
-    return {
-        "accuracy": _share(predicted == objects.labels),
-        "f1": multi_label_f1(chosen.to(outputs.dtype), true, 0.5, "weighted"),
-        "auc": macro_auc(outputs, true).value,
-    }
-
-
-def _share(right: Tensor) -> float:
-    return float(right.double().mean())

@@ -1,30 +1,29 @@
-"""Scores of an encoder: probes fitted on training features, read on held-out ones.
+"""Scores of an encoder on held-out data: of probes on its features, and of the method's own classifier.
 
-Two classifiers: exact ridge regression, cheap enough for every epoch (on part of the training rows), which is
-what a scheduler compares; and on all of them the one that the experiment names (L-BFGS logistic regression,
-a paper's minibatch recipe, nearest neighbours), which is what is reported. A method
-with a classifier of its own is scored by that as well. Where the data has a background colour, it is
-regressed from the features too: the larger the error, the less of the colour the features keep. Where it has
-a bias label, accuracy is also averaged over the groups of (class, bias): the majority hides nothing there;
-where its test images are clustered, over those of (class, cluster).
+Two probes are fitted on features of the training images. Exact ridge regression on part of them is cheap
+enough for every epoch: a scheduler compares it. The one that the experiment names (logistic regression by
+L-BFGS, a paper's minibatch recipe, nearest neighbours) is fitted on all of them and reported. A background
+colour is regressed from the features too: the larger the error, the less of the colour the features keep. On
+biased data, accuracy is also averaged over the groups of (class, bias), so that the majority hides nothing.
+Where the test images are clustered, it is also averaged over the groups of (class, cluster).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from contrasweep.data import (
-    DatasetSpec,
+    DatasetFacts,
     Images,
     LabelledImages,
+    MultiView,
     StreamedImages,
-    image_chunks,
     shard,
     torch_generator,
-    whole_image,
 )
-from contrasweep.data.spec import TOP_FIVE_FROM
 from contrasweep.models import (
     choose_knn,
     fit_knn,
@@ -38,15 +37,13 @@ from contrasweep.models import (
     top_accuracy,
     unbiased_accuracy,
 )
+from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import scores_own_classifier
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
+from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData, image_inputs
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
-from contrasweep.tuning.objectives.transductive import PreparedTransductive, transductive_scores
-
-CHUNK = 1024
-"""Images whose features are computed at once: bounds memory, does not change the result."""
 
 RIDGE = "ridge"
 """The fast classifier of every epoch; the other names are those of `probes.classifier`."""
@@ -57,7 +54,7 @@ Classifier = Callable[[Tensor], Tensor]
 
 def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
     """Return the encoder's features `(N, D)` of whole `images` (uint8 `(N, C, H, W)`) at `size` pixels."""
-    return _by_chunks(objective.features, images, size)
+    return _joined(objective.features, image_inputs(images, size))
 
 
 def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE) -> Tensor:
@@ -69,11 +66,11 @@ def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE)
     images, size = data.train.images, data.spec.view_size
     starts = torch.arange(0, len(images), CHUNK)
     if len(starts) < ranks.world:
-        return _by_chunks(objective.embed_images, images, size)
+        return _joined(objective.embed_images, image_inputs(images, size))
     own = shard(starts, ranks.rank, ranks.world)
     rows = torch.arange(int(own[0]), min(int(own[-1]) + CHUNK, len(images)))
     mine = images.subset(rows) if isinstance(images, StreamedImages) else images[rows[0] : rows[-1] + 1]
-    return ranks.gather(_by_chunks(objective.embed_images, mine, size), 0)
+    return ranks.gather(_joined(objective.embed_images, image_inputs(mine, size)), 0)
 
 
 def validation_scores(
@@ -84,50 +81,89 @@ def validation_scores(
     The cheap ones (`val.ridge_accuracy`; of the method's own classifier `val.classifier_accuracy`), and with
     `full` the exact ones (`val.accuracy`).
     """
-    if isinstance(data, PreparedTransductive):
-        return _transductive_validation(objective, data, experiment.probes)
-    if data.validation is None:
+    held_out = data.validation
+    if held_out is None:
         return {}
-    fast = probe_scores(objective, data.probe_rows, data.validation, data.spec, experiment.probes, RIDGE)
-    scores = {f"val.ridge_{name}": score for name, score in fast.items()}
-    if METHODS[experiment.method].classifies:
-        own = classifier_scores(objective, data.validation, data.spec)
-        scores |= {f"val.classifier_{name}": score for name, score in own.items()}
+    scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment.probes, RIDGE))
+    scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
     if full:
-        probes = experiment.probes
-        exact = probe_scores(objective, data.labelled, data.validation, data.spec, probes, probes.classifier)
-        scores |= {f"val.{name}": score for name, score in exact.items()}
+        exact = fitted_scores(objective, data, held_out, experiment.probes, experiment.probes.classifier)
+        scores |= prefixed("val.", exact)
     return scores
 
 
-def _transductive_validation(
-    objective: Objective, data: PreparedTransductive, settings: ProbeSettings
+def scores_on_test(
+    trained: Objective, untrained: Objective, data: Prepared, test: Any, experiment: Experiment
 ) -> dict[str, float]:
-    held_out = data.data.validation
-    if held_out is None:
+    """Return the scores on the test data by metric name.
+
+    The untrained encoder is scored by a probe (`test.untrained_accuracy`); where the dataset has none, by the
+    method's own classifier.
+    """
+    probes = experiment.probes
+    exact, control = (
+        fitted_scores(objective, data, test, probes, probes.classifier, test=True)
+        for objective in (trained, untrained)
+    )
+    return {
+        **prefixed("test.", exact),
+        **prefixed("test.", own_scores(trained, data, test, experiment, test=True)),
+        **prefixed("test.untrained_", control or own_scores(untrained, data, test, experiment, test=True)),
+    }
+
+
+def prefixed(prefix: str, scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores under the names of metrics."""
+    return {prefix + name: score for name, score in scores.items()}
+
+
+def fitted_scores(
+    objective: Objective,
+    data: Prepared,
+    held_out: Any,
+    settings: ProbeSettings,
+    classifier: str,
+    *,
+    test: bool = False,
+) -> dict[str, float]:
+    """Return `probe_scores` of a probe fitted on the training data; nothing where none is fitted."""
+    train = data.probe_rows if classifier == RIDGE else data.probed
+    if train is None:
         return {}
-    scores = transductive_scores(objective, held_out, data.spec, settings)
-    return {f"val.{name}": score for name, score in scores.items()}
+    return probe_scores(objective, train, held_out, data.spec, settings, classifier, test=test)
+
+
+def own_scores(
+    objective: Objective, data: Prepared, held_out: Any, experiment: Experiment, *, test: bool = False
+) -> dict[str, float]:
+    """Return the scores of the method's own classifier on held-out data; nothing where it is not scored."""
+    spec = data.spec
+    if not scores_own_classifier(METHODS[experiment.method], spec):
+        return {}
+    outputs = _joined(objective.predict, data.inputs(held_out))
+    scores = label_scores(spec.measures(test=test), outputs, held_out, experiment.probes.threshold)
+    return prefixed(spec.classifier_prefix, scores)
 
 
 def probe_scores(
     objective: Objective,
     train: LabelledImages,
     held_out: LabelledImages,
-    spec: DatasetSpec,
+    spec: DatasetFacts,
     settings: ProbeSettings,
     classifier: str,
+    *,
+    test: bool = False,
 ) -> dict[str, float]:
     """Return the scores of probes fitted on `train` and read on `held_out`.
 
-    `classifier` is `RIDGE` or a name that `probes.classifier` may have. The scores: `accuracy` (0..1), with
-    a bias label `balanced_accuracy`, of many classes `top5_accuracy`, with clusters of the held-out images
-    `unbiased_accuracy`, with a background colour `colour_mse` (squared 8-bit levels).
+    `classifier` is `RIDGE` or a name that `probes.classifier` may have. The scores are those that the dataset
+    has, `spec.measures(test=test)`, and with a background colour `colour_mse` (squared 8-bit levels).
     """
     features = extract_features(objective, train.images, spec.view_size)
     unseen = extract_features(objective, held_out.images, spec.view_size)
     probe = _fit_classifier(features, train.labels, spec.classes, settings, classifier)
-    scores = _label_scores(probe(unseen), held_out)
+    scores = label_scores(spec.measures(test=test), probe(unseen), held_out, settings.threshold)
     if spec.has_colour and train.condition is not None and held_out.condition is not None:
         colour = fit_ridge(
             features, train.condition, penalty=settings.penalty, standardise=settings.standardise
@@ -136,25 +172,60 @@ def probe_scores(
     return scores
 
 
-def classifier_scores(objective: Objective, held_out: LabelledImages, spec: DatasetSpec) -> dict[str, float]:
-    """Return the scores of `probe_scores` but the colour's, of the method's own classifier."""
-    return _label_scores(_by_chunks(objective.predict, held_out.images, spec.view_size), held_out)
+def label_scores(
+    names: Iterable[str], outputs: Tensor, held_out: LabelledImages | MultiView, threshold: float
+) -> dict[str, float]:
+    """Return the named scores of a classifier's `outputs` `(N, C)` on the objects that they belong to.
+
+    Of several labels an object (columns of 0 and 1) those above `threshold` are predicted, of one label the
+    most probable.
+    """
+    return {name: MEASURES[name](outputs, held_out, threshold) for name in names}
 
 
-def _by_chunks(compute: Callable[[Tensor], Tensor], images: Images, size: int) -> Tensor:
-    return torch.cat([compute(whole_image(chunk, size)) for chunk in image_chunks(images, CHUNK)])
+def _accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    return float((outputs.argmax(dim=1) == held_out.labels).double().mean())
 
 
-def _label_scores(outputs: Tensor, held_out: LabelledImages) -> dict[str, float]:
-    predicted = outputs.argmax(dim=1)
-    scores = {"accuracy": float((predicted == held_out.labels).double().mean())}
-    if held_out.bias is not None:
-        scores["balanced_accuracy"] = group_balanced_accuracy(predicted, held_out.labels, held_out.bias)
-    if outputs.shape[1] >= TOP_FIVE_FROM:
-        scores["top5_accuracy"] = top_accuracy(outputs, held_out.labels, 5)
-    if held_out.groupings is not None:
-        scores["unbiased_accuracy"] = unbiased_accuracy(predicted, held_out.labels, held_out.groupings)
-    return scores
+def _balanced_accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    return group_balanced_accuracy(outputs.argmax(dim=1), held_out.labels, held_out.bias)
+
+
+def _top_five(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    return top_accuracy(outputs, held_out.labels, 5)
+
+
+def _unbiased_accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    return unbiased_accuracy(outputs.argmax(dim=1), held_out.labels, held_out.groupings)
+
+
+def _weighted_f1(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    if held_out.labels.dim() == 2:
+        return multi_label_f1(outputs, held_out.labels, threshold, "weighted")
+    chosen, true = (one_hot(rows, outputs.shape[1]) for rows in (outputs.argmax(dim=1), held_out.labels))
+    return multi_label_f1(chosen, true, 0.5, "weighted")
+
+
+def _macro_auc(outputs: Tensor, held_out: Any, threshold: float) -> float:
+    labels = held_out.labels
+    return macro_auc(outputs, labels if labels.dim() == 2 else one_hot(labels, outputs.shape[1])).value
+
+
+MEASURES: Mapping[str, Callable[[Tensor, Any, float], float]] = MappingProxyType(
+    {
+        "accuracy": _accuracy,
+        "balanced_accuracy": _balanced_accuracy,
+        "top5_accuracy": _top_five,
+        "unbiased_accuracy": _unbiased_accuracy,
+        "f1": _weighted_f1,
+        "auc": _macro_auc,
+    }
+)
+"""The scores that a dataset may name, of a classifier's outputs, the held-out data and the threshold."""
+
+
+def _joined(compute: Callable[[Any], Tensor], inputs: Iterable[Any]) -> Tensor:
+    return torch.cat([compute(part) for part in inputs])
 
 
 def _fit_classifier(

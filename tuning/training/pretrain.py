@@ -21,7 +21,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import Prepared, build_backbone, prepare_data
+from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
@@ -125,7 +125,7 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     method = METHODS[experiment.method]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(experiment.seed, "encoder"))
-        encoder = build_backbone(experiment.encoder, data)
+        encoder = data.build_encoder(experiment.encoder)
         set_precision(encoder, experiment.compute)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
         objective = method.build(experiment, encoder, data).to(data.device)
