@@ -1,7 +1,7 @@
-"""A command of ours in a cluster that Ray's client reaches (`ray://HOST:PORT`), for who is outside of it.
+"""Run a whole command in a cluster from outside, through Ray's client (`ray://HOST:PORT`).
 
-Tune's driver has to be in the cluster. So the command goes there whole, with our code and the files that it
-names; what it prints and its exit code come back.
+Tune's driver must be in the cluster. So the command runs there, with our code and the files that it names.
+Its output and its exit code come back.
 """
 
 import logging
@@ -26,7 +26,7 @@ from contrasweep.tuning.ray.session import STARTS
 
 log = logging.getLogger(__name__)
 
-# Ray's workers hold Ctrl-C back, what starts a node in the background ignores it, and both are inherited.
+# Ray's workers block SIGINT, a node started in the background ignores it, and child processes inherit both.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); "
@@ -37,7 +37,7 @@ Show = Callable[[Stream, bytes], None]
 
 
 class RunningCommand:
-    """An actor in the cluster: one command of ours, which it starts, listens to and can interrupt."""
+    """An actor in the cluster that starts one command, collects its output and can interrupt it."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         address = ray.get_runtime_context().gcs_address
@@ -59,12 +59,12 @@ class RunningCommand:
         threading.Thread(target=self._end).start()
 
     def read(self) -> tuple[Stream, bytes] | int:
-        """Return what was printed next, or when there is no more, the exit code."""
+        """Return the next piece of output, or the exit code after the last piece."""
         stream, text = self.said.get()
         return (stream, text) if text else self.process.wait()
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does."""
+        """Interrupt the command, as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
 
     def _listen(self, stream: Stream, pipe: IO[bytes]) -> None:
@@ -83,16 +83,16 @@ def run_there(
     """Run `contrasweep ARGUMENTS --address AUTO` in the cluster, and return its exit code.
 
     Args:
-        address: `ray://HOST:PORT`; Ray's client server listens on port 10001 unless told otherwise.
-        arguments: without an `--address`; `files` have the names in them that `name_there` gives.
-        files: local files that go along.
-        environment: variables that the command has there, besides those of the cluster.
-        show: is given what the command prints, as it comes. A KeyboardInterrupt meanwhile interrupts the
-            command there, and is not raised here.
+        address: `ray://HOST:PORT`; the default port of Ray's client server is 10001.
+        arguments: the command without `--address`, in which `files` have the names that `name_there` gives.
+        files: local files to send along.
+        environment: variables that the command gets besides those of the cluster.
+        show: called with each piece of output as it comes. A KeyboardInterrupt meanwhile interrupts the
+            command in the cluster, and is not raised here.
 
     Raises:
         InputError: no cluster can be used at the address.
-        SweepFailed: the connection or the command's node was lost.
+        SweepFailed: the connection to the cluster, or the node of the command, was lost.
     """
     refuse_silence(address)
     with tempfile.TemporaryDirectory(prefix="contrasweep-files-") as folder:
@@ -103,7 +103,7 @@ def run_there(
         try:
             _connect(address, folder)
             actor: Any = ray.remote(num_cpus=0)(RunningCommand)
-            # It is interrupted while it is read.
+            # Two calls at once: one reads while the other interrupts.
             running = actor.options(max_concurrency=2).remote(list(arguments), dict(environment))
             return _follow(running, show)
         except (RayError, ConnectionError) as error:
@@ -116,7 +116,7 @@ def run_there(
 
 
 def name_there(place: int, file: Path) -> str:
-    """Return what the command calls one of its files, by its place among them."""
+    """Return the path of a sent file as the command sees it, from its place among the files."""
     return f"given/{place}/{file.name}"
 
 
@@ -130,9 +130,9 @@ def _connect(address: str, folder: str) -> None:
                 runtime_env={"working_dir": folder, "py_modules": [str(our_code())]},
             )
             return
-        except Exception as error:  # Ray raises no narrower one
+        except Exception as error:  # Ray raises no narrower type
             ray.shutdown()
-            # The server that the cluster starts for each client may not come up where there is much to do.
+            # The cluster starts a server for each client, which may fail on a busy machine.
             if attempt < STARTS and isinstance(error, ConnectionAbortedError):
                 log.warning("Ray's client was not let in, tried again")
                 continue
@@ -140,7 +140,7 @@ def _connect(address: str, folder: str) -> None:
 
 
 def _follow(running: Any, show: Show) -> int:
-    # One read at a time: one that is given up on would take what the next one waits for.
+    # Only one read at a time: an abandoned read would take the output that the next read waits for.
     pending = running.read.remote()
     while True:
         try:

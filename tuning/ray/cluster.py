@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,19 +23,19 @@ from contrasweep.tuning.store.filesystem import ONCE
 
 AUTO = "auto"
 ANSWER_SECONDS = 5.0
-"""How long an address may take to answer; Ray itself would try for minutes."""
+"""How long an address may take to answer. Ray itself would try for minutes."""
 
 START = "`ray start --head --port=6379` starts one, `ray start --address=HOST:6379` adds a machine to it"
-# A job's own working folder would forbid ours, though it is ours that holds the code of this driver.
-OVERRIDE = "RAY_OVERRIDE_JOB_RUNTIME_ENV"
+# Inside `ray job submit`, Ray refuses to send our code unless this variable allows it.
+OVERRIDE = {"RAY_OVERRIDE_JOB_RUNTIME_ENV": "1"}
 
 
 def cluster_at(address: str) -> Machine:
-    """Return what the nodes of a cluster have; `address` is `auto` or `HOST:PORT`.
+    """Return the cores and GPUs of a cluster's nodes; `address` is `auto` or `HOST:PORT`.
 
     Raises:
-        InputError: nobody answers there, or it is none of the forms of an address.
-        RuntimeError: this process is connected to a Ray already.
+        InputError: no cluster answers at the address, or the address has another form.
+        RuntimeError: this process is already connected to a Ray.
     """
     with connect(address):
         nodes = [node["Resources"] for node in live_nodes()]
@@ -45,38 +45,45 @@ def cluster_at(address: str) -> Machine:
 
 
 def live_nodes() -> list[dict[str, Any]]:
-    """Return what Ray says of each node of the cluster that this process is connected to."""
+    """Return Ray's description of each living node of the cluster that this process is connected to."""
     found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in found if node["Alive"]]
 
 
 @contextmanager
 def connect(address: str) -> Iterator[None]:
-    """Be connected to a cluster while inside; its nodes run this process's contrasweep, whatever they have.
+    """Connect to a cluster for a `with` block; its nodes run this process's contrasweep, not their own.
 
     Raises:
         InputError, RuntimeError: see `cluster_at`.
     """
     if ray.is_initialized():
-        raise RuntimeError("this process is connected to a Ray already; call ray.shutdown() first")
+        raise RuntimeError("this process is already connected to a Ray; call ray.shutdown() first")
     _check_form(address)
     if address != AUTO:
         refuse_silence(address)
-    before = os.environ.get(OVERRIDE)
-    os.environ[OVERRIDE] = "1"
+    with environment(OVERRIDE):
+        try:
+            _connect(address, our_code())
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a `with` block, except those that the user has set."""
+    ours = {name: value for name, value in variables.items() if name not in os.environ}
+    os.environ.update(ours)
     try:
-        _connect(address, our_code())
         yield
     finally:
-        ray.shutdown()
-        if before is None:
-            os.environ.pop(OVERRIDE)
-        else:
-            os.environ[OVERRIDE] = before
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 def our_code() -> Path:
-    """Return the folder of this process's contrasweep, which Ray sends to the nodes (it follows links)."""
+    """Return the folder of this process's contrasweep. Ray sends it to the nodes, and follows its links."""
     return Path(contrasweep.__file__).parent
 
 
@@ -86,10 +93,10 @@ def _connect(address: str, code: Path) -> None:
             address=address,
             log_to_driver=False,
             logging_level=logging.CRITICAL,
-            # Before what is installed on the nodes.
+            # The nodes import this before anything that they have installed.
             runtime_env={"py_modules": [str(code)]},
         )
-    except Exception as error:  # Ray raises no narrower one
+    except Exception as error:  # Ray raises no narrower type
         ray.shutdown()
         where = "this machine" if address == AUTO else address
         raise InputError(f"no Ray cluster can be used at {where}: {error}. {START}") from error
@@ -106,10 +113,10 @@ def _check_form(address: str) -> None:
 
 
 def refuse_silence(address: str) -> None:
-    """Refuse HOST:PORT or ray://HOST:PORT if nobody answers there.
+    """Refuse HOST:PORT or ray://HOST:PORT if nothing answers there.
 
     Raises:
-        InputError: nobody does, or it has another form.
+        InputError: nothing answers, or the address has another form.
     """
     try:
         with socket.create_connection(_host_and_port(address), timeout=ANSWER_SECONDS):
@@ -127,7 +134,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a worker needs to find where it runs."""
+    """What a worker must find on its node: the results folder and the dataset."""
 
     location: Location
     dataset: str
@@ -135,14 +142,14 @@ class Needs:
 
 
 Ask = Callable[[Needs, str], dict[str, str | None]]
-"""Of every node, by its name, what `complaint_about` says there."""
+"""Ask every node; return the answer of `complaint_about` there, by the node's name."""
 
 
 def refuse_blind_nodes(needs: Needs, ask: Ask | None = None) -> None:
-    """Refuse a cluster with a node that cannot see what the driver sees.
+    """Refuse a cluster in which a node cannot see the results folder or the dataset.
 
     Raises:
-        InputError: it names the nodes, and what each lacks.
+        InputError: names the nodes, and what each of them lacks.
         OSError: the results folder cannot be written.
     """
     marker = f"_seen-{uuid.uuid4().hex[:12]}"
@@ -157,7 +164,7 @@ def refuse_blind_nodes(needs: Needs, ask: Ask | None = None) -> None:
 
 
 def complaint_about(needs: Needs, marker: str) -> str | None:
-    """Return what this node lacks, or None: it finds the marker in the results folder, and the dataset."""
+    """Return what this node lacks, or None if it finds the marker in the results folder, and the dataset."""
     location = replace(needs.location, retry=ONCE)
     try:
         location.read(marker)
@@ -176,7 +183,7 @@ def complaint_about(needs: Needs, marker: str) -> str | None:
 
 def _ask_all(needs: Needs, marker: str) -> dict[str, str | None]:
     nodes = [node for node in live_nodes() if node["Resources"].get("CPU")]
-    # Asked again once: a worker that dies as it starts, on a full machine, says nothing about its node.
+    # One retry: a worker that dies at its start, on a full machine, says nothing about its node.
     remote: Any = ray.remote(num_cpus=0, max_retries=1)(complaint_about)
     asked = {
         node["NodeID"]: remote.options(
@@ -185,7 +192,7 @@ def _ask_all(needs: Needs, marker: str) -> dict[str, str | None]:
         for node in nodes
     }
     answers = {node: _answer(reference) for node, reference in asked.items()}
-    there = {node["NodeID"] for node in live_nodes()}  # one that left meanwhile takes no trials
+    there = {node["NodeID"] for node in live_nodes()}  # a node that has left meanwhile gets no trials
     return {
         f"node {node['NodeManagerAddress']} ({node['NodeID'][:6]})": answers[node["NodeID"]]
         for node in nodes

@@ -1,4 +1,4 @@
-"""Final runs: a selected experiment on fresh seeds, trained on all training images, tested once each."""
+"""Final runs: selected experiments on fresh seeds, each trained on all training images and tested once."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -44,30 +44,30 @@ def final_runs(
 ) -> FinalRuns:
     """Run each configuration on `seeds` fresh seeds and score it on the test split.
 
-    The whole training split is used: nothing is selected any more, so no validation images are cut from it.
-    Runs that the store holds already are not repeated. The study is named after the searched one, with
+    The runs use the whole training split, without a validation split, because nothing is selected any more.
+    Runs that the store already holds are not repeated. Their study has the name of the searched one and
     `-final`.
 
     Args:
         selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`.
-        seeds: runs of each.
-        first_seed: of them; by default one above those that the search used.
-        elsewhere: runs, each as the hash of its experiment and its seed, that another study holds: they are
-            left out here, and are not among the rows returned.
+        seeds: how many runs each configuration gets.
+        first_seed: the first seed; by default the one above the seeds of the search.
+        elsewhere: runs that another study holds, each as the hash of its experiment and its seed. They are
+            left out, and are not among the rows returned.
         results: the results folder; by default that of the selected trials, for configurations `results`.
         data_root: the folder of the datasets; by default the one that the selected trials were searched with.
-        concurrency: runs at once; by default as many as the machine has cores for.
-        cpus_per_run: cores, and threads, of a run; of each of its workers, where there are several.
-        workers: processes that train one run together.
-        gpus_per_worker: GPUs of each, 0 to 1.
-        machine: where they run; by default here.
+        concurrency: how many runs at once; by default as many as the machine has cores for.
+        cpus_per_run: cores, and threads, of each worker of a run.
+        workers: how many processes train one run together.
+        gpus_per_worker: GPUs of each worker, 0 to 1.
+        machine: where the runs take place; by default this machine.
         command: the command line, for the record.
-        show: called with how many runs are done, and of how many.
+        show: called with the number of finished runs and the number of all.
 
     Raises:
-        InputError: no seed, no configuration, or the study's name holds runs of something else.
+        InputError: no seed, no configuration, or the final study holds runs of other settings.
         DatasetMissing: the dataset's files are not in place.
-        SweepFailed: no run completed, or another driver took the study over.
+        SweepFailed: no run completed, or another driver has taken over the study.
     """
     resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker, machine=machine)
     plan = plan_final_runs(
@@ -110,7 +110,7 @@ def _run_missing(
 def run_one(request: TrialRequest) -> TrialReport:
     """Train and test one configuration on one seed, from its checkpoint if an earlier attempt left one.
 
-    Of several ranks, each calls this; the first one tests and writes.
+    Every rank of a group calls this function; the first one tests and writes.
     """
     torch.set_num_threads(max(1, int(request.cpus)))
     cache, ranks = DataCache(device=request.device), group_ranks()
@@ -152,7 +152,7 @@ def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator
         waiting = deque(requests)
         running: dict[Any, TrialRequest] = {}
         while waiting or running:
-            # No more groups than fit: one that waits for a part of its workers would wait for ever.
+            # Start no more groups than fit: a group that gets only some of its workers would wait for ever.
             while waiting and len(running) < resources.concurrency:
                 request = waiting.popleft()
                 running[start(request)] = request
@@ -164,14 +164,14 @@ def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator
                 cause = cause_of(error)
                 if isinstance(cause, StoreUnavailable | TrialOvertaken):
                     raise cause from None
-                # One run that its worker did not survive takes none of the others with it.
+                # The death of one run's worker does not end the other runs.
                 reason = reason_of(cause)
                 end_from_outside(request, "failed", error=reason)
                 yield TrialReport(0, {}, 0.0, error=reason)
 
 
 def _starter(resources: Resources, storage: Path) -> Callable[[TrialRequest], Any]:
-    """Return what starts a run on Ray: in one process, or in a group whose owner takes nothing itself."""
+    """Return the function that starts a run on Ray: in one process, or in a group of workers."""
     if resources.workers == 1:
         return ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_one).remote
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)

@@ -1,4 +1,4 @@
-"""ASHA that remembers: its rungs are refilled from the store when a sweep is resumed."""
+"""ASHA for resumed sweeps: its rungs are filled again from the store."""
 
 import math
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler
 
 NO_CONTROLLER: Any = None
-"""ASHA never asks Tune's controller anything, so a replay needs none."""
+"""ASHA never uses Tune's controller, so a replay needs none."""
 
 REDUCTION = 3
-"""Of the trials that reach a rung, one in three goes on."""
+"""One in three of the trials that reach a rung goes on."""
 
 
 class ResumableASHA(AsyncHyperBandScheduler):
     """Asynchronous successive halving over epochs, on the `score` of each report (larger is better).
 
     Args:
-        epochs: of a trial that is not stopped.
-        warmup: epochs over which the learning rate rises.
-        past: the scores of trials that ended before this sweep was resumed, by epoch.
-        interrupted: the scores of trials that will go on, by trial number and epoch.
+        epochs: the epochs of a trial that is not stopped.
+        warmup: the epochs during which the learning rate rises.
+        past: for each trial that ended before this sweep was resumed, its scores by epoch.
+        interrupted: for each trial that will go on, by its number, its scores by epoch.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
             self._replay(SimpleNamespace(trial_id=f"past-{number}"), scores)
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-        """Admit a trial; one that goes on brings its earlier scores, under its new Ray id."""
+        """Admit a trial. A trial that goes on brings its earlier scores, under its new Ray id."""
         super().on_trial_add(tune_controller, trial)
         self._report(trial, self._interrupted.get(trial.config["request"].trial, {}))
 
@@ -60,15 +60,15 @@ class ResumableASHA(AsyncHyperBandScheduler):
 
 
 def grace_period(epochs: int, warmup: float) -> int:
-    """Return the epochs that every trial gets: the ramp of the learning rate and a tenth of the budget.
+    """Return how many epochs every trial gets: the warmup of the learning rate and a tenth of all epochs.
 
-    While the rate still rises, the trials with the smallest rates lead, whatever they reach in the end.
+    While the rate rises, the trials with the smallest rates lead, whatever they reach in the end.
     """
     return min(epochs, math.ceil(warmup) + max(1, epochs // 10))
 
 
 def rungs(epochs: int, warmup: float) -> tuple[int, ...]:
-    """Return the epochs at which trials are compared, and the weaker ones stopped."""
+    """Return the epochs at which trials are compared and the weaker ones are stopped."""
     found, rung = [], grace_period(epochs, warmup)
     while rung <= epochs:
         found.append(rung)

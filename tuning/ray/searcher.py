@@ -1,4 +1,4 @@
-"""Between Ray Tune and our search: hands out trials, tells Optuna and the store what became of them."""
+"""The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +23,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a sweep stands: trials by how they ended, and the best score after any epoch (trial and value).
+    """The state of a sweep.
 
-    `resumed` counts the trials among the ended ones that an earlier driver had finished.
+    Attributes:
+        planned: how many trials the sweep has in all.
+        metric: the metric of `best`.
+        running: how many trials run now.
+        counts: how many trials ended in which way.
+        best: the trial with the best score after any epoch, and that score.
+        resumed: how many of the ended trials an earlier driver had finished.
     """
 
     planned: int
@@ -37,23 +43,23 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Trials that ended, one way or another."""
+        """How many trials have ended, in any way."""
         return sum(self.counts.values())
 
 
 class StoreSearcher(Searcher):
-    """Proposes a plan's trials; first those that an earlier driver left unfinished, then new ones.
+    """Propose the trials of a plan: first those that an earlier driver left unfinished, then new ones.
 
-    Ray knows a trial by a random id, we by its number in the study, which is also Optuna's.
+    Ray identifies a trial by a random id. We use its number in the study, which is also Optuna's.
 
     Args:
-        plan: of the sweep.
-        record: of its study.
+        plan: the plan of the sweep.
+        record: the record of its study.
         location: the results folder.
         past: the trials of earlier drivers.
-        in_charge: whether the study is still this driver's: the store of another's is left alone.
-        cause: why Tune gave up the trial of an id.
-        crashes: where workers report crashes.
+        in_charge: tells whether this driver still owns the study; if not, it writes nothing more.
+        cause: returns why Tune gave up a trial, by its Ray id.
+        crashes: the folder in which workers report crashes.
     """
 
     def __init__(
@@ -69,7 +75,7 @@ class StoreSearcher(Searcher):
     ) -> None:
         super().__init__(metric="score", mode="max")
         self.stopped_by: str | None = None
-        """Why the sweep must stop before its end, if it must."""
+        """Why the sweep must stop before its end; None if it need not."""
         self._in_charge = in_charge
         self._cause = cause
         self._crashes = crashes
@@ -94,12 +100,12 @@ class StoreSearcher(Searcher):
         self._resumed = sum(self._counts.values())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles its searcher for a restore that we never use."""
+        """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
         return {}
 
     @property
     def progress(self) -> Progress:
-        """Where the sweep stands now."""
+        """The state of the sweep now."""
         return Progress(
             planned=self._plan.trials,
             metric=self._plan.rung_metric,
@@ -110,17 +116,17 @@ class StoreSearcher(Searcher):
         )
 
     def settle(self, ended: Iterable[TrialOutcome]) -> None:
-        """Record the end of the seeds that an earlier driver, killed between two of them, left open."""
+        """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
         for one in ended:
             if one.open_seeds:
                 end_all(self._request(Proposal(one.trial, one.values)), one.status, error=one.error)
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: Any, **spec: Any) -> bool:
-        """Accept Tune's settings: the plan says what is searched."""
+        """Accept and ignore Tune's settings: the plan says what is searched."""
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """Return the next trial's configuration (a dict), or `Searcher.FINISHED` when there is none left."""
+        """Return the configuration of the next trial (a dict), or `Searcher.FINISHED` after the last one."""
         if self._must_stop():
             return Searcher.FINISHED
         if self._waiting:
@@ -139,13 +145,13 @@ class StoreSearcher(Searcher):
         }
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Tell Optuna what a trial reached; of the epoch that ends it Ray tells `on_trial_complete` only."""
+        """Tell Optuna the score of an epoch. Ray passes a trial's last epoch to `on_trial_complete` only."""
         self._learn(self._running.get(trial_id), result)
 
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Tell Optuna, and where the worker could not, the store, how a trial ended."""
+        """Tell Optuna how a trial ended, and the store if the worker could not."""
         request = self._running.pop(trial_id, None)
         result = result or {}
         if result.get("lost") is not None:
@@ -180,7 +186,7 @@ class StoreSearcher(Searcher):
         return self.stopped_by is not None
 
     def save(self, checkpoint_path: str) -> None:
-        """Write nothing: the results store is what a sweep resumes from."""
+        """Write nothing: a sweep resumes from the results store."""
 
     def restore(self, checkpoint_path: str) -> None:
         """Refuse: a sweep resumes from the results store."""
@@ -204,7 +210,7 @@ class StoreSearcher(Searcher):
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:
-        # Epoch 0 is the untrained encoder: a control, the same for every trial, and no merit of its values.
+        # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if request is not None and result.get("error") is None and result.get("epoch", 0) > 0:
             self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
             self._consider(request.trial, float(result["score"]))

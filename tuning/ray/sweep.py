@@ -77,7 +77,7 @@ class SweepResult:
 def _planned_by(
     plan: Callable[P, SweepPlan],
 ) -> Callable[[Callable[[SweepPlan], SweepResult]], Callable[P, SweepResult]]:
-    """Let a function of a plan take what makes the plan: to type checkers and editors too."""
+    """Give a function of a plan the parameters of `plan`, also for type checkers and editors."""
 
     def decorate(run: Callable[[SweepPlan], SweepResult]) -> Callable[P, SweepResult]:
         @wraps(run)
@@ -93,21 +93,21 @@ def _planned_by(
 
 @_planned_by(plan_sweep)
 def sweep(plan: SweepPlan) -> SweepResult:
-    """Plan and run a sweep: `run_sweep` of `plan_sweep`, whose arguments it takes.
+    """Plan and run a sweep; the arguments are those of `plan_sweep`.
 
     Raises:
-        InputError, ValueError: something given is wrong; nothing was started.
-        StoreError: the results folder cannot be used, or has a study of that name.
+        InputError, ValueError: an argument is wrong; nothing was started.
+        StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
     return run_sweep(plan)
 
 
 def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
-    """Run a new study by `plan`; `show` is called with the progress after every epoch of any trial.
+    """Run a new study; `show` is called with the progress after every epoch of any trial.
 
     Raises:
-        StoreError: the results folder cannot be used, or has a study of that name.
+        StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
     location, record = create_study(plan)
@@ -115,10 +115,10 @@ def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
 
 
 def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
-    """Record a new study, so that it can be run or resumed.
+    """Write the record of a new study, which can then be run or resumed.
 
     Raises:
-        StoreError: the results folder cannot be used, or has a study of that name.
+        StoreError: the results folder cannot be used, or it has a study of that name.
     """
     location = open_location(plan.results, writable=True)
     record = plan.record()
@@ -148,22 +148,22 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root: in place of the recorded one.
-        concurrency: in place of the recorded one.
-        workers: processes a trial, in place of the recorded number: trials go on with any.
-        gpus_per_worker: in place of the recorded ones.
-        machine: where trials run; by default here.
-        max_failures: how often a trial's worker may die, in place of the recorded number.
-        trial_timeout: seconds that a trial may take, in place of the recorded ones.
-        storage: in place of the recorded one.
-        expected: the options that the caller gave; a difference is refused.
-        extend: how many trials more than were planned.
+        data_root: replaces the recorded folder of the datasets.
+        concurrency: replaces the recorded number of trials at once.
+        workers: replaces the recorded number of processes per trial.
+        gpus_per_worker: replaces the recorded GPUs of a worker.
+        machine: where trials run; by default this machine.
+        max_failures: replaces the recorded number of deaths that a trial's worker may have.
+        trial_timeout: replaces the recorded seconds that a trial may take.
+        storage: replaces the recorded URL of the search's copy.
+        expected: the options that the caller gave; a difference from the study is refused.
+        extend: how many trials to add to those planned.
         show: called with the progress.
 
     Raises:
-        InputError: the study is not as expected, or of another version (the message names the difference), or
-            a batch does not divide among the workers.
-        DatasetMissing: the dataset's files are not in place: its trials would fail, and not be tried again.
+        InputError: the study differs from what was expected or is of another version (the message names the
+            difference), or a batch does not divide among the workers.
+        DatasetMissing: the dataset's files are not in place. Trials would fail and would not be tried again.
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
     """
@@ -195,9 +195,9 @@ def resume_sweep(
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
-    """Return the trials `held` by the store as the search wants them: with scores by epoch, and final values.
+    """Return the trials `held` by the store in the form of the search: scores by epoch, and final values.
 
-    Epoch 0, the untrained encoder, is left out: the search does not hear of it from a running trial either.
+    Epoch 0, the untrained encoder, is left out, because running trials do not report it to the search either.
     """
     curves = epoch_means(epochs, record, record.rung_metric)
     metrics = record.require_search().metrics
@@ -222,7 +222,7 @@ def _run(
             plan = replace(plan, trials=plan.trials + extend)
             record = record.with_search(trials=plan.trials)
             save_study(location, record, replace=True)
-        # Read only now that no other driver can be at work on the study.
+        # Read here: now no other driver can be at work on the study.
         tables = ResultsStore(location).tables(plan.name)
         held = trial_outcomes(tables.trials, record)
         past = past_trials(held, tables.epochs, record)
@@ -255,7 +255,7 @@ def _tune(
     callbacks: list[Callback],
     location: Location,
 ) -> None:
-    """Run the trials that are left."""
+    """Run the trials that have not ended."""
     needs = Needs(location, plan.dataset, plan.data_root)
     with ray_session(plan.resources, needs) as scratch:
         tuner_of(plan, searcher, past, scratch, callbacks).fit()
@@ -285,14 +285,14 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The sweeps that gave something, and why the others, by study, did not."""
+    """The sweeps in which a trial finished, and by study, why the others failed."""
 
     results: tuple[SweepResult, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
 def study_of(prefix: str, method: str) -> str:
-    """Return the name of a method's study in a group."""
+    """Return the name of a method's study in a group of studies."""
     return f"{prefix}-{method}"
 
 
@@ -302,13 +302,14 @@ def sweep_group(
     """Run new studies one after the other; all are created first, so that all can be resumed.
 
     Args:
-        plans: of the studies, all in one results folder.
-        show: called with a study's name and its progress.
-        machine: where trials run, as the plans have it.
+        plans: the plans of the studies, all in one results folder.
+        show: called with the name of a study and its progress.
+        machine: where trials run, the same as in the plans.
 
     Raises:
-        InputError: a method comes twice.
-        StoreError: the results folder cannot be used, or has a study of one of the names; none is created.
+        InputError: a method is given twice.
+        StoreError: the results folder cannot be used, or it has a study with one of the names. No study is
+            created then.
     """
     names = [plan.name for plan in plans]
     if len(set(names)) < len(names):
@@ -329,14 +330,14 @@ def resume_group(
     show: ShowStudy | None = None,
     **options: Any,
 ) -> GroupResult:
-    """Go on with studies one after the other: finished ones stay, one of which nothing comes stops no other.
+    """Go on with studies one after the other; a study that fails does not stop the next.
 
     Args:
-        names: of the studies.
+        names: the names of the studies.
         results: the results folder.
-        expected: the options that the caller gave, by study; a difference is refused.
-        show: called with a study's name and its progress.
-        options: those of `resume_sweep`.
+        expected: by study, the `expected` of `resume_sweep`.
+        show: called with the name of a study and its progress.
+        options: the other options of `resume_sweep`.
 
     Raises:
         InputError, StoreError: see `resume_sweep`.

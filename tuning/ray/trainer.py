@@ -26,10 +26,10 @@ from contrasweep.tuning.training.pretrain import pretrain
 log = logging.getLogger(__name__)
 
 RESTARTS = 1
-"""How often a group goes on, from its last checkpoint, after one of its workers died."""
+"""How often a group restarts from its last checkpoint after one of its workers died."""
 
 POLL = 0.2
-"""Seconds between two looks at what the workers have to tell."""
+"""Seconds between two reads of the workers' records."""
 
 
 def fit(
@@ -37,15 +37,15 @@ def fit(
 ) -> None:
     """Call `loop(config)` on every worker of a group, in one process group; return when all have ended.
 
-    A worker that dies takes its group with it, which starts anew once: the loop goes on from what it left.
+    When a worker dies, the group ends and is started once more. The loop then goes on from what it has saved.
 
     Raises:
-        ray.train.TrainingFailedError: it died again.
+        ray.train.TrainingFailedError: a worker died again.
     """
 
     def on_its_gpu(given: dict[str, Any]) -> None:
         device = get_device()
-        # Ray Train shows every worker all GPUs of its machine.
+        # Every worker of Ray Train sees all GPUs of its machine.
         if isinstance(device, torch.device) and device.type == "cuda":
             torch.cuda.set_device(device)
         loop(given)
@@ -65,7 +65,7 @@ def fit(
 
 @dataclass(frozen=True)
 class Row:
-    """A record of `pretrain` as it travels; `error` says why there are no more."""
+    """An epoch record of `pretrain` without its state; `error` says why training ended early."""
 
     epoch: int
     epochs: int
@@ -74,14 +74,14 @@ class Row:
 
 
 class Board:
-    """Where the first rank leaves its records and its state for the driver, and finds it again."""
+    """An actor that holds the records and the state of the first rank, for the driver and for a restart."""
 
     def __init__(self, state: bytes | None) -> None:
         self._rows: list[Row] = []
         self._state = state
 
     def post(self, row: Row, state: bytes | None) -> None:
-        """Leave a record, and the state after it."""
+        """Add a record and keep the state after it."""
         self._rows.append(row)
         self._state = state or self._state
 
@@ -106,16 +106,16 @@ def pretrain_on_workers(
 
     Args:
         experiment: a resolved experiment.
-        resources: of the run; its concurrency is 1.
-        state: a checkpoint to go on from, of any number of workers.
+        resources: the resources of the run; their concurrency is 1.
+        state: a checkpoint to go on from; any number of workers may have written it.
         data_root: the folder of the datasets.
 
     Raises:
         InputError: the batches do not divide among the workers.
         TrainingDiverged: see `pretrain`.
-        SweepFailed: the workers failed, and failed again.
+        SweepFailed: the workers failed twice.
     """
-    # Now, and not with the first record.
+    # Checked here and not in the generator, whose body starts with the first record.
     check_batch_size(experiment.batch_size, resources.workers)
     return _records(experiment, resources, state, folder_of_data(data_root).absolute())
 
@@ -149,16 +149,16 @@ def _records(
 
 
 def cause_of(error: RayError) -> BaseException:
-    """Return what made a task on Ray fail: what it raised, or what a worker of its group did."""
+    """Return the cause of a failed Ray task: the exception of the task, or of a worker in its group."""
     cause = getattr(error, "cause", None) or error
-    # Ray Train wraps what a worker raised. A worker whose partner is gone says less than the partner.
+    # Ray Train wraps the workers' exceptions. `RanksLost` says only that another worker failed.
     told = [getattr(one, "_base_exc", one) for one in getattr(cause, "worker_failures", {}).values()]
     first: BaseException = min(told or [cause], key=lambda one: isinstance(one, RanksLost))
     return first
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error in a line."""
+    """Return an error as one line."""
     lines = str(error).strip().splitlines() or [""]
     return lines[-1] if isinstance(error, RayError) else f"{type(error).__name__}: {lines[0]}"
 
@@ -171,7 +171,7 @@ def _in_words(error: RayError) -> Exception:
 
 
 def _post(config: dict[str, Any]) -> None:
-    """Train on this rank; the first one posts every record."""
+    """Train on this rank; the first rank posts every record to the board."""
     experiment: Experiment = config["experiment"]
     resources: Resources = config["resources"]
     torch.set_num_threads(resources.cpus)
@@ -184,6 +184,6 @@ def _post(config: dict[str, Any]) -> None:
                 row = Row(record.epoch, record.epochs, record.metrics)
                 ray.get(board.post.remote(row, record.checkpoint()))
     except TrainingDiverged as error:
-        # It would diverge again: this is an end, and no failure of a worker.
+        # A restart would diverge again, so the worker ends normally and posts the error.
         if told:
             ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))

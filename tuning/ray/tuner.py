@@ -42,9 +42,9 @@ def tuner_of(
             verbose=0,
             stop=_StopWith(searcher),
             callbacks=callbacks,
-            # Trials save their own state in the store.
+            # Trials save their own state, in the store.
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-            # A worker that died may have been unlucky; its trial goes on from its checkpoint.
+            # After the death of its worker, a trial goes on from its checkpoint.
             failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
         ),
     )
@@ -62,45 +62,45 @@ def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
 
 
 class _StopWith(Stopper):
-    """Stops a sweep whose searcher says that it must not go on."""
+    """Stops the sweep when its searcher says that it must stop."""
 
     def __init__(self, searcher: StoreSearcher) -> None:
         self._searcher = searcher
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles its settings for a restore that we never use."""
+        """Pickle nothing: Ray pickles its settings for a restore that we never use."""
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Leave the single trial alone."""
+        """Return False: single trials are stopped by the scheduler."""
         return False
 
     def stop_all(self) -> bool:
-        """Return whether the sweep must stop; asked several times a second."""
+        """Return whether the sweep must stop; Tune asks several times a second."""
         return self._searcher.stopped_by is not None
 
 
 class ShowProgress(Callback):
-    """Calls `show` after every report and every end of a trial."""
+    """Calls `show` with the progress after every report and every end of a trial."""
 
     def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
         self._searcher = searcher
         self._show = show
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles callbacks for a restore that we never use, and `show` may not pickle."""
+        """Pickle nothing: `show` may not pickle, and we never use the restore that Ray pickles for."""
         return {"_searcher": None, "_show": None}
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Show a report."""
+        """Show the report of a trial."""
         self._tell()
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Show a trial that finished or was stopped."""
+        """Show that a trial finished or was stopped."""
         self._tell()
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Show a trial that was given up."""
+        """Show that a trial was given up."""
         self._tell()
 
     def _tell(self) -> None:

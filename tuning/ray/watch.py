@@ -1,4 +1,4 @@
-"""What the driver does beside Tune: time limits, why a worker died, and forgetting trials that ended."""
+"""Callbacks of the driver: time limits, the cause of a worker's death, forgetting trials that have ended."""
 
 import faulthandler
 import os
@@ -13,11 +13,11 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 DEATH = "worker process has died"
-"""What Ray says of a worker that left without a word; it knows neither the signal nor the exit code."""
+"""Part of Ray's message when a worker disappears. Ray knows neither the signal nor the exit code."""
 
 
 def kernel_oom_kills() -> int | None:
-    """Return how many processes the kernel has killed for want of memory since it started (Linux only)."""
+    """Return how many processes the kernel has killed since its start because memory ran out (Linux only)."""
     try:
         found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)
     except OSError:
@@ -26,16 +26,16 @@ def kernel_oom_kills() -> int | None:
 
 
 class TrialWatch(Callback):
-    """Ends trials that take too long, and says why others ended.
+    """Ends trials that take too long, and tells why Tune gave up others.
 
-    A step that hangs cannot be asked to stop, so its worker is killed.
+    The worker of an overdue trial is killed, because a step that hangs cannot be asked to stop.
 
     Args:
-        timeout: seconds that a trial may spend in one worker; None for any time.
-        crashes: where workers leave a crash report, named by their process number (see `report_crashes`).
-        clock: monotonic seconds.
-        oom_kills: how many processes the kernel killed for want of memory, None where it does not say.
-        kill: ends an actor, whatever it does.
+        timeout: the seconds that a trial may spend in one worker; None for no limit.
+        crashes: the folder in which workers leave crash reports, named by process number (`report_crashes`).
+        clock: returns monotonic seconds.
+        oom_kills: returns how many processes the kernel killed because memory ran out; None if unknown.
+        kill: ends an actor, whatever the actor does.
     """
 
     def __init__(
@@ -58,27 +58,27 @@ class TrialWatch(Callback):
         self._overdue: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave all out: Ray pickles callbacks for a restore that we never use."""
+        """Pickle nothing: Ray pickles callbacks for a restore that we never use."""
         return {}
 
     def on_step_begin(self, iteration: int, trials: Any, **info: Any) -> None:
-        """Remember the trials, also those whose worker has not started."""
+        """Remember all trials, also those whose worker has not started."""
         self._trials = trials
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Begin to count: a worker has taken the trial."""
+        """Start the clock: a worker has taken the trial."""
         self._running[trial.trial_id] = (trial, self._clock())
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop counting."""
+        """Stop the clock."""
         self._running.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop counting."""
+        """Stop the clock."""
         self._running.pop(trial.trial_id, None)
 
     def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop counting until the next worker takes the trial."""
+        """Stop the clock until the next worker takes the trial."""
         self._running.pop(trial.trial_id, None)
 
     def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
@@ -87,12 +87,12 @@ class TrialWatch(Callback):
             overdue = self._timeout is not None and self._clock() - started > self._timeout
             if overdue and trial_id not in self._overdue:
                 self._overdue.add(trial_id)
-                # Another try would take as long.
+                # No restart: it would take as long again.
                 trial.max_failures = 0
                 self._kill(trial.temporary_state.ray_actor)
 
     def cause(self, trial_id: str) -> str:
-        """Return in a sentence why Tune gave a trial up."""
+        """Return why Tune gave up a trial, as a sentence."""
         if trial_id in self._overdue:
             self._overdue.discard(trial_id)
             return f"timed out after {self._timeout:g} s"
@@ -137,24 +137,25 @@ def _last_line(text: str) -> str:
 
 
 def report_crashes(folder: Path) -> None:
-    """Have this process write a report into `folder` if it crashes (SIGSEGV, SIGABRT, ...), by its number.
+    """Write a report into `folder`, named by the process number, if this process crashes (SIGSEGV, ...).
 
-    Ray tells the driver only that a worker is gone. On another machine the folder is not there: no report.
+    Ray tells the driver only that a worker is gone. A worker on another machine does not have the folder
+    and writes no report.
     """
     if folder.is_dir():
-        # Left open: a crash has no time to open anything.
+        # The file stays open: a crashing process cannot open one.
         faulthandler.enable(os.open(folder / str(os.getpid()), os.O_WRONLY | os.O_CREAT))
 
 
 class ForgetEnded(Callback):
-    """Drops what Tune would keep of every trial to the end: its configuration, results and their averages."""
+    """Frees the memory of trials that have ended: Tune would keep configurations and results to the end."""
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Forget a trial that finished or was stopped."""
+        """Free a trial that finished or was stopped."""
         _forget(trial)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Forget a trial that was given up."""
+        """Free a trial that was given up."""
         _forget(trial)
 
 

@@ -1,4 +1,4 @@
-"""What runs in a Ray actor: one trial after another, with the dataset prepared once."""
+"""The Ray actor that runs trials one after another and prepares the dataset once."""
 
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
 
 class TrialWorker(tune.Trainable):
-    """Advances a `Trial` by one epoch a step; reused for the next trial, so imports and data are paid once.
+    """Advances a `Trial` by one epoch at each step; Tune reuses the actor for the next trial.
 
-    A trial that fails by itself (a loss that becomes NaN, say) ends as a normal result with `error` set: to
-    run it again would only fail again. One that cannot go on for no fault of its own says so in `lost`: the
-    driver then stops the sweep, and a resumed one goes on with it. A worker that dies is Ray's to notice.
-    A trial of several workers has them in a `RankGroup`, and is only waited for here.
+    A trial that fails by itself (its loss becomes NaN, for example) ends as a normal result with `error` set:
+    another try would fail again. If the store cannot be used, or another attempt has overtaken the trial, the
+    result has `lost` set: the driver then stops the sweep, and a resumed sweep goes on with the trial. Ray
+    notices by itself when a worker dies. The workers of a trial that has several are in a `RankGroup`; this
+    actor only waits for them.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -44,7 +45,7 @@ class TrialWorker(tune.Trainable):
             return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
 
     def cleanup(self) -> None:
-        """Let go of the last trial's files, and of its workers."""
+        """Close the files of the last trial and end its workers."""
         self._trial.close()
         if self._group is not None:
             self._group.end()
@@ -54,13 +55,13 @@ class TrialWorker(tune.Trainable):
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
         self._trial = new_trial(request, self._data) if self._group is None else self._group.begin(request)
-        # Tune would send it back with every result.
+        # Otherwise Tune would send the configuration back with every result.
         self.config = {}
 
 
 def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
-    """Return a trial's report as the flat result that Ray Tune passes around."""
-    # ASHA compares every result: a failed trial must not look good, and NaN would never look bad.
+    """Return a trial's report as the flat mapping that Ray Tune takes as a result."""
+    # ASHA compares every result. NaN is never below another score, so failures report minus infinity.
     score = report.metrics.get(rung_metric, float("-inf")) if report.error is None else float("-inf")
     return {
         "epoch": report.epoch,

@@ -1,8 +1,8 @@
 """One trial on several worker processes: an actor for each rank, placed in the trial's own bundles.
 
-Not Ray Train, whose trainer inside a trial takes longer to start than a short trial lasts, and leaves its
-placement group behind when the trial is stopped. Here the group lives in the trial's own placement group,
-which Tune takes away with the trial, and it is kept from trial to trial as a single worker is.
+Ray Train is not used here: inside a trial, its trainer takes longer to start than a short trial lasts, and
+it leaves its placement group behind when the trial is stopped. The actors of this module live in the trial's
+own placement group, which Tune removes with the trial. They stay for the next trial, as a single worker does.
 """
 
 import logging
@@ -29,36 +29,36 @@ from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 log = logging.getLogger(__name__)
 
 PATIENCE = 30.0
-"""Seconds that the other ranks get once one has failed, or the first has reported: they end together."""
+"""Seconds that the other ranks may still take once a rank has failed or the first has reported."""
 
 NEVER = timedelta(days=365)
-"""Ranks wait for each other as long as it takes: a dead one is seen by the group's owner."""
+"""Ranks wait for each other without limit: the owner of the group notices a dead rank."""
 
 
 def of_one_worker(resources: Resources) -> dict[str, float]:
-    """Return what one worker reserves, in Ray's words."""
+    """Return the CPUs and GPUs that one worker reserves, as Ray names them."""
     return {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
 
 
 def bundles(resources: Resources) -> Any:
-    """Return what one trial reserves.
+    """Return the resources that one trial reserves.
 
-    Of several ranks, each has a bundle, and their owner, which only waits, has nothing.
+    Each of several ranks has a bundle. Their owner only waits, so its bundle is empty.
     """
     one = of_one_worker(resources)
     if resources.workers == 1:
         return one
-    # Ray leaves the empty bundle out of the group: that of rank 0 is the first.
+    # Ray leaves the empty bundle out of the group, so the bundle of rank 0 is the first.
     return tune.PlacementGroupFactory([{}, *[one] * resources.workers])
 
 
 def backend_for(gpus: float) -> str:
-    """Return how ranks exchange data: NCCL takes no two ranks on one GPU, gloo does."""
+    """Return the backend of a process group: NCCL needs a whole GPU for each rank, gloo does not."""
     return "cpu:gloo,cuda:nccl" if gpus == 1 else "gloo"
 
 
 class RankActor:
-    """One rank of the trials that `first` begins: rank 0 has the trial itself, the others follow."""
+    """One rank of a group, from its first trial on: rank 0 runs the `Trial`, the others follow it."""
 
     def __init__(self, rank: int, first: TrialRequest, crashes: str) -> None:
         report_crashes(Path(crashes))
@@ -68,13 +68,13 @@ class RankActor:
         self._store: Any = None
 
     def open(self) -> tuple[str, int]:
-        """Open the meeting place of the group, and return its host and port."""
+        """Open the TCP store through which the ranks meet, and return its host and port."""
         host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         self._store = TCPStore(host, 0, self._ranks.world, is_master=True, wait_for_workers=False)
         return host, self._store.port
 
     def join(self, host: str, port: int, backend: str) -> None:
-        """Meet the other ranks."""
+        """Join the process group of the ranks."""
         if self._store is None:
             self._store = TCPStore(host, port, self._ranks.world)
         rank, world = self._ranks.rank, self._ranks.world
@@ -89,22 +89,22 @@ class RankActor:
         """Train one epoch and report it.
 
         Raises:
-            StoreUnavailable, TrialOvertaken: of the first rank, see `Trial`.
+            StoreUnavailable, TrialOvertaken: raised by the first rank, see `Trial`.
             RanksLost: another rank is gone.
         """
         report: TrialReport = self._trial.advance()
         return report
 
     def close(self) -> None:
-        """Let go of the trial's files."""
+        """Close the trial's files."""
         if self._trial is not None:
             self._trial.close()
 
 
 class RankGroup:
-    """The ranks of a trial, and of the next ones; after a failure they are started anew.
+    """The ranks that run one trial after another; after a failure, new ones are started.
 
-    To a worker it is the trial that has begun.
+    A `TrialWorker` uses it like the `Trial` that has begun.
     """
 
     def __init__(self, crashes: str) -> None:
@@ -112,18 +112,18 @@ class RankGroup:
         self._actors: list[Any] = []
 
     def begin(self, request: TrialRequest) -> "RankGroup":
-        """Begin a trial, on the ranks that are there or on new ones."""
+        """Begin a trial on the present ranks, or on new ones if there are none."""
         if not self._actors:
             self._actors = self._started(request)
         ray.get([actor.begin.remote(request) for actor in self._actors])
         return self
 
     def advance(self) -> TrialReport:
-        """Train one epoch on all ranks; return what the first reports.
+        """Train one epoch on all ranks; return the report of the first.
 
         Raises:
-            StoreUnavailable, TrialOvertaken: of the first rank.
-            RayError: a rank died or failed by itself. All of them are ended then.
+            StoreUnavailable, TrialOvertaken: raised by the first rank.
+            RayError: a rank died or failed. All ranks are ended then.
         """
         calls = [actor.advance.remote() for actor in self._actors]
         reports, errors = _outcomes(calls)
@@ -133,12 +133,12 @@ class RankGroup:
             return first
         self.end()
         if first is not None and (first.error is not None or first.finished):
-            # The trial has ended for itself, whatever became of the others.
+            # The trial itself has ended, so the failure of another rank does not matter.
             return first
         raise _most_telling(errors, reports)
 
     def close(self) -> None:
-        """Let go of the trial's files; it may have been stopped in the middle."""
+        """Close the files of the trial, which may have been stopped in the middle."""
         try:
             ray.get([actor.close.remote() for actor in self._actors], timeout=PATIENCE)
         except RayError:
@@ -171,9 +171,9 @@ class RankGroup:
 
 
 def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, RayError]]:
-    """Return what the ranks report and what failed, by rank.
+    """Return the reports and the errors of the ranks, by rank.
 
-    Once one has failed or the first is done, the others have `PATIENCE` seconds: some may hang.
+    Once a rank has failed or the first has reported, the others have `PATIENCE` seconds: they may hang.
     """
     rank_of = {call: rank for rank, call in enumerate(calls)}
     reports: dict[int, TrialReport] = {}
@@ -198,7 +198,7 @@ def _state(report: TrialReport) -> tuple[int, bool]:
 
 
 def _most_telling(errors: dict[int, RayError], reports: dict[int, TrialReport]) -> Exception:
-    """Return the error that says most: the store's, a death, what a rank raised, what one reported."""
+    """Return the most informative error: the store's, then a death, an exception, an error in a report."""
     causes = [error.cause for error in errors.values() if isinstance(error, RayTaskError)]
     of_store = [cause for cause in causes if isinstance(cause, StoreUnavailable | TrialOvertaken)]
     deaths = [error for error in errors.values() if isinstance(error, RayActorError)]
