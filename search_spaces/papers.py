@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: `short` names it in a sentence."""
+    """A paper; `short` is its name in a sentence, `code` the address of its released code."""
 
     title: str
     short: str

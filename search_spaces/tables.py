@@ -1,8 +1,8 @@
-"""The papers' tables and figures as data: what they print, what they claim, and how to run their cells.
+"""The papers' tables and figures as data: the printed cells, the claims, and how to run each cell.
 
-One file `tables/ID.yaml` a table or figure, read by `load_table`. Its first part is the paper's: rows,
-columns, printed figures, claims. Its `run` is ours: which method, settings and dataset stand behind a row and
-a column. Comments in a file keep what else the paper states: its settings, axes and remarks.
+`load_table` reads one file `tables/ID.yaml` for each table or figure. The first part of a file is the
+paper's: rows, columns, printed figures, claims. The part `run` is ours: the method, the settings and the
+dataset of each row and column. Comments keep what else the paper states: its settings, axes and remarks.
 """
 
 import difflib
@@ -43,9 +43,9 @@ class Column(Strict):
 
 
 class Cell(Strict):
-    """A printed cell: `mean` and `std` as numbers and as the token `printed`, or a word (`value`).
+    """A printed cell: `mean` and `std` as numbers, and `printed` as it is printed; or a word (`value`).
 
-    `source` is given where a cell alone is quoted from another paper.
+    `source` is set where this cell alone is quoted from another paper.
     """
 
     column: str
@@ -57,14 +57,14 @@ class Cell(Strict):
 
     @property
     def digits(self) -> int | None:
-        """How many digits are printed behind the point; None of what is no number."""
+        """The number of printed decimals; None where the cell is not a number."""
         if self.printed is None or self.mean is None:
             return None
         return len(self.printed.partition("±")[0].partition(".")[2])
 
 
 class Row(Strict):
-    """A printed row: `cited` rows are quoted from another paper, `run` rows are that paper's own."""
+    """A printed row; `source` says whether the paper ran it (`run`) or quotes it (`cited`)."""
 
     key: str
     name: str
@@ -75,15 +75,15 @@ class Row(Strict):
 
 
 class Claim(Strict):
-    """A statement of the paper and the check that decides it; see docs/claims.md for the language of checks.
+    """A statement of the paper and the check that decides it; docs/claims.md defines the language of checks.
 
     Attributes:
         text: the claim, in our own words.
-        check: the check; None where the claim cannot be put as one.
-        holds: whether the check holds on the printed cells; None where it cannot be evaluated on them.
-        columns: the columns that `[:]` stands for; None: all.
-        retest: whether another run can decide it; False of claims about exact printed figures.
-        threshold_chosen_here: the paper only says `similar` or `close`: the bound is ours.
+        check: the check; None where the claim cannot be written as a check.
+        holds: whether the check holds on the printed cells; None where they cannot decide it.
+        columns: the columns that `[:]` stands for; None for all.
+        retest: whether another run can decide it; False for claims about exact printed figures.
+        threshold_chosen_here: whether the bound is ours, because the paper only says `similar` or `close`.
     """
 
     text: str
@@ -98,17 +98,17 @@ class ColumnRun(Strict):
     """How a column is measured here.
 
     Attributes:
-        datasets: the first whose files are there is taken.
+        datasets: candidates; the first one whose files are here is used.
         metric: a test score of a final run, without the prefix `test.`.
-        scale: printed units in one of ours: 100 where the paper prints per cent.
-        control: the score of the untrained encoder beside it; None: that of `metric`.
+        scale: the factor from our unit to the printed unit: 100 where the paper prints per cent.
+        control: the score of the untrained encoder; None for the score `metric` of that encoder.
         set: settings of this column alone.
-        stands_in: what it is where it is not what the paper measured: then nothing is compared with print.
-        other_data: whether the data it is measured on stand in for the paper's.
-        repeats: the column in whose place the claims are judged once more on this one.
-        x: of a figure whose columns are places on its axis: which place.
-        paper_only: whether it is left out of the quick and of the searched form.
-        label: what it is called; by default as the printed column is.
+        stands_in: what the column measures in place of the paper's; then nothing is compared with print.
+        other_data: whether the data stand in for the paper's.
+        repeats: the key of another column; its claims are judged on this column too.
+        x: the place on the figure's axis, where columns are places.
+        paper_only: whether the quick and the searched form leave the column out.
+        label: the name of the column; by default the printed column's.
     """
 
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -134,13 +134,14 @@ class RowRun(Strict):
     """How a row is run here.
 
     Attributes:
-        method: None: that of the preset.
-        preset: the name of a preset, or one for each column; `without` names its settings that are left out.
-        defines: settings that make the row what it is: they hold in a tuned run too.
-        set: the paper's values of the others, over the preset's.
-        columns: settings of one column alone.
-        never: why it cannot be run here.
-        series, x, y: its place in the figure of a swept parameter.
+        method: the method; None for the method of the preset.
+        preset: the name of a preset, or one for each column.
+        without: settings of the preset that are left out.
+        defines: settings that define the row; they hold in a searched form too.
+        set: the paper's values of other settings; they win over the preset's.
+        columns: settings of single columns.
+        never: why the row cannot be run here.
+        series, x, y: the place of the row in the figure of a swept parameter.
     """
 
     method: str | None = None
@@ -157,14 +158,20 @@ class RowRun(Strict):
     @model_validator(mode="after")
     def _runs_or_says_why_not(self) -> Self:
         if self.never is None and self.method is None and self.preset is None:
-            raise ValueError("a row that runs needs a method or a preset; one that does not, never: REASON")
+            raise ValueError("a row needs a method or a preset, or `never: REASON` if it cannot be run")
         return self
 
 
 class QuickRun(Strict):
-    """The small form of a table: other datasets, settings and seeds; `what` says it in a sentence.
+    """The small form of a table, which a laptop runs in minutes.
 
-    `columns` are those that it has, by default all; `rows` are settings of one row alone.
+    Attributes:
+        what: the form in one sentence.
+        seeds: the number of final runs of each cell.
+        columns: the columns of this form; by default all.
+        rows: settings of single rows.
+        datasets: smaller datasets, by the name of the one that they replace.
+        set: settings of all cells.
     """
 
     what: str
@@ -176,7 +183,7 @@ class QuickRun(Strict):
 
 
 class TunedRun(Strict):
-    """The searched form: each row has `trials` trials for the highest `metric`, around `set`."""
+    """The searched form: each row has `trials` trials; `metric` is maximised, `set` holds in every trial."""
 
     trials: Count
     metric: str
@@ -184,7 +191,7 @@ class TunedRun(Strict):
 
 
 class Axis(Strict):
-    """The figure of a swept parameter: what its axes are called; with a `y`, it is a map over both."""
+    """The axes of a table's figure, by their labels; with a `y`, the figure is a map over both."""
 
     x: str
     y: str | None = None
@@ -195,21 +202,22 @@ class Run(Strict):
     """How a table is run here.
 
     Attributes:
-        columns: how a column is measured; a printed column that is absent is not run. A figure prints none:
-            its columns are ours to name.
-        rows: how a row is run.
-        seeds: runs of each cell at paper scale.
-        published_runs: the runs behind the printed deviations; None where the paper does not say.
-        seconds_per_epoch: measured cost of an epoch on one core, by dataset.
-        quick: None where there is no small form.
-        tune: None where there is no searched form.
-        shown_in: figures that show rows of this table and run nothing: their claims are judged with it.
+        columns: how each column is measured; a printed column that is absent here is not run. A figure
+            prints no columns, so we name them.
+        rows: how each row is run.
+        seeds: the number of final runs of each cell at paper scale.
+        published_runs: the number of runs behind the printed deviations; None where the paper does not say.
+        seconds_per_epoch: the measured cost of an epoch on one core, by dataset.
+        quick: the small form; None where there is none.
+        tune: the searched form; None where there is none.
+        shown_in: figures that show rows of this table and run nothing; their claims are judged with it.
         axis: the figure of a swept parameter; None where there is none.
-        selection: how settings were chosen where not all were fixed before a run, the searched form apart.
-        information: the set of clusterings whose information curves are the figure.
-        deviations: in what the runs differ from the paper, in every form.
-        paper_deviations: the same of the runs at paper scale with the paper's settings alone.
-        never: why nothing of it can be run here.
+        selection: how settings were chosen, if not all were fixed before a run (the searched form says it
+            itself).
+        information: the set of clusterings whose information curves the figure shows.
+        deviations: how the runs of every form differ from the paper.
+        paper_deviations: how the runs with the paper's settings differ from the paper.
+        never: why nothing of the table can be run here.
     """
 
     columns: Mapping[str, ColumnRun] = Field(default_factory=dict)
@@ -242,11 +250,13 @@ class Table(Strict):
     """One table or figure of a paper.
 
     Attributes:
-        id, paper, number, caption: the table; `paper` is a key of `PAPERS`.
-        columns, rows: what is printed.
-        claims: what the paper concludes from it.
-        findings: where what is printed contradicts itself, or the text around it.
-        run: how it is run here.
+        id: the name of the file.
+        paper: a key of `PAPERS`.
+        number, caption: as printed.
+        columns, rows: the printed cells.
+        claims: the paper's conclusions from the table.
+        findings: contradictions inside the table, or between the table and the text.
+        run: how the table is run here.
     """
 
     id: str
@@ -271,7 +281,7 @@ class Table(Strict):
         repeated = [c.repeats for c in self.run.columns.values() if c.repeats is not None]
         _refuse_strangers("column", set(repeated), columns)
         if len(repeated) != len(set(repeated)):
-            raise ValueError(f"a column is repeated by one other at most, given {', '.join(repeated)}")
+            raise ValueError(f"at most one column may repeat another, given {', '.join(repeated)}")
         if self.run.quick is not None:
             _refuse_strangers("column", set(self.run.quick.columns), set(self.run.columns))
             _refuse_strangers("row", set(self.run.quick.rows), set(self.run.rows))
@@ -283,7 +293,7 @@ class Table(Strict):
         return self
 
     def cell(self, row: str, column: str) -> Cell | None:
-        """Return the printed cell with a number, None where there is none."""
+        """Return the printed cell; None where nothing, or no number, is printed."""
         for one in self.rows:
             for cell in one.cells:
                 if (one.key, cell.column) == (row, column) and cell.mean is not None:
@@ -316,7 +326,7 @@ class Table(Strict):
 
 
 def available_tables() -> tuple[str, ...]:
-    """Return the ids of the tables that ship, by paper, tables before figures, in order."""
+    """Return the ids of all tables, ordered by paper; within a paper, tables come before figures."""
     names = (entry.name for entry in files("contrasweep.search_spaces").joinpath("tables").iterdir())
     return tuple(sorted((n.removesuffix(".yaml") for n in names if n.endswith(".yaml")), key=_order))
 
@@ -326,7 +336,7 @@ def load_table(table: str) -> Table:
     """Return the table with this id.
 
     Raises:
-        SpaceError: there is none (with the nearest id), or its file is wrong.
+        SpaceError: there is no such table (the nearest id is named), or its file is wrong.
     """
     known = available_tables()
     if table not in known:
@@ -339,7 +349,7 @@ def parse_table(text: str, origin: str) -> Table:
     """Return the table that YAML text describes.
 
     Raises:
-        SpaceError: it is no YAML, a key is unknown (with the nearest), or a value is not allowed.
+        SpaceError: the text is not YAML, a key is unknown (the nearest is named), or a value is not allowed.
     """
     try:
         return Table.model_validate(parse_yaml(text, origin))

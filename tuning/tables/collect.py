@@ -1,4 +1,4 @@
-"""A table's results from the store: which of its planned runs are there, and what they gave."""
+"""Collect the results of a planned table from the store, and facts of the data from their files."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,33 +23,33 @@ from contrasweep.tuning.tables.reuse import (
 )
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
-"""What is kept of each number k of attributes: three curves in bits, and how many clusters there are."""
+"""The values kept for each number k of attributes: three curves in bits, and the number of clusters."""
 
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """The final runs of all tables in a results folder, read once."""
+    """The final runs of all tables in a results folder. They are read once."""
 
     store: ResultsStore
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of every study of final runs of a table, by its name without `-final`."""
+        """The rows of the final runs of tables, by the name of the study without `-final`."""
         return final_rows(self.store)
 
     @cached_property
     def completed(self) -> dict[RunKey, list[HeldRun]]:
-        """Those that completed, by what was run."""
+        """The completed runs, by experiment and seed."""
         return completed_runs(self.rows)
 
 
 def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> TableResults:
-    """Return what the store holds of a planned table; a cell whose runs are not all there is a gap.
+    """Return the stored results of a planned table; a cell without all its runs is a gap.
 
-    A run counts by its experiment and its seed, whichever table it was made for.
+    A run is recognised by its experiment and its seed, whichever table it was made for.
 
     Raises:
-        DatasetMissing: the figure is of clusterings whose file is not in place.
+        DatasetMissing: the table is a figure of clusterings, and their file is not in place.
     """
     table = plan.table
     if table.run.information is not None:
@@ -72,7 +72,7 @@ def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) ->
 
 
 def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
-    """Return how many of a table's planned final runs the store holds."""
+    """Return the number of a table's planned final runs that the store holds."""
     return len(collect(plan, runs).runs)
 
 
@@ -88,7 +88,7 @@ class _Reader:
     made: dict[str, RowSearch] = field(default_factory=dict)
 
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
-        """Return the values of a cell, how it was run, and what went wrong."""
+        """Return the values of a cell, how it was run, and what went wrong (empty: nothing)."""
         assert cell.experiment is not None, "the cell runs"
         experiment, study, trial, selected, search = cell.experiment, cell.study, cell.trial, "", None
         best = self._searched(cell) if self.plan.tuned else None
@@ -96,7 +96,7 @@ class _Reader:
             experiment, study, trial = best.experiment, best.study, best.trial
             search = self._search_of(study)
             selected = f"{RULE.format(metric=best.metric)} of {search.trials}"
-        # Final runs take all training images, and their seed is their own.
+        # Final runs train on all training images, each with its own seed.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
         settings = flat_settings(own)
         info = CellInfo(experiment.dataset, experiment.method, settings, selected, search)
@@ -109,7 +109,7 @@ class _Reader:
         return values, info, wrong
 
     def _chosen(self, held: list[HeldRun]) -> HeldRun | None:
-        """Return the table's own run where there is one, else the first of another table's."""
+        """Return the table's own run where there is one, else another table's."""
         if not held:
             return None
         own = (run for run in held if run.study.startswith(own_prefix(self.plan.table)))
@@ -123,13 +123,13 @@ class _Reader:
             return "the store holds runs with other settings under this name: use another results folder"
         failed = [row for row in rows if row["status"] == "failed"]
         if failed:
-            # Some libraries' errors have lines of advice; the store keeps them.
+            # The errors of some libraries end in lines of advice; the first line names the error.
             reason = str(failed[0]["error"]).strip().partition("\n")[0]
             return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {reason}"
         return ""
 
     def _searched(self, cell: CellPlan) -> SelectedTrial | None:
-        """Return what the search of a cell's row selected, which its other columns share."""
+        """Return the trial that the search of a cell's row selected; the columns of a row share it."""
         if cell.study not in self.searches:
             self.searches[cell.study] = self._selected(cell)
         return self.searches[cell.study]
@@ -144,7 +144,7 @@ class _Reader:
             return None
 
     def _search_of(self, study: str) -> RowSearch:
-        """Return a search as it was made, whose budget need not be the plan's; columns of a row share it."""
+        """Return a search as it was made; its budget may differ from the plan's."""
         if study not in self.made:
             store = self.runs.store
             seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
@@ -162,7 +162,7 @@ class _Reader:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What made the values: of each fact all that differ between the studies they come from."""
+        """The versions and devices behind the values; where studies differ, all of them."""
         names = dict.fromkeys(name for source in self.sources.values() for name in source)
         return {n: ", ".join(sorted({s[n] for s in self.sources.values()})) for n in names}
 
@@ -185,10 +185,10 @@ def _value(cell: CellPlan, run: HeldRun) -> RunValue | None:
 
 
 def information_values(clusterings: str, data_root: Path | None = None) -> tuple[RunValue, ...]:
-    """Return the curves of a set of clusterings, `kK` in the place of a row and the curve's name as column.
+    """Return the curves of a set of clusterings; `kK` is the row and the name of the curve the column.
 
     Raises:
-        DatasetMissing: its file is not in place.
+        DatasetMissing: the file of the clusterings is not in place.
     """
     curve = load_clusterings(clusterings, data_root).curve()
     heights: Iterable[tuple[str, Iterable[float]]] = zip(

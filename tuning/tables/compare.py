@@ -1,4 +1,4 @@
-"""Ours beside what is printed: means, sample deviations, differences with intervals; no format yet."""
+"""Compare our results with the printed ones: means, sample deviations, differences with intervals."""
 
 import math
 import statistics
@@ -11,7 +11,7 @@ from contrasweep.tuning.statistics import Summary, mean_interval, summarise, wel
 from contrasweep.tuning.tables.results import TableResults
 
 SAME = 1e-6
-"""Scores of one untrained network differ by no more from run to run."""
+"""The largest relative difference between scores of the same untrained network."""
 
 Method = Literal["Welch", "ours alone", ""]
 
@@ -20,8 +20,8 @@ Method = Literal["Welch", "ours alone", ""]
 class Difference:
     """Ours minus the printed mean, in printed units, with the ends of its 95 % interval.
 
-    `method`: `Welch` where deviation and number of the printed runs are known; `ours alone` where the printed
-    mean is taken as exact; empty where a single run gives no interval.
+    `method` is `Welch` where the deviation and the number of the printed runs are known, `ours alone` where
+    the printed mean is taken as exact, and empty where a single run gives no interval.
     """
 
     mean: float
@@ -32,10 +32,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell: what is printed, what we found, how far apart they are, and why something is missing.
+    """One cell: the printed value, ours, their difference, and why something is missing.
 
-    Of a control, the encoder before training on the same seeds, `row` is `untrained` and `control_of` are the
-    rows that begin with it. Where rows have other networks, each control names its rows: `untrained:KEY+KEY`.
+    A control is the encoder before training, on the same seeds. Its `row` is `untrained`, and `control_of`
+    names the rows that begin with it. Where rows have different networks, `row` is `untrained:KEY+KEY`.
     """
 
     column: str
@@ -54,7 +54,7 @@ class Compared:
 
 
 def compare(results: TableResults) -> list[Compared]:
-    """Return every cell of a table, column by column, each with its untrained control at the end."""
+    """Return every cell of a table, column by column; the untrained controls end each column."""
     table = results.table
     printed = [column.key for column in table.columns]
     ours = [key for key in table.run.columns if key not in printed]
@@ -72,7 +72,7 @@ def compare(results: TableResults) -> list[Compared]:
 def difference(
     ours: Summary, published: float, published_std: float | None, published_runs: int | None
 ) -> Difference:
-    """Return ours minus the printed mean, with Welch's interval where the print says enough for one."""
+    """Return ours minus the printed mean; the interval is Welch's where the paper states enough for it."""
     gap = ours.mean - published
     interval = mean_interval(ours)
     if interval is None:
@@ -120,7 +120,7 @@ def _difference(results: TableResults, ours: Summary | None, printed: Cell | Non
 
 
 def _controls(results: TableResults, column: str) -> list[Compared]:
-    """Return the untrained encoders: one where all rows have the same network, as most tables' rows do."""
+    """Return the untrained encoders of a column: one, unless rows have different networks."""
     groups = _untrained(results, column)
     alone = len(groups) == 1
     names = results.table.row_names
@@ -147,9 +147,10 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
 
 
 def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
-    """Return rows with their untrained scores by seed; rows that agree on the seeds they share are together.
+    """Return groups of rows with their untrained scores by seed; rows with the same network form a group.
 
-    One network of one seed is the same in every row, and counts once. Rows that share no seed stay apart.
+    Two rows have the same network if their scores agree on every seed that they share. Rows that share no
+    seed stay apart.
     """
     groups: list[tuple[list[str], dict[int | None, float]]] = []
     for row in results.table.row_names:
@@ -168,7 +169,7 @@ def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict
 
 
 def _digits(results: TableResults, column: str) -> int:
-    """Return the digits behind the point: those that are printed, else as many as our spread bears."""
+    """Return the number of decimals: as printed, else two significant digits of our median deviation."""
     cells = (cell for row in results.table.rows for cell in row.cells if cell.column == column)
     printed = [cell.digits for cell in cells if cell.digits is not None]
     if printed:

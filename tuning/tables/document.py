@@ -1,10 +1,9 @@
-"""`docs/reproduction.md`: every table that was run, rendered from small Parquet files; nothing is trained.
+"""Render `docs/reproduction.md`: every table that was run, from small Parquet files; nothing is trained.
 
     python -m contrasweep.tuning.tables.document docs
 
-reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --save`), takes what was learned
-from `docs/reproduction/notes/NAME.md` where there is such a file, and draws into
-`docs/reproduction/figures/`.
+reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --save`), adds the notes in
+`docs/reproduction/notes/NAME.md` if that file exists, and draws into `docs/reproduction/figures/`.
 """
 
 import argparse
@@ -26,24 +25,24 @@ from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
 
 HEAD = """# The papers' tables, run again
 
-Rendered by `make reproduction` from the scores in `reproduction/results/`: no number in a table was typed in
-(the paragraphs on what we learned are written by hand). Each section shows one table or figure in one form:
-with the paper's settings, with each row searched under the same budget, or QUICK, which is smaller than what
-the paper did and says how. The untrained encoder is listed beside every trained one.
+`make reproduction` renders this page from the scores in `reproduction/results/`. No number in a table was
+typed by hand; only the paragraphs on what we learned were. Each section shows one table or figure in one
+form: with the paper's settings, with each row searched under the same budget, or QUICK, which is smaller than
+the paper's runs and says how. The untrained encoder stands beside every trained one.
 
 A verdict says whether a claim of the paper holds on our runs: its check is evaluated on 2,000 resamples of
-the seeds (see [claims](claims.md)). With fewer than three seeds the claim is undecided. A verdict is about
-the runs behind it. A QUICK form, networks that do not leave their initialisation, and data that stand in for
-the paper's do not decide the paper's claim; the section says which it is.
+the seeds (see [claims](claims.md)). With fewer than three seeds a claim is undecided. A verdict holds for
+the runs behind it alone. A QUICK form, networks that do not leave their initialisation, and data that stand
+in for the paper's do not decide the paper's claim; the section says so where that is the case.
 
-To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. The command
-continues where it was interrupted. It reuses a run, or a search, that another table has made in the same
-results folder, and the section below then names it. `contrasweep tables` lists all tables. `--format latex`
-gives a booktabs table with its gaps and claims, `--format csv` a line a cell and a line a claim, `--json` all
-of it.
+To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. After an
+interruption, the same command continues. It reuses runs and searches that other tables have made in the same
+results folder; the section then names them. `contrasweep tables` lists all tables. `--format latex` gives a
+booktabs table with its gaps and claims, `--format csv` one line for each cell and each claim, `--json` all of
+it.
 """
-CLAIMS_COUNTED = """Claims by verdict. A claim that is read in other columns too counts once a
-reading; the claims of a figure that shows rows of a table count with the table.
+CLAIMS_COUNTED = """The number of claims by verdict. A claim that is judged on other columns too counts
+once for each; the claims of a figure that shows rows of a table count with the table.
 
 """
 VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
@@ -53,7 +52,7 @@ def write_document(docs: Path) -> Path:
     """Write `DOCS/reproduction.md` and its figures, and return its path.
 
     Raises:
-        InputError: there are no results, or a file holds none.
+        InputError: the folder holds no results, or a file is not a results file.
     """
     folder = docs / "reproduction"
     files = sorted((folder / "results").glob("*.parquet"))
@@ -68,7 +67,8 @@ def write_document(docs: Path) -> Path:
     for paper in PAPERS:
         own = [(results, verdicts) for results, verdicts in judged if results.table.paper == paper]
         if own:
-            parts.append(f"## {PAPERS[paper].title} ({PAPERS[paper].venue})\n")
+            about = PAPERS[paper]
+            parts.append(f"## {about.title} ({about.venue})\n\nReleased code: <{about.code}>.\n")
             parts += [_section(results, verdicts, folder) for results, verdicts in own]
     parts.append(_not_run({results.table.id for results in found}))
     path = docs / "reproduction.md"
@@ -102,12 +102,12 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """Return the fragment under which GitHub's pages hold a heading."""
+    """Return the fragment by which GitHub's pages link to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _others(results: TableResults, found: Sequence[TableResults]) -> Mapping[str, TableResults]:
-    """Return the results, in the same form, of the tables that a table's claims read."""
+    """Return the results of the tables that a table's claims read, in the same form."""
     names = tables_read(results.table.claims)
     form = (results.scale, results.tuned)
     return {r.table.id: r for r in found if r.table.id in names and (r.scale, r.tuned) == form}

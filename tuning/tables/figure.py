@@ -1,4 +1,4 @@
-"""A table's figure: our scores over a swept parameter, with the printed points on it."""
+"""Draw the figure of a table: our scores over a swept parameter, with the printed points."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 OURS, PRINTED = "ours", "printed"
 STYLES = ("--", ":", "-.")
 MOST_TICKS = 8
-"""Above so many swept values the ticks are matplotlib's own."""
+"""With more swept values than this, matplotlib chooses the ticks."""
 
 
 def draw_table(results: TableResults, path: Path) -> None:
-    """Draw a table's figure into `path`: a panel a column.
+    """Draw a table's figure into `path`, one panel for each column.
 
     Raises:
-        InputError: the table sweeps nothing, nothing was measured, the ending is none of a figure, or
-            matplotlib is not installed.
+        InputError: the table sweeps no parameter, nothing was measured, the ending is not that of a figure,
+            or matplotlib is not installed.
     """
     check_figure(path)
     table = results.table
@@ -62,9 +62,9 @@ def draw_table(results: TableResults, path: Path) -> None:
 
 
 def _rows(results: TableResults, panels: Mapping[str, Sequence[Compared]]) -> list[tuple[str, ...]]:
-    """Return what each row of panels shows: ours with the print, or the print below where ours is smaller.
+    """Return what each row of panels shows: ours and the print together, or the print in a row below.
 
-    A small form's scores are far below the printed ones: on one axis both curves would be flat.
+    A quick form's scores are far below the printed ones; on one axis both curves would look flat.
     """
     axis = results.table.run.axis
     if results.compared or (axis is not None and axis.y is not None):
@@ -74,7 +74,7 @@ def _rows(results: TableResults, panels: Mapping[str, Sequence[Compared]]) -> li
 
 
 def _panels(results: TableResults) -> dict[str, list[Compared]]:
-    """Return what was measured, by what the height is: a panel a column, or one where columns are places."""
+    """Return the measured cells by panel: a panel for each column, or one where columns are places."""
     columns = results.table.run.columns
     cells: dict[str, list[Compared]] = {}
     for cell in compare(results):
@@ -86,12 +86,12 @@ def _panels(results: TableResults) -> dict[str, list[Compared]]:
 
 
 def _height(metric: str) -> str:
-    """Return what an axis of scores is called: F1 and AUC are abbreviations, others words."""
+    """Return the label of an axis of scores; F1 and AUC are abbreviations, all others words."""
     return metric.upper() if len(metric) <= len("auc") else metric.replace("_", " ")
 
 
 def _on_its_data(results: TableResults, cell: Compared) -> str:
-    """Return a column's name with the data it was measured on, which are not the paper's."""
+    """Return the name of a column with the data it was measured on, where these stand in for the paper's."""
     data = next((info.dataset for (_, column), info in results.cells.items() if column == cell.column), None)
     return cell.column_name if data is None else f"{cell.column_name} ({data})"
 
@@ -121,9 +121,9 @@ def _draw_lines(
 
 
 def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> None:
-    """Draw the untrained encoders: a line, or through the places where each place has its own.
+    """Draw the untrained encoders: a horizontal line, or a curve where each place has its own control.
 
-    Which rows share a control is told place by place, of those that ran there: a row in common makes a curve.
+    Controls of different places belong to one curve if they share a row.
     """
     curves: list[tuple[dict[str, None], list[tuple[float | None, float]]]] = []
     for cell in cells:
@@ -148,7 +148,7 @@ def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> Non
 
 
 def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
-    """Tick the swept values, where there is room for them."""
+    """Put a tick at each swept value if there is room."""
     if len(xs) <= MOST_TICKS:
         axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
         axes.minorticks_off()

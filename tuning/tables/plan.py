@@ -1,4 +1,4 @@
-"""A table before it is run: which cells run, with which experiment, in which study; which do not, and why."""
+"""Plan a table before it is run: the experiment and the study of each cell, or why the cell does not run."""
 
 import hashlib
 import os
@@ -26,21 +26,21 @@ DATA = "data missing"
 RUNS = "runs here"
 
 STUDY_PREFIX = "table-"
-"""The studies of tables are those whose names begin so."""
+"""The names of all studies made for tables begin with this."""
 
 
 @dataclass(frozen=True)
 class CellPlan:
-    """One cell: what is run for it, or why nothing is.
+    """The plan of one cell: the experiment that is run for it, or why none is run.
 
     Attributes:
-        row, column: the table's keys.
-        state: `runs here`, `data missing` (its files are to be had, but are not here) or `never here`.
-        why: of a cell that does not run.
-        metric, control: names of test scores of the trained and of the untrained encoder.
-        scale: printed units in one of ours.
-        experiment: what is run; in a tuned table, its settings before the search.
-        study, trial: under which name and number the store holds the runs (`study` less `-final`).
+        row, column: keys of the table.
+        state: `runs here`, `data missing` (the files exist, but not on this machine) or `never here`.
+        why: why the cell does not run; empty where it runs.
+        metric, control: the test scores of the trained and of the untrained encoder, by name.
+        scale: the factor from our unit to the printed unit.
+        experiment: the experiment; in a tuned table, with its settings before the search.
+        study, trial: the name and the number under which the store holds the runs (without `-final`).
         settings: what the table sets; a search of the row holds them fixed.
     """
 
@@ -70,10 +70,11 @@ class TablePlan:
     Attributes:
         table: the table.
         scale: `paper`, or `quick` for the small form that the table's `run.quick` describes.
-        tuned: whether each row is searched, with `trials` trials, instead of taking the paper's values.
-        seeds: final runs of each cell.
-        cells: row by row.
-        columns: those to run; empty: all.
+        tuned: whether each row is searched instead of taking the paper's values.
+        seeds: the number of final runs of each cell.
+        trials: the number of trials of each row's search; 0 where nothing is searched.
+        cells: all cells, row by row.
+        columns: the columns to run; empty for all.
     """
 
     table: Table
@@ -100,7 +101,7 @@ class TablePlan:
 
     @property
     def studies(self) -> dict[str, list[CellPlan]]:
-        """The chosen cells that run, by study, one of each trial: cells of one experiment share runs."""
+        """The chosen cells that run, by study; cells with the same experiment share a trial."""
         found: dict[str, dict[int, CellPlan]] = {}
         for cell in self.chosen:
             if cell.state != RUNS:
@@ -110,18 +111,18 @@ class TablePlan:
 
     @property
     def runs(self) -> int:
-        """How many final runs the table takes."""
+        """The number of final runs that the table takes."""
         return self.seeds * sum(len(cells) for cells in self.studies.values())
 
     def seeds_of(self, experiment: Experiment) -> range:
-        """Return the seeds of a cell's final runs: those after the one that a search uses."""
+        """Return the seeds of a cell's final runs; the experiment's own seed is left to the search."""
         return range(experiment.seed + 1, experiment.seed + 1 + self.seeds)
 
     @property
     def seconds(self) -> float | None:
-        """The time of all runs on one core, by the table's measured cost of an epoch; None where unknown.
+        """The seconds of all runs on one core, from the table's measured cost of an epoch.
 
-        A search is counted as if no trial were stopped early. None too where nothing can be run here.
+        A search counts as if no trial were stopped early. None where a cost is unknown or nothing runs here.
         """
         studies, total = self.studies, 0.0
         for cells in studies.values():
@@ -135,7 +136,7 @@ class TablePlan:
 
     @property
     def state(self) -> str:
-        """In words: whether all of the table, a part or nothing of it can be run here."""
+        """Whether the whole table, a part or nothing of it can be run here, in words."""
         states = {cell.state for cell in self.chosen}
         if RUNS in states:
             return RUNS if states == {RUNS} else "partly here"
@@ -157,10 +158,10 @@ def plan_table(
     Args:
         table: the table.
         scale: `paper` or `quick`.
-        tune: search each row with equal budget; only what makes a row what it is stays as it is.
-        seeds: final runs of each cell; by default the table's.
-        trials: of each row's search; by default the table's.
-        columns: the columns to run; by default all. The others are planned too, and shown as far as they are.
+        tune: whether to search each row with an equal budget; the settings that define a row stay fixed.
+        seeds: the number of final runs of each cell; by default the table's.
+        trials: the number of trials of each row's search; by default the table's.
+        columns: the columns to run; by default all. The others are planned too, to show their stored runs.
         data_root: the folder of the datasets.
 
     Raises:
@@ -201,20 +202,20 @@ def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str])
     for column in columns:
         if column in table.run.columns and column not in there:
             raise InputError(
-                f"column {column!r} of {table.id} is not in this form, whose are {', '.join(there)}"
+                f"column {column!r} of {table.id} is not in this form; its columns are {', '.join(there)}"
             )
         if column not in there:
             raise unknown_name(f"column that runs in {table.id}:", column, there)
 
 
 def own_prefix(table: Table) -> str:
-    """Return how the names of all studies begin that were made for a table."""
+    """Return the beginning of the names of all studies that were made for a table."""
     return f"{STUDY_PREFIX}{table.id}-"
 
 
 @dataclass
 class _Planner:
-    """Plans cell by cell; `numbers` counts the experiments of each study."""
+    """Plans cell by cell; `numbers` holds the trial number of each experiment, by study."""
 
     table: Table
     scale: Scale
@@ -268,7 +269,7 @@ class _Planner:
         )
 
     def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
-        """Return the method and the settings of a cell; later ones win, what defines the row last."""
+        """Return the method and the settings of a cell; the settings that define the row win."""
         run, how = self.table.run, self.table.run.rows[row]
         name = how.preset[column] if isinstance(how.preset, Mapping) else how.preset
         method = how.method or str(name).partition("@")[0]
@@ -286,7 +287,7 @@ class _Planner:
         return method, {**settings, **how.defines}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
-        """Return the first dataset whose files are there, and why there is none."""
+        """Return the first dataset whose files are here; without one, why the first is missing."""
         quick = self.table.run.quick
         smaller = quick.datasets if self.scale == "quick" and quick is not None else {}
         reason = ""
@@ -295,7 +296,7 @@ class _Planner:
             try:
                 check_available(name, self.data_root)
             except DatasetMissing as error:
-                # Without the folder's place: tables are printed, saved and published.
+                # Tables are printed, saved and published: the path of the data root stays out of them.
                 root = f"{folder_of_data(self.data_root)}{os.sep}"
                 reason = reason or f"{name}: {str(error).partition('. ')[0].replace(root, '')}"
             else:
@@ -310,7 +311,7 @@ class _Planner:
 
 
 def _shortened(name: str) -> str:
-    """Return a study's name; one that is too long for a study's final runs ends in a hash of the whole."""
+    """Return a study's name; a name too long for `-final` is cut and ends in a hash of the whole name."""
     most = MAX_NAME_LENGTH - len(FINAL_SUFFIX)
     if len(name) <= most:
         return name
@@ -322,18 +323,18 @@ def _preset(name: str) -> Mapping[str, Any]:
     method, _, dataset = name.partition("@")
     found = preset(method, dataset)
     if found is None:
-        raise InputError(f"a table names preset {name}, which there is not")
+        raise InputError(f"a table names preset {name}, which does not exist")
     return found["settings"]
 
 
 def data_here_and_absent(plan: TablePlan) -> tuple[list[str], list[str]]:
-    """Return the datasets of a table: those that its cells take, and those that are not here."""
+    """Return the datasets that a table's cells use, and those that are missing here."""
     taken = dict.fromkeys(cell.experiment.dataset for cell in plan.running if cell.experiment is not None)
     missing = dict.fromkeys(cell.why.partition(": ")[0] for cell in plan.cells if cell.state == DATA)
     return list(taken), list(missing)
 
 
 def needed_data(plan: TablePlan) -> str:
-    """Return the datasets of a table in words, those that are not here last."""
+    """Return the datasets of a table as text; the missing ones come last."""
     here, absent = data_here_and_absent(plan)
     return ", ".join([*here, *(f"{name} (not here)" for name in absent)])

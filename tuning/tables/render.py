@@ -1,4 +1,4 @@
-"""A table's results as Markdown, LaTeX or CSV."""
+"""Render a table's results as Markdown, LaTeX, CSV or plain data."""
 
 import csv
 import io
@@ -50,11 +50,12 @@ CLAIMS = ("claim", "as printed", "our runs", "")
 def markdown(
     results: TableResults, verdicts: Sequence[Verdict], *, learned: Sequence[str] = (), fold: bool = False
 ) -> str:
-    """Return a section in Markdown: what the numbers rest on, the numbers, the claims, then all settings.
+    """Return a section in Markdown: the facts behind the numbers, the numbers, the claims, then all settings.
 
     Args:
-        results, verdicts: the table.
-        learned: paragraphs that come after the claims.
+        results: the results of the table.
+        verdicts: the verdicts on its claims.
+        learned: paragraphs that follow the claims.
         fold: whether the settings are folded, for a page that is read in a browser.
     """
     rests_on = [*facts(results), f"Command: `{results.command}`."]
@@ -64,7 +65,7 @@ def markdown(
     if verdicts:
         parts.append(pipes(CLAIMS, [verdict_line(verdict) for verdict in verdicts]))
     parts += learned
-    # Deviations are told of the paper's settings; a searched row has settings of its own.
+    # Deviations are about the paper's settings; a searched row has its own settings.
     form = "the runs with the paper's settings (searched rows: see Settings)" if results.tuned else "the runs"
     for heading, lines in (
         ("Not run, or not complete:", gaps(results)),
@@ -82,7 +83,7 @@ def markdown(
 
 
 def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
-    """Return a `table` for LaTeX with booktabs: what the numbers rest on above, gaps and claims below."""
+    """Return a LaTeX `table` with booktabs: the facts stand in the caption, gaps and claims below."""
     lines = [
         "% \\usepackage{booktabs} and an engine or encoding that reads UTF-8",
         "\\begin{table}",
@@ -109,9 +110,10 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
 
 
 def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
-    """Return one line a cell, with all digits, then one a claim; the form that was run is in every line.
+    """Return CSV: one line for each cell, with all digits, then one line for each claim.
 
-    A claim's line has its text, its verdict, n, the share of the resamples in which it is true, and a note.
+    Every line names the form that was run. The line of a claim has its text, its verdict, n, the share of the
+    resamples in which it is true, and a note.
     """
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, CSV_COLUMNS, lineterminator="\n")
@@ -146,7 +148,7 @@ def _cell_fields(cell: Compared) -> dict[str, Any]:
 
 
 def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return all that the formats show, as plain data."""
+    """Return everything that the formats show, as plain data."""
     return {
         "table": results.table.id,
         "form": results.label,
@@ -184,7 +186,7 @@ FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
 
 
 def _shown(results: TableResults) -> dict[str, list[Compared]]:
-    """Return the cells by column; of a small form, which print is not compared with, the columns that ran."""
+    """Return the cells by column; a quick form, which is not compared with print, shows only what ran."""
     found: dict[str, list[Compared]] = {}
     for cell in compare(results):
         found.setdefault(cell.column_name, []).append(cell)
@@ -207,7 +209,7 @@ def _bullets(lines: Sequence[str]) -> str:
 
 
 def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; columns that say nothing are left out, the first never."""
+    """Return a Markdown table without its empty columns; the first column always stays."""
     said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
     shown = [[line[place] for place in said] for line in (headings, *rows)]
     lines = [shown[0], ["---"] * len(said), *shown[1:]]
@@ -240,5 +242,5 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    """Return text as LaTeX shows it; the papers' Greek letters become mathematics."""
+    """Return text escaped for LaTeX; the papers' Greek letters become mathematics."""
     return "".join(_TEX.get(letter, letter) for letter in text)

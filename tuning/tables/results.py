@@ -1,6 +1,6 @@
-"""What a table's runs gave: one value a (row, column, seed), the settings behind them, and the gaps.
+"""The results of a table: one value for each (row, column, seed), the settings behind them, and the gaps.
 
-`tables.collect` fills it from the store; here it becomes a small Parquet file and comes back.
+`tables.collect` fills them from the store; here they are written to a small Parquet file and read back.
 """
 
 import json
@@ -34,9 +34,9 @@ _CONTENT = b"contrasweep.table"
 
 @dataclass(frozen=True)
 class RunValue:
-    """One run's score in printed units, and that of its untrained encoder.
+    """The score of one run and of its untrained encoder, in printed units.
 
-    `seed` None marks a statistic of the data, which no run stands behind. `seconds` is the run's wall-clock.
+    `seed` None marks a fact of the data, which needs no run. `seconds` is the wall-clock of the run.
     """
 
     row: str
@@ -51,7 +51,7 @@ class RunValue:
 
 @dataclass(frozen=True)
 class RowSearch:
-    """The search that chose a row's settings: its study, its budget, the wall-clock of all its trials."""
+    """The search that chose a row's settings: its study, its number of trials, the seconds of all trials."""
 
     study: str
     trials: int
@@ -100,7 +100,7 @@ class TableResults:
 
     @property
     def label(self) -> str:
-        """The form that was run, in words, for every place where its numbers are shown."""
+        """The form that was run, in words; it stands wherever the numbers are shown."""
         quick = self.table.run.quick
         if self.table.run.information is not None:
             return "facts of the data"
@@ -116,18 +116,18 @@ class TableResults:
 
     @property
     def on_other_data(self) -> bool:
-        """Whether all that was measured is of data that stand in for the paper's."""
+        """Whether all values were measured on data that stand in for the paper's."""
         columns = [self.table.run.columns.get(column) for column in {value.column for value in self.values}]
         return bool(columns) and all(column is not None and column.other_data for column in columns)
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """The numbers of trials of the rows' searches; one where all had the same."""
+        """The different numbers of trials of the rows' searches."""
         return tuple(sorted({search.trials for search in self._searches}))
 
     @property
     def compared(self) -> bool:
-        """Whether these numbers stand beside printed ones; a quick form's are of smaller runs, and do not."""
+        """Whether the numbers are compared with printed ones; those of a quick form are not."""
         return self.scale != "quick"
 
     @property
@@ -143,7 +143,7 @@ class TableResults:
 
     @property
     def seconds(self) -> float:
-        """The wall-clock of all final runs together."""
+        """The seconds of all final runs together."""
         return sum(self.runs.values())
 
     @property
@@ -153,7 +153,7 @@ class TableResults:
 
     @property
     def search_seconds(self) -> float:
-        """The wall-clock of the trials of all searches together; a search that rows share counts once."""
+        """The seconds of all searches together; a search that rows share counts once."""
         return sum({s.study: s.seconds for s in self._searches}.values())
 
     @property
@@ -206,7 +206,7 @@ def read_results(path: Path) -> TableResults:
     """Return the results in a file of `save_results`.
 
     Raises:
-        InputError: it is no such file.
+        InputError: the file was not written by `save_results`.
     """
     try:
         table = pq.read_table(path)

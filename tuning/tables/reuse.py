@@ -1,7 +1,7 @@
-"""What tables share: a run, or a search, that one table made in a results folder, no other makes again.
+"""Reuse across tables: a run or a search that is already in the results folder is never repeated.
 
-A final run is known by what is run (the hash of its experiment, and its seed), not by the table that asked
-for it. A search is known by its whole plan, less its name and the machine.
+A final run is recognised by the hash of its experiment and by its seed, whichever table asked for it. A
+search is recognised by its whole plan, without its name and the machine.
 """
 
 import json
@@ -18,21 +18,21 @@ from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, st
 from contrasweep.tuning.tables.plan import STUDY_PREFIX, CellPlan, TablePlan
 
 RunKey = tuple[str, int]
-"""What is run: the hash of the experiment as a final run has it, and the seed."""
+"""The hash of the experiment as a final run has it, and the seed."""
 
 _OF_THE_MACHINE = ("concurrency", "cpus", "workers", "gpus", "max_failures", "trial_timeout", "data_root")
 
 
 @dataclass(frozen=True)
 class HeldRun:
-    """A final run in the store: the row of it, and the study it was run for, without `-final`."""
+    """A final run in the store: its row, and the study that it was run for, without `-final`."""
 
     study: str
     row: Mapping[str, Any]
 
 
 def identity_of_final(experiment: Experiment) -> str:
-    """Return the hash of an experiment as a final run has it: on all training images."""
+    """Return the hash of an experiment as a final run has it: a final run trains on all training images."""
     return experiment.with_values({"validation.fraction": 0.0}).identity()
 
 
@@ -47,7 +47,7 @@ def final_rows(store: ResultsStore) -> dict[str, list[dict[str, Any]]]:
 
 
 def completed_runs(rows: Mapping[str, list[dict[str, Any]]]) -> dict[RunKey, list[HeldRun]]:
-    """Return the completed ones of `final_rows` by what was run; more than one where tables ran it twice."""
+    """Return the completed runs among `final_rows`; a list holds several where tables ran the same twice."""
     found: dict[RunKey, list[HeldRun]] = {}
     for study, own in rows.items():
         for row in own:
@@ -78,9 +78,9 @@ def plan_search(
 def search_held(
     plan: TablePlan, cell: CellPlan, store: ResultsStore, data_root: Path | None = None
 ) -> str | None:
-    """Return the study that holds a tuned row's search: its own, or that of the same search of another table.
+    """Return the study that holds the search of a tuned row; None where there is none.
 
-    None where there is neither. The search need not be complete.
+    The study is the row's own, else one of another table that searched the same. It may be incomplete.
     """
     assert cell.experiment is not None, "the cell runs"
     names = study_names(store.location)
@@ -97,12 +97,12 @@ def search_held(
 
 
 def _of_our_series(record: StudyRecord) -> bool:
-    """Whether the search can be gone on with, which takes a contrasweep like the one that made it."""
+    """Whether this contrasweep reads what the one that made the study wrote, and can continue it."""
     return same_series(record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"])
 
 
 def _searched_by(record: StudyRecord) -> dict[str, Any]:
-    """Return all that decides what a search finds, as JSON holds it."""
+    """Return everything that decides what a search finds, as JSON holds it."""
     fields = {"method", "dataset", "experiment", "space", "search"}
     content: dict[str, Any] = json.loads(record.model_dump_json(include=fields))
     content["search"] = {k: v for k, v in content["search"].items() if k not in _OF_THE_MACHINE}

@@ -1,4 +1,4 @@
-"""Running what is missing of a table: ordinary searches and final runs, study after study, in one store."""
+"""Run what a table still lacks: ordinary searches and final runs, study after study, in one store."""
 
 import logging
 from collections.abc import Callable
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TableProgress:
-    """How far a table is: `done` of `runs` final runs; `study` is the one at work."""
+    """The progress of a table: `done` of `runs` final runs; `study` is running now."""
 
     study: str
     done: int
@@ -48,15 +48,14 @@ def run_table(
     command: str = "",
     show: Show | None = None,
 ) -> dict[str, str]:
-    """Run what the store does not hold yet of a planned table; return why studies gave nothing, by study.
+    """Run what the store still lacks of a planned table; return the reasons of failed studies, by study.
 
-    One that another driver is at work on is left to it, and among those that gave nothing.
-
-    A run, or a search, of the same that another table has made there is taken, not made again. A study that
-    fails takes none of the others with it. Interrupted, the same call goes on where it was.
+    A run or a search that another table has made is not repeated. A study that another driver is running is
+    left to that driver and counts as failed. The other studies run whether or not one fails. After an
+    interruption, the same call continues.
 
     Raises:
-        InputError: the store holds runs of other settings under a study's name.
+        InputError: the store holds runs with other settings under the name of a study.
         StoreError: the results folder cannot be used.
     """
     told = show or (lambda progress: None)
@@ -82,7 +81,7 @@ def run_table(
 
 @dataclass(frozen=True)
 class _Where:
-    """Where runs go and what they run on."""
+    """The results folder, the data and the machine of the runs."""
 
     results: str | Path
     data_root: Path | None
@@ -94,7 +93,7 @@ class _Where:
 def _run_missing(
     plan: TablePlan, configs: list[BestConfig], on: _Where, show: Callable[[int, int], None]
 ) -> None:
-    """Make the final runs that no table's study holds yet; the store is read afresh, for others fill it."""
+    """Make the final runs that no table holds; other drivers write too, so the store is read again."""
     held = completed_runs(final_rows(ResultsStore(open_location(on.results, writable=True))))
     seeds = plan.seeds_of(configs[0].experiment)
     short = [
@@ -120,7 +119,7 @@ def _run_missing(
 
 
 def _searched(plan: TablePlan, cell: CellPlan, on: _Where) -> BestConfig:
-    """Return the best configuration of a row's search, which is made, gone on with, or there already."""
+    """Return the best configuration of a row's search; start or continue the search where necessary."""
     store = ResultsStore(open_location(on.results, writable=True))
     study = search_held(plan, cell, store, on.data_root)
     if study is not None:

@@ -1,4 +1,4 @@
-"""What every format says of a table beside its numbers: form, selection, seeds, deviations, gaps, sums."""
+"""The text beside a table's numbers, shared by all formats: form, selection, seeds, deviations, gaps."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ MINUS = "\u2212"
 
 
 def title(results: TableResults) -> str:
-    """Return paper and number, and the form that was run."""
+    """Return the paper, the number of the table and the form that was run."""
     table = results.table
     return f"{PAPERS[table.paper].short}, {table.number}: {results.label}"
 
@@ -40,7 +40,7 @@ def selection(results: TableResults) -> str:
 
 
 def facts(results: TableResults) -> list[str]:
-    """Return what the numbers rest on, a sentence each."""
+    """Return the facts behind the numbers, one sentence each."""
     table = results.table
     if table.run.information is not None:
         return [f"Facts of the data ({table.run.information}): no run, no seed.", _crossing(results)]
@@ -66,14 +66,14 @@ def facts(results: TableResults) -> list[str]:
 
 
 def deviations(results: TableResults) -> list[str]:
-    """Return in what these runs differ from the paper; of settings of the paper's, where they have them."""
+    """Return how these runs differ from the paper."""
     run = results.table.run
     as_printed = results.scale == "paper" and not results.tuned
     return [*run.deviations, *(run.paper_deviations if as_printed else ())]
 
 
 def gaps(results: TableResults) -> list[str]:
-    """Return which cells are missing or short of runs, and why, one line a reason; a column is named once."""
+    """Return the cells that lack runs, one line a reason; a column without any runs is named as a whole."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for (row, column), why in results.gaps.items():
         reasons.setdefault(why, {}).setdefault(column, []).append(row)
@@ -87,12 +87,12 @@ def gaps(results: TableResults) -> list[str]:
 
 
 def number(value: float, digits: int) -> str:
-    """Return a number with this many digits behind the point."""
+    """Return a number with this many decimals."""
     return f"{value:.{digits}f}"
 
 
 def ours_text(summary: Summary | None, digits: int) -> str:
-    """Return `mean ± std (n)`; empty where there is nothing."""
+    """Return `mean ± std (n)`; empty without a summary."""
     if summary is None:
         return ""
     spread = "" if summary.std is None else f" ± {number(summary.std, digits)}"
@@ -112,7 +112,7 @@ def difference_text(found: Difference | None, digits: int) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """Return a number with its sign; one that rounds to nothing has none."""
+    """Return a number with its sign; a number that rounds to zero has no sign."""
     text = f"{abs(value):.{digits}f}"
     if not text.strip("0."):
         return text
@@ -120,14 +120,14 @@ def signed(value: float, digits: int) -> str:
 
 
 def printed_text(cell: Compared) -> str:
-    """Return what is printed; quoted figures are marked."""
+    """Return the printed value; a value quoted from another paper is marked."""
     return cell.printed.replace("±", " ± ") + (" (cited)" if cell.cited else "")
 
 
 def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
-    """Return claim, whether the print bears it out, our verdict, and what goes with it."""
+    """Return the claim, whether it holds as printed, our verdict, and remarks on the verdict."""
     claim = verdict.claim
-    # What is printed of a column says nothing of one that is read in its place.
+    # The printed cells of a column say nothing about the column that is read in its place.
     printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
     place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
     share = "" if verdict.share is None else f"true in {100 * verdict.share:.1f} % of the resamples"
@@ -145,7 +145,7 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
 
 
 def settings_lines(results: TableResults) -> list[str]:
-    """Return the settings behind the cells: those that all share, then what each row adds, in its columns."""
+    """Return the settings behind the cells: first those that all rows share, then those of each row."""
     common = results.common_settings
     lines = [f"all rows: {_assigned(common)}"] if common else []
     rows: dict[str, dict[str, list[str]]] = {}
@@ -165,12 +165,12 @@ def _assigned(settings: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a value; one with more digits, as a search's values have, in four significant ones."""
+    """Return a value as text; a long number, such as a searched one, keeps four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) and len(str(value)) > 8 else str(value)
 
 
 def _taken(results: TableResults) -> list[str]:
-    """Return which rows are runs that were made for another table, a sentence a study."""
+    """Return a sentence for each study of another table whose runs are shown."""
     rows: dict[str, dict[str, None]] = {}
     for value in results.values:
         if value.study and not value.study.startswith(own_prefix(results.table)):
@@ -205,7 +205,7 @@ def _compared(results: TableResults) -> str:
 
 
 def _stand_ins(table: Table, measured: Collection[str]) -> list[str]:
-    """Return for what columns stand in that are not the paper's, a sentence a reason."""
+    """Return why columns stand in for the paper's, one sentence for each reason."""
     columns: dict[str, list[str]] = {}
     for key, column in table.run.columns.items():
         if column.stands_in is not None and key in measured:
