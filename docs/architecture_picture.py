@@ -1,0 +1,91 @@
+"""Draw docs/images/architecture.png: the rooms of the code on their floors, and which room imports which.
+
+python -m docs.architecture_picture [FILE]
+"""
+
+import sys
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from tests.architecture.imports import FLOORS, MODULES, arrows, room
+
+_PICTURE = Path(__file__).parent / "images" / "architecture.png"
+_SAYS = {
+    "losses": "every objective, without training",
+    "models": "encoders, heads, queue, probes",
+    "data": "datasets, views, conditions, clusters",
+    "search_spaces": "spaces, presets, tables: YAML and reader",
+    "errors": "errors for users",
+    "statistics": "means, intervals, tests",
+    "durations": "seconds in words",
+    "files": "files written whole",
+    "experiment": "one run's settings",
+    "store": "Parquet: trials, epochs, studies",
+    "search": "samplers, what to try next",
+    "objectives": "objective, batches, prepared data",
+    "methods": "the papers' methods, metrics",
+    "provenance": "versions, revision",
+    "training": "pretrain, evaluation, checkpoints",
+    "results": "what became of trials; selection",
+    "planning": "plans, resources, trials (no Ray)",
+    "reports": "one page about studies",
+    "ray": "sweeps and final runs on Ray",
+    "sensitivity": "which hyperparameters matter",
+    "tables": "the papers' tables run again",
+    "cli": "the command line",
+}
+_WIDTH, _HEIGHT, _ACROSS = 0.30, 0.46, 4
+
+
+def _places() -> dict[str, tuple[float, float]]:
+    """The centre of each room: floors from the ground up, the rooms of a floor side by side."""
+    found = {}
+    for height, rooms in enumerate(FLOORS):
+        for number, name in enumerate(rooms):
+            found[name] = ((number - (len(rooms) - 1) / 2) * 1.12 * _WIDTH, float(height))
+    return found
+
+
+def _draw_room(axes: Axes, name: str, place: tuple[float, float]) -> None:
+    short = name.removeprefix("tuning/")
+    lines = sum(
+        len(path.read_text(encoding="utf-8").splitlines())
+        for module, path in MODULES.items()
+        if room(module) == name
+    )
+    box = FancyBboxPatch(
+        (place[0] - _WIDTH / 2, place[1] - _HEIGHT / 2),
+        _WIDTH,
+        _HEIGHT,
+        boxstyle="round,pad=0,rounding_size=0.02",
+        facecolor="#eef3fa" if name.startswith("tuning/") else "#fdf3e3",
+        edgecolor="#44546a",
+        zorder=2,
+    )
+    axes.add_patch(box)
+    size = f"{lines / 1000:.1f}k lines" if lines >= 500 else f"{lines} lines"
+    axes.text(*place, f"{short}  ({size})\n", ha="center", va="center", fontsize=9.5, weight="bold", zorder=3)
+    axes.text(*place, f"\n{_SAYS[short]}", ha="center", va="center", fontsize=7.5, zorder=3)
+
+
+def main() -> None:
+    """Draw the picture into the file that is named, or into docs/images."""
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else _PICTURE
+    places = _places()
+    figure = Figure(figsize=(11, 10.5), layout="constrained", dpi=110)
+    axes = figure.subplots()
+    for one, other in sorted(arrows()):
+        (x1, y1), (x2, y2) = places[one], places[other]
+        axes.plot([x1, x2], [y1 - _HEIGHT / 2, y2 + _HEIGHT / 2], color="#9aa7b8", linewidth=0.6, zorder=1)
+    for name, place in places.items():
+        _draw_room(axes, name, place)
+    axes.set(xlim=(-_ACROSS / 2 * 1.16 * _WIDTH, _ACROSS / 2 * 1.16 * _WIDTH), ylim=(-0.6, len(FLOORS) - 0.4))
+    axes.axis("off")
+    figure.savefig(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Who imports whom, read from the source files, and on which floor each room of the code stands.
+
+    python -m tests.architecture.imports
+
+prints the figures.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LEAVES = ("losses", "models", "data", "search_spaces")
+PACKAGES = (*LEAVES, "tuning")
+
+FLOORS = (
+    ("losses", "models", "data", "search_spaces"),
+    ("tuning/errors", "tuning/statistics", "tuning/durations"),
+    ("tuning/files", "tuning/experiment"),
+    ("tuning/store", "tuning/search"),
+    ("tuning/objectives",),
+    ("tuning/methods",),
+    ("tuning/provenance", "tuning/training"),
+    ("tuning/results",),
+    ("tuning/planning",),
+    ("tuning/reports", "tuning/ray"),
+    ("tuning/sensitivity", "tuning/tables"),
+    ("tuning/cli",),
+)
+"""The rooms from the ground up: a room imports from the floors below its own, and from no other room."""
+
+
+def files(*folders: str) -> list[Path]:
+    """The Python files of folders of the repository."""
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+LIBRARY = files(*PACKAGES)
+EVERYTHING = files(*PACKAGES, "src", "tests", "benchmarks")
+
+
+def name(path: Path) -> str:
+    """The name of a file within the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    """A file, parsed."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def imports(content: ast.Module, package: str) -> Iterator[str]:
+    """Every module that a file imports, at any depth and also for type checking only, as absolute names."""
+    for node in ast.walk(content):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+            "import_module",
+            "__import__",
+        ):
+            yield from (
+                a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)
+            )
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module or name that a file imports, absolute."""
+    package = ".".join(("contrasweep", *path.relative_to(ROOT).parent.parts))
+    return set(imports(tree(path), package))
+
+
+def importing(module: str, among: list[Path]) -> set[str]:
+    """The files that import `module` or something inside it."""
+    return {
+        name(path)
+        for path in among
+        if any(found == module or found.startswith(f"{module}.") for found in imports_of(path))
+    }
+
+
+def module(path: Path) -> str:
+    """The name of a file as a module, without `contrasweep.`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module(path): path for path in LIBRARY}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of ours that a file imports; of `from package import module`, the module alone."""
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in inside if name.removeprefix("contrasweep.") in MODULES}
+            found |= modules if modules == inside else {*modules, str(node.module)}
+    return {name.removeprefix("contrasweep.") for name in found} & set(MODULES) - {module(path)}
+
+
+def room(module: str) -> str:
+    """The package of a module: one of the four libraries, or a room or a loose module of the engine."""
+    first, *rest = module.split(".")
+    return "/".join(["tuning", *rest[:1]]) if first == "tuning" else first
+
+
+def climbing_imports() -> list[str]:
+    """Every import of another room that does not lie on a lower floor."""
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    return sorted(
+        f"{path.relative_to(ROOT).as_posix()} imports {other}"
+        for name, path in MODULES.items()
+        for other in imported_modules(path)
+        if room(other) not in (room(name), "tuning") and floor[room(other)] >= floor[room(name)]
+    )
+
+
+def arrows() -> set[tuple[str, str]]:
+    """Which room imports which other one."""
+    pairs = ((room(name), room(other)) for name, path in MODULES.items() for other in imported_modules(path))
+    return {(one, other) for one, other in pairs if "tuning" not in (one, other) and one != other}
+
+
+if __name__ == "__main__":
+    rooms = [one for floor in FLOORS for one in floor]
+    print(  # noqa: T201
+        f"{len(rooms)} rooms and loose modules on {len(FLOORS)} floors, {len(arrows())} arrows between them, "
+        f"{len(climbing_imports())} imports that climb"
+    )
