@@ -1,7 +1,7 @@
 """Attributes of images as binary vectors, read from a table.
 
-N images, A binary attributes. A table has one row an image, a column that names the image, and columns of
-attributes: binary ones as they are, categorical ones as one binary attribute for each of their values.
+N images, A binary attributes. A table has one row for each image, a column with the name of the image, and
+columns of attributes. Each value of a categorical column becomes a binary attribute.
 
 Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (ICLR 2022), Section 4.1, which
 turns the 7 discrete attributes of UT-Zappos50K into 126 Bernoulli ones.
@@ -18,7 +18,7 @@ from torch import Tensor
 from contrasweep.data.names import first_few
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 
-# (text of 0, text of 1); a column keeps to one of them.
+# (text of 0, text of 1); a column uses one of these pairs.
 _SPELLINGS = (("0", "1"), ("false", "true"), ("-1", "1"), ("0.0", "1.0"))
 
 
@@ -27,7 +27,7 @@ class Attributes:
     """Binary attributes of images.
 
     Attributes:
-        images: what the table calls the N images.
+        images: the names of the N images in the table.
         names: the A attributes; a value of a categorical column is called ``COLUMN=VALUE``.
         values: float32 ``(N, A)`` of 0 and 1.
     """
@@ -49,16 +49,16 @@ def read_attributes(
 
     Args:
         path: the file; its first line names the columns.
-        images: the images of a dataset, in its order, which becomes the order of the result; rows of other
-            images are left out. Without it, every row in the order of the file.
+        images: the images of a dataset; the result has these images in this order. None gives every row in
+            the order of the file.
         image_column: the column that names the image.
-        categorical: the columns whose values are categories. An empty cell there is none of them.
-        ignore: columns that are no attributes. All others must be binary: 0 and 1, false and true (any case),
+        categorical: the columns whose values are categories. An empty cell has no category.
+        ignore: columns to leave out. All other columns must be binary: 0 and 1, false and true (any case),
             or -1 and 1.
 
     Raises:
-        ValueError: the file is no table (see `read_text_table`), lacks a column or rows of ``images``, or has
-            two rows of one image, or a cell of a binary column is not binary; the message names them.
+        ValueError: the file is not a table (see `read_text_table`), lacks a column or rows of ``images``, or
+            has two rows of one image, or a cell of a binary column is not binary; the message names them.
     """
     return attributes_of(
         read_text_table(path), path, images, image_column=image_column, categorical=categorical, ignore=ignore
@@ -97,7 +97,8 @@ def check_binary(values: Tensor) -> None:
     """Check that ``values`` is a matrix of 0 and 1, ``(N, A)`` with N and A at least 1.
 
     Raises:
-        ValueError: it is not; the message gives the shape, or the first other value and its place.
+        ValueError: another shape or value; the message gives the shape, or the first wrong value and its
+            place.
     """
     if values.dim() != 2 or not values.numel():
         raise ValueError(f"binary attributes must be (N, A) and not empty, got {tuple(values.shape)}")
@@ -109,7 +110,7 @@ def check_binary(values: Tensor) -> None:
 
 
 def _categories(name: str, column: TextColumn) -> dict[str, np.ndarray]:
-    # In the order of the texts, so that the order of the rows decides nothing.
+    # Sorted by text, so that the order of the rows does not matter.
     numbered = sorted((text, code) for code, text in enumerate(column.values) if text)
     return {f"{name}={text}": column.codes == code for text, code in numbered}
 

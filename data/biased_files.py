@@ -1,8 +1,9 @@
-"""Image files named `ID_CLASS_BIAS.png` after their class and bias, as bFFHQ and Corrupted CIFAR-10 are.
+"""Image files named `ID_CLASS_BIAS.png` after their class and bias, as in bFFHQ and Corrupted CIFAR-10.
 
-Layout of Lee et al., "Learning Debiased Representation via Disentangled Feature Augmentation" (NeurIPS 2021),
-as its released code (github.com/kakaoenterprise/Learning-Debiased-Disentangled) and that of FairKL read it: a
-share of bias-conflicting images is a folder `0.5pct` with `align/CLASS/` and `conflict/CLASS/`.
+The layout is that of Lee et al., "Learning Debiased Representation via Disentangled Feature Augmentation"
+(NeurIPS 2021), as read by its released code (github.com/kakaoenterprise/Learning-Debiased-Disentangled) and
+by the code of FairKL: a share of bias-conflicting images is a folder `0.5pct` with `align/CLASS/` and
+`conflict/CLASS/`.
 """
 
 import os
@@ -19,12 +20,12 @@ from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
 EXTENSIONS = (".png", ".jpg", ".jpeg")
 
 ENOUGH, OF_EACH = 0.95, 0.9
-"""Shares of the reported images, of all and of a class, below which a folder is a part of the archive."""
+"""A folder with smaller shares of the reported images (of all, of a class) is only part of the archive."""
 
 
 @dataclass(frozen=True, eq=False)
 class BiasedFiles:
-    """Image files, with the class and the bias of each: int64 ``(N,)``."""
+    """Image files, with the class and the bias of each file: int64 ``(N,)``."""
 
     files: tuple[Path, ...]
     labels: Tensor
@@ -35,7 +36,7 @@ class BiasedFiles:
 
     @property
     def conflicting(self) -> Tensor:
-        """Whether an image's bias is not that of its class, bool ``(N,)``."""
+        """Whether the bias of an image differs from the usual bias of its class, bool ``(N,)``."""
         return self.labels != self.bias
 
     def only(self, chosen: Tensor) -> "BiasedFiles":
@@ -48,10 +49,10 @@ def read_biased_files(name: str, folders: Sequence[Path], values: int, how: str)
     """List the image files below some folders: folder by folder, sorted by path.
 
     Args:
-        name: the dataset's, for messages.
-        folders: where they are, at any depth.
+        name: the name of the dataset, for messages.
+        folders: the folders with images, at any depth.
         values: classes and biases are numbered 0..values-1.
-        how: what to get and where to put it.
+        how: instructions for the user: what to get and where to put it.
 
     Raises:
         DatasetMissing: a folder is not there, or holds no image.
@@ -68,14 +69,15 @@ def read_biased_files(name: str, folders: Sequence[Path], values: int, how: str)
 def check_training(
     name: str, train: BiasedFiles, values: int, reported: tuple[int, int], how: str, *, balanced: bool
 ) -> None:
-    """Check that a training split looks whole: each class, aligned and conflicting, as many as reported.
+    """Check that a training split is whole: the reported number of aligned and conflicting images of each
+    class.
 
     Args:
-        name: the dataset's, for messages.
+        name: the name of the dataset, for messages.
         train: the split.
         values: classes and biases are numbered 0..values-1.
-        reported: how many aligned and how many conflicting images there are, see `check_count`.
-        how: what to get and where to put it.
+        reported: the numbers of aligned and of conflicting images, see `check_count`.
+        how: instructions for the user: what to get and where to put it.
         balanced: whether the classes have equally many aligned images.
 
     Raises:
@@ -95,22 +97,22 @@ def check_training(
 def check_count(
     name: str, kind: str, labels: Tensor, values: int, reported: int, how: str, *, balanced: bool
 ) -> None:
-    """Check that at least `ENOUGH` of the images that papers report are there, and of each class `OF_EACH`.
+    """Check that the shares `ENOUGH` of all reported images and `OF_EACH` of each class are there.
 
-    The counts are those of papers, not of an archive that was at hand: one that has a few images less is not
-    refused, a copy that was broken off is.
+    The counts come from papers, not from an archive. So an archive with a few images less is accepted, while
+    an incomplete copy is refused.
 
     Args:
-        name: the dataset's, for messages.
-        kind: which of its images, for messages.
-        labels: int64 ``(N,)``, of those that are there.
+        name: the name of the dataset, for messages.
+        kind: names these images in messages.
+        labels: int64 ``(N,)``, of the images found.
         values: classes are numbered 0..values-1.
-        reported: how many there should be.
-        how: what to get and where to put it.
-        balanced: whether the classes have equally many.
+        reported: the number of images that should be there.
+        how: instructions for the user: what to get and where to put it.
+        balanced: whether the classes have equally many images.
 
     Raises:
-        DatasetMissing: too few are there.
+        DatasetMissing: there are too few.
     """
     if len(labels) < ENOUGH * reported:
         raise DatasetMissing(
@@ -127,7 +129,7 @@ def check_count(
 
 
 def how_to_get(folder: str, source: str, holds: str) -> str:
-    """Return what to get and where to put it, for messages."""
+    """Return instructions for messages: what to get and where to put it."""
     return (
         f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
         f"where DIR/{folder} holds {holds}."
@@ -146,7 +148,7 @@ def _listed(name: str, folder: Path, values: int, how: str) -> BiasedFiles:
 
 @lru_cache(maxsize=16)
 def _parsed(folder: Path, values: int, changed: tuple[int, ...]) -> BiasedFiles:
-    """Read the names below a folder; `changed` says which state of it is meant."""
+    """Return the names below a folder; `changed`, its time of change, keys the cache."""
     below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
     files = sorted(path for path in below if path.suffix.lower() in EXTENSIONS)
     numbers = torch.tensor([_class_and_bias(file, values) for file in files], dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""A look into a dataset's files, for the user who has just put them in place: is all there, and sound?"""
+"""Check the files of a dataset that a user has just put in place: are they complete and undamaged?"""
 
 import hashlib
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class SplitReport:
-    """What one split was found to hold.
+    """The contents of one split.
 
     Attributes:
         split: "train" or "test".
-        images: how many.
+        images: the number of images.
         shape: channels, height and width.
-        decoded: how many images were decoded for `mean_level`.
-        mean_level: their mean, 0..255 of all pixels and channels.
-        class_counts: images of each class; of a multi-label set an image counts for each of its labels.
-        unlabelled: images without a label.
+        decoded: the number of images decoded for `mean_level`.
+        mean_level: the mean of all their pixels and channels, 0..255.
+        class_counts: images of each class; in a multi-label set, an image counts for each of its labels.
+        unlabelled: the number of images without a label.
     """
 
     split: Split
@@ -41,7 +41,7 @@ class SplitReport:
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What a dataset was found to hold; `checksums` are the files that agree with their published MD5."""
+    """The contents of a dataset; `checksums` are the files that agree with their published MD5."""
 
     spec: DatasetSpec
     splits: tuple[SplitReport, ...]
@@ -49,15 +49,15 @@ class DatasetReport:
 
 
 def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = False) -> DatasetReport:
-    """Read both splits of a dataset and say what they hold.
+    """Read both splits of a dataset and return their contents.
 
-    Of images that are stored encoded the first of each split is decoded, or with ``every_image`` all.
+    Of encoded images, the first of each split is decoded, or all with ``every_image``.
 
     Raises:
         ValueError: an unknown dataset or option.
         DatasetMissing: files are absent or of the wrong size.
         DatasetDamaged: a file differs from its published checksum, an image cannot be decoded, a label is
-            out of range, or a split has not as many images as it should.
+            out of range, or a split has the wrong number of images.
     """
     family, options = parse_image_dataset(name)
     place = data_root(root)
@@ -76,7 +76,7 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
 def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
     verified = []
     for file, published in family.checksums().items():
-        # A part that this member of the family does not use may be absent.
+        # A file that this member of the family does not use may be absent.
         if not (root / file).is_file():
             continue
         with (root / file).open("rb") as opened:

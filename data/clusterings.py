@@ -1,6 +1,6 @@
-"""Sets of images with labels and a clustering for each number k of attributes.
+"""Sets of images with labels, and a clustering for each number k of attributes.
 
-A set offers either attributes, from which the clusters of any k follow, or ready clusters of some k.
+A set has either attributes, which give clusters for any k, or ready clusters for some k.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings
 
 READY_PREFIX = "label_gran_"
-"""A column of ready clusters is called this and k, as in the files of the Cl-InfoNCE authors."""
+"""The prefix of columns of ready clusters, followed by k, as in the files of the Cl-InfoNCE authors."""
 
 ZAPPOS_FOLDER = "attributes/UT-zappos50K"
 ZAPPOS_FILES = {"meta_data_train.csv": 4_050_809}
@@ -32,9 +32,9 @@ class Clusterings:
 
     Attributes:
         labels: int64 ``(N,)``, 0..classes-1.
-        ks: the numbers of attributes that there are clusters for, ascending.
-        of: yields ``(k, clusters)`` for the ascending k it is given, clusters int64 ``(N,)`` from 0 on.
-        ranked: the attributes from the highest entropy to the lowest; empty where the clusters came ready.
+        ks: the numbers of attributes with clusters, ascending.
+        of: yields ``(k, clusters)`` for given ascending k; clusters are int64 ``(N,)`` from 0 on.
+        ranked: the attributes from the highest entropy to the lowest; empty for ready clusters.
     """
 
     labels: Tensor
@@ -44,14 +44,15 @@ class Clusterings:
 
     @property
     def classes(self) -> int:
-        """How many labels there are."""
+        """The number of classes."""
         return int(self.labels.max()) + 1
 
     def curve(self, low: int | None = None, high: int | None = None) -> InformationCurve:
-        """Return what the clusters say about the labels for every k from ``low`` to ``high``; default: all.
+        """Return the information of the clusters about the labels for each k from ``low`` to ``high``;
+        default: all.
 
         Raises:
-            ValueError: an end is beyond the k that there are clusters for, or none lies between the ends.
+            ValueError: there are no clusters for an end or for any k between the ends.
         """
         low, high = self.ks[0] if low is None else low, self.ks[-1] if high is None else high
         allowed = f"{self.ks[0]}..{self.ks[-1]}"
@@ -65,7 +66,7 @@ class Clusterings:
 
 
 def load_clusterings(name: str, root: Path | None = None) -> Clusterings:
-    """Load the training images' labels and clusterings of a set called by name; no image is needed.
+    """Load the labels and clusterings of the training images of a set by name; the images are not needed.
 
     Args:
         name: a name of `CLUSTERINGS`.
@@ -88,10 +89,10 @@ def read_clusterings(
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
 ) -> Clusterings:
-    """Read labels and clusterings from a CSV file with one row an image.
+    """Read labels and clusterings from a CSV file with one row for each image.
 
-    Columns called `label_gran_K` hold ready clusters for K attributes; a file without them holds attributes,
-    see `read_attributes` (the columns of the image and of the label are none).
+    Columns called `label_gran_K` hold ready clusters for K attributes. A file without them holds attributes,
+    see `read_attributes`; the columns of the image and of the label are not attributes.
 
     Raises:
         ValueError: see `read_attributes`; an image without a label; or a damaged file of ready clusters.
@@ -128,7 +129,7 @@ def _ready(table: Mapping[str, TextColumn], label_column: str, path: Path) -> Cl
 
 
 def _numbered(column: TextColumn, name: str, path: Path) -> Tensor:
-    """Return whole numbers as 0, 1, ... in their order: the files' own numbers have gaps."""
+    """Number the values 0, 1, ... in their order: the numbers in the files have gaps."""
     wrong = [text for text in column.values if not text.isdecimal()]
     if wrong:
         raise ValueError(f"{path}: column {name!r} should hold whole numbers, found {first_few(wrong)}")
@@ -138,10 +139,10 @@ def _numbered(column: TextColumn, name: str, path: Path) -> Tensor:
 
 
 def _without_footer(table: dict[str, TextColumn], path: Path) -> dict[str, TextColumn]:
-    """Drop the authors' last line, which counts the distinct values of each column and is no image.
+    """Drop the authors' last line, which is not an image: it counts the distinct values of each column.
 
-    It bears the number -1 in the unnamed first column. Read as an image, it is a class and a cluster of its
-    own for every k.
+    It has the number -1 in the unnamed first column. Read as an image, it would add a class, and a cluster
+    for every k.
     """
     if "" not in table or table[""].texts()[-1] != "-1":
         return table
@@ -167,4 +168,4 @@ def _listed(ks: Sequence[int]) -> str:
 
 
 CLUSTERINGS: Mapping[str, Callable[[Path], Clusterings]] = MappingProxyType({"ut-zappos50k": _ut_zappos50k})
-"""The sets that are known by name; each is loaded from the folder of the datasets."""
+"""The sets with a name; each is loaded from the folder of the datasets."""

@@ -1,6 +1,6 @@
 """Clusters for the objectives that need discrete groups: by k-means, by instance, by label.
 
-Those of attributes are in `data.top_k`, those of a hierarchy of classes in `data.hierarchy`.
+`data.top_k` makes clusters from attributes, `data.hierarchy` from a hierarchy of classes.
 """
 
 import torch
@@ -17,17 +17,17 @@ def kmeans_clusters(
 ) -> Tensor:
     """Group rows by k-means.
 
-    On the CPU Lloyd's algorithm, mini-batch k-means above 200,000 rows; on an accelerator Lloyd's algorithm
-    there (`lloyd_kmeans`), so that only the result travels.
+    On the CPU: Lloyd's algorithm, or mini-batch k-means above 200,000 rows. On an accelerator: Lloyd's
+    algorithm there (`lloyd_kmeans`), so that only the result is copied.
 
     Args:
         features: ``(N, D)``, finite, any floating type and device.
-        clusters: how many groups, at least 1 and at most the number of distinct rows.
-        seed: which starts.
-        starts: how many k-means++ starts derived from the seed; the best is kept.
-        iterations: of Lloyd's algorithm, at most. One start of 20 costs a third to a sixth of the default and
-            ends within half a per cent of its sum of squares on features: enough for clusters that are made
-            anew in every epoch.
+        clusters: the number of groups, at least 1 and at most the number of distinct rows.
+        seed: determines the starts.
+        starts: the number of k-means++ starts; the best result is kept.
+        iterations: the most iterations of Lloyd's algorithm. One start of 20 costs a third to a sixth of the
+            default and ends within half a per cent of its sum of squares on features: enough for clusters
+            that are recomputed in every epoch.
 
     Returns:
         int64 ``(N,)`` on the CPU, cluster numbers 0..clusters-1.
@@ -54,10 +54,10 @@ def kmeans_clusters(
 
 
 def instance_clusters(images: int) -> Tensor:
-    """Return a cluster of its own for every image, int64 ``(N,)``: with it Cl-InfoNCE is SimCLR.
+    """Return one cluster for each image, int64 ``(N,)``; with them, Cl-InfoNCE is SimCLR.
 
     Raises:
-        ValueError: there is no image.
+        ValueError: there are no images.
     """
     if images < 1:
         raise ValueError(f"clusters need at least one image, got {images}")
@@ -65,7 +65,7 @@ def instance_clusters(images: int) -> Tensor:
 
 
 def label_clusters(labels: Tensor) -> Tensor:
-    """Return the classes as clusters, int64 ``(N,)`` without gaps: with them Cl-InfoNCE is SupCon.
+    """Return the classes as clusters, int64 ``(N,)`` without gaps; with them, Cl-InfoNCE is SupCon.
 
     Raises:
         ValueError: the labels are not whole numbers ``(N,)``.
@@ -95,9 +95,9 @@ def _scikit_kmeans(features: Tensor, clusters: int, seed: int, starts: int, iter
 def _distinct_rows(rows: Tensor, enough: int) -> int:
     """Count distinct rows, stopping at ``enough``: a full count would sort all rows."""
     seen: set[bytes] = set()
-    # In parts: of rows on an accelerator, only as many travel as it takes.
+    # In parts, so that no more rows than necessary are copied from an accelerator.
     for part in torch.split(rows, 4096):
-        # Adding zero turns -0.0 into 0.0, which is the same point with other bytes.
+        # Adding zero turns -0.0 into 0.0: the same point, but other bytes.
         for row in (part.cpu().double() + 0.0).numpy():
             seen.add(row.tobytes())
             if len(seen) == enough:

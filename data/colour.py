@@ -34,7 +34,7 @@ NOISE_LEVEL = 40.0
 """Standard deviation of the noise on each colour channel, in 8-bit levels."""
 
 Colours = Literal["palette", "uniform"]
-"""How background colours are drawn: a noisy base colour, or evenly over the RGB cube."""
+"""The law of background colours: a noisy base colour, or uniform over the RGB cube."""
 
 COLOURS_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
     {
@@ -46,7 +46,7 @@ COLOURS_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
         )
     }
 )
-"""The option of every family with coloured backgrounds that say nothing about the class."""
+"""The option of every family whose background colours are independent of the class."""
 
 _CHUNK = 4096
 
@@ -54,7 +54,7 @@ _CHUNK = 4096
 def draw_palette_colours(count: int, generator: np.random.Generator) -> Tensor:
     """Draw one background colour per image: a base colour plus N(0, 40^2) on each channel, clipped.
 
-    The base colour is drawn independently of the image, so the colour says nothing about the class.
+    The base colour is drawn independently of the image, so the colour is independent of the class.
 
     Returns:
         float32 ``(count, 3)``, RGB in 0..255, not rounded.
@@ -66,7 +66,7 @@ def draw_palette_colours(count: int, generator: np.random.Generator) -> Tensor:
 
 
 def draw_uniform_colours(count: int, generator: np.random.Generator) -> Tensor:
-    """Draw one background colour per image, each channel evenly from 0..255 and independent of the image.
+    """Draw one background colour per image, each channel uniform in 0..255 and independent of the image.
 
     Returns:
         float32 ``(count, 3)``, RGB in 0..255, not rounded.
@@ -90,7 +90,7 @@ def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImag
     _require_paintable(strokes, colours)
     count, _, height, width = strokes.pixels.shape
     painted = torch.empty((count, 3, height, width), dtype=torch.uint8)
-    # In chunks: the float image of all of MNIST at once would be four times the result.
+    # In chunks: the float images of all of MNIST would take four times the memory of the result.
     for start in range(0, count, _CHUNK):
         rows = slice(start, start + _CHUNK)
         paper = (255 - strokes.pixels[rows]).float() / 255.0
@@ -99,12 +99,12 @@ def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImag
 
 
 def white_on_colour(strokes: LabelledImages, colours: Tensor, threshold: int) -> LabelledImages:
-    """Paint white strokes on coloured backgrounds: a pixel is white or has the colour, nothing between.
+    """Paint white strokes on coloured backgrounds: each pixel is white or has the colour of the background.
 
     Args:
         strokes: greyscale images ``(N, 1, H, W)``, where 0 is background and 255 is full stroke.
         colours: float32 ``(N, 3)``, RGB in 0..255.
-        threshold: the smallest value that is stroke.
+        threshold: the smallest value of a stroke.
 
     Returns:
         RGB images ``(N, 3, H, W)`` with the same labels; ``condition`` is ``colours``.
@@ -121,7 +121,7 @@ def white_on_colour(strokes: LabelledImages, colours: Tensor, threshold: int) ->
 def on_random_colours(
     strokes: LabelledImages, name: str, split: str, colours: Colours = "palette"
 ) -> LabelledImages:
-    """Return black strokes on colours that depend on the dataset's bare name, the split and the law alone."""
+    """Return black strokes on colours; only the dataset's bare name, the split and the law determine them."""
     if colours == "palette":
         drawn = draw_palette_colours(len(strokes), numpy_generator("background colour", name, split))
     else:

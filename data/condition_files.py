@@ -1,6 +1,6 @@
-"""A continuous conditioning variable from a file, one row an image in the order of the dataset.
+"""A continuous conditioning variable from a file: one row for each image, in the order of the dataset.
 
-N images, D numbers each: features of another network (CLIP, say), measurements, coordinates.
+N images with D numbers each: features of another network (such as CLIP), measurements, coordinates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +18,18 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
     """Read a continuous condition from a .npy, .safetensors or .parquet file.
 
     Args:
-        path: the file. A .npy file holds ``(N, D)`` or ``(N,)``; so does the tensor of a .safetensors file; a
-            .parquet file has columns of numbers, or of lists of numbers of one length, side by side.
+        path: the file. A .npy file and the tensor of a .safetensors file hold ``(N, D)`` or ``(N,)``. A
+            .parquet file has columns of numbers, or of lists of numbers of equal length.
         images: N, the number of images of the dataset.
-        columns: the columns to take (.parquet; default: all), or the one tensor (.safetensors; not needed
-            where there is only one).
+        columns: the columns to read (.parquet; default: all), or the name of the tensor (.safetensors; not
+            needed if there is only one).
 
     Returns:
         float32 ``(N, D)``.
 
     Raises:
-        ValueError: there is no such file, it is not what its ending says, a column is not there or not of
-            numbers, the number of rows is not ``images``, or a value is not finite.
+        ValueError: the file is missing or does not have the format of its ending, a column is missing or is
+            not numeric, the number of rows is not ``images``, or a value is not finite.
     """
     condition = _read(path, columns)
     if len(condition) != images:
@@ -44,9 +44,9 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
 
 
 def condition_shape(path: Path) -> tuple[int, int]:
-    """Return how many rows a file that `read_condition` reads holds, and how many numbers a row has.
+    """Return the number of rows in a file for `read_condition`, and the number of values in a row.
 
-    Of a .npy file its header alone is read.
+    Of a .npy file, only the header is read.
 
     Raises:
         ValueError: see `read_condition`.
@@ -62,7 +62,7 @@ def condition_shape(path: Path) -> tuple[int, int]:
 
 
 def _read(path: Path, columns: Sequence[str]) -> Tensor:
-    """Return what a file holds, `(N, D)`, whatever N is."""
+    """Return the contents of a file, `(N, D)`, for any N."""
     if path.suffix not in _READERS:
         raise ValueError(f"{path}: a condition is read from {', '.join(_READERS)}")
     if not path.is_file():

@@ -1,8 +1,8 @@
-"""A continuous condition beside the images of a dataset, from a file that the dataset's name points at.
+"""A continuous condition for the images of a dataset, from a file that the name of the dataset gives.
 
-`cifar10:condition=clip.npy` is CIFAR-10 whose training images have the rows of that file as their condition:
-features of CLIP for a kernel-conditioned method, of a bias-capturing network for FairKL. The test images have
-none: nothing that is learned from a condition is scored by it.
+`cifar10:condition=clip.npy` is CIFAR-10 with the rows of that file as the condition of the training images:
+features of CLIP for a kernel-conditioned method, features of a bias-capturing network for FairKL. The test
+images have no condition, because the final scores do not use one.
 """
 
 from collections.abc import Mapping
@@ -28,21 +28,21 @@ CONDITION_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
         )
     }
 )
-"""The option of every family whose images can be given a condition."""
+"""The option of every family that can have a condition from a file."""
 
 
 def conditioned_spec(spec: DatasetSpec, root: Path, options: Options, images: int) -> DatasetSpec:
-    """Return the facts of a dataset with the condition that its options name; itself where they name none.
+    """Return the facts of a dataset, with those of the condition if its options name one.
 
     Args:
-        spec: the facts without it.
+        spec: the facts without the condition.
         root: the data root.
-        options: with the values of `CONDITION_OPTIONS`.
-        images: how many training images there are, before any is left out.
+        options: contain the values of `CONDITION_OPTIONS`.
+        images: the number of training images before any is left out.
 
     Raises:
-        DatasetMissing: the file is not there.
-        DatasetDamaged: it is not what its ending says, or does not hold a row for each of the ``images``.
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the format of its ending, or not one row for each image.
     """
     file = _file(root, options)
     if file is None:
@@ -60,16 +60,17 @@ def conditioned_spec(spec: DatasetSpec, root: Path, options: Options, images: in
 
 
 def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
-    """Return the condition that the options name, float32 ``(images, D)``; None where they name none.
+    """Return the condition that the options name, float32 ``(images, D)``; None if they name none.
 
     Args:
         root: the data root.
-        options: with the values of `CONDITION_OPTIONS`.
-        images: how many training images there are, before any is left out.
+        options: contain the values of `CONDITION_OPTIONS`.
+        images: the number of training images before any is left out.
 
     Raises:
-        DatasetMissing: the file is not there.
-        DatasetDamaged: it is not what its ending says, has another number of rows, or a value is not finite.
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the format of its ending, has another number of rows, or holds
+            a value that is not finite.
     """
     file = _file(root, options)
     if file is None:
@@ -92,8 +93,9 @@ def with_condition(
         rows: int64, which of the file's rows the images have, where some images were left out.
 
     Raises:
-        DatasetMissing: the file is not there.
-        DatasetDamaged: it is not what its ending says, has another number of rows, or a value is not finite.
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the format of its ending, has another number of rows, or holds
+            a value that is not finite.
     """
     file = _file(root, options)
     if file is None:

@@ -1,7 +1,7 @@
-"""The datasets by name: what each one is, and how to load its training and its test data.
+"""The datasets by name: their facts, and functions that load training data or test data.
 
-Training data and test data come from different functions on purpose. Whoever trains or searches calls
-`load_training`, which opens no test file, or `load_transductive`, which hands out no label of an unlabelled
+Training data and test data come from different functions on purpose. Training and search call
+`load_training`, which opens no test file, or `load_transductive`, which gives no label of an unlabelled
 object. Only the final evaluation calls `load_test`.
 """
 
@@ -46,14 +46,14 @@ DATASETS: Mapping[str, Family] = Registry[Family](
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The training images, and the validation images that were cut from them (None if none were)."""
+    """The training images, and the validation images cut from them (None if there are none)."""
 
     train: LabelledImages
     validation: LabelledImages | None
 
 
 def parse_dataset(name: str) -> tuple[Family, Options]:
-    """Return the family and the options that a dataset's name says.
+    """Return the family and the options in the name of a dataset.
 
     Raises:
         ValueError: see `dataset_spec`.
@@ -69,19 +69,19 @@ def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec | Transduct
 
     Args:
         name: the name, with options.
-        root: the folder that holds the datasets, for those that are known by their files alone.
+        root: the folder that holds the datasets; some facts are in files.
 
     Raises:
         ValueError: there is no such dataset or option (the message names the nearest), or an option's value
             is not allowed.
-        DatasetMissing: the facts are in files that are not there.
+        DatasetMissing: the facts are in files that are missing.
     """
     family, options = parse_dataset(name)
     return family.describe(data_root(root), options)
 
 
 def known_datasets(root: Path | None = None) -> list[DatasetSpec | TransductiveSpec]:
-    """Return the facts of every dataset whose bare name says all of it."""
+    """Return the facts of every dataset that needs no options."""
     return [dataset_spec(name, root) for name, family in DATASETS.items() if not family.needs_options]
 
 
@@ -118,15 +118,15 @@ def load_training(
 ) -> TrainingData:
     """Load the training images and cut a validation split from them; no test image is read.
 
-    The split is stratified by label and depends on the dataset's name and ``split_seed`` alone. An image
-    keeps its background colour whichever side it falls on. Images without a label all stay in training.
+    The split is stratified by label. It depends only on the dataset's name and ``split_seed``. An image keeps
+    its background colour on either side. Images without a label stay in training.
 
     Args:
         name: a name of `DATASETS`.
         root: the folder that holds the datasets, see `data_root`.
         validation_fraction: the share of the labelled images cut off, at least 0 and below 1; 0 leaves
             ``validation`` None.
-        split_seed: which of the possible splits.
+        split_seed: chooses the split.
         placement: whether encoded images are held in memory, see `default_placement`.
 
     Raises:
@@ -147,7 +147,7 @@ def load_training(
     is_cut = torch.zeros(len(images), dtype=torch.bool)
     is_cut[labelled[cut]] = True
     kept, cut = (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
-    # Cut first: what is decoded into memory is then decoded into its place.
+    # Cut before decoding, so that images are decoded directly into their places.
     return TrainingData(images.subset(kept).placed(chosen), images.subset(cut).placed(chosen))
 
 
@@ -177,17 +177,17 @@ def load_test(
 def load_transductive(
     name: str, root: Path | None = None, fold: int = 0, validation: float = 0.0, split_seed: int = 0
 ) -> TransductiveData:
-    """Load what training may see of one fold, and hold some of its labelled objects out for the search.
+    """Load the part of one fold that training may see, and hold out some labelled objects for the search.
 
     Args:
         name: the name of a transductive dataset; its options do not change which objects are held out.
         root: the folder that holds the datasets, see `data_root`.
-        fold: which draw of the labelled objects.
-        validation: the share held out, at most 0.5, and 0 for none; see `hold_out`.
-        split_seed: which of the possible splits, from 0; see `hold_out`.
+        fold: the number of the draw of labelled objects.
+        validation: the share to hold out, at most 0.5; 0 holds out nothing; see `hold_out`.
+        split_seed: chooses the split, from 0; see `hold_out`.
 
     Raises:
-        ValueError: unknown dataset, no such fold, a share or seed out of range, or one that leaves nothing.
+        ValueError: unknown dataset, no such fold, a share or seed out of range, or no object would be left.
         DatasetMissing: the files are not in place, or hold something else.
     """
     family, options = _parse_fold(name, root, fold)
@@ -211,9 +211,9 @@ def _parse_fold(name: str, root: Path | None, fold: int) -> tuple[Family, Option
 def default_placement() -> Placement:
     """Return where encoded images are held: `$CONTRASWEEP_PLACEMENT`, else "auto".
 
-    "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory what takes
-    up to `RESIDENT_LIMIT` bytes. It changes no pixel, so it is no option of a dataset. What is stored decoded
-    in small files (MNIST, CIFAR, the digits) is always in memory.
+    "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory up to
+    `RESIDENT_LIMIT` bytes. The placement changes no pixel, so it is not an option of a dataset. Small
+    datasets that are stored decoded (MNIST, CIFAR, the digits) are always in memory.
 
     Raises:
         ValueError: the variable holds another word.

@@ -1,11 +1,10 @@
-"""From an encoded image to pixels: one way for resident and streamed images, so that they agree.
+"""Decode images to pixels. Resident and streamed images use the same code, so they agree.
 
-JPEG goes through torchvision, which decodes small images several times faster than Pillow and releases the
-interpreter's lock while it does (where a later torchvision has no decoder any more: Pillow). Everything else
-goes through Pillow: torchvision's PNG reader ends the process with a segmentation fault on a file whose
-checksum is wrong.
+torchvision decodes JPEG: it is several times faster than Pillow on small images and releases the
+interpreter's lock (a later torchvision without a decoder: Pillow). Pillow decodes everything else:
+torchvision's PNG reader crashes the process on a file with a wrong checksum.
 
-Shapes: C channels (1 or 3), H x W stored pixels, S the size asked for.
+Shapes: C channels (1 or 3), H x W stored pixels, S the requested size.
 """
 
 import io
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _JPEG = b"\xff\xd8\xff"
-# What Pillow's readers let through besides OSError, by format; torchvision raises RuntimeError.
+# Errors of Pillow's readers besides OSError; torchvision raises RuntimeError.
 _DECODING_ERRORS = (OSError, RuntimeError, SyntaxError, ValueError, EOFError, LookupError, struct.error)
 _GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
 
 
 class CorruptImage(ValueError):
-    """An image that cannot be decoded; the message says why, and not yet which one it is."""
+    """An image cannot be decoded; the message gives the reason, the caller adds the name of the image."""
 
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """What an image says of itself before its pixels are decoded: height and width in pixels, channels."""
+    """The header of an image, known before decoding: height and width in pixels, channels."""
 
     height: int
     width: int
@@ -45,7 +44,7 @@ def read_header(encoded: bytes) -> ImageHeader:
     """Return the header of an encoded image; a greyscale image has 1 channel, any other counts as 3.
 
     Raises:
-        CorruptImage: it is no image.
+        CorruptImage: it is not an image.
     """
     try:
         with _opened(encoded) as image:
@@ -58,7 +57,7 @@ def decode_image(encoded: bytes, channels: int) -> Tensor:
     """Decode an image to uint8 ``(C, H, W)``; colours and greys are converted to ``channels`` (3 or 1).
 
     Raises:
-        CorruptImage: it is truncated, damaged or no image.
+        CorruptImage: it is truncated, damaged or not an image.
     """
     try:
         decode_jpeg = _torchvision_decoder() if encoded.startswith(_JPEG) else None
@@ -88,7 +87,7 @@ def _torchvision_decoder() -> Callable[[bytes, int], Tensor] | None:
 
     def decode(encoded: bytes, channels: int) -> Tensor:
         mode = ImageReadMode.GRAY if channels == 1 else ImageReadMode.RGB
-        # A copy: torch takes no buffer that it could not write to.
+        # A copy, because torch needs a writable buffer.
         image: Tensor = decode_jpeg(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), mode=mode)
         return image
 
@@ -113,14 +112,14 @@ def _opened(encoded: bytes) -> "Image":
     try:
         return Image.open(io.BytesIO(encoded))
     except Image.DecompressionBombError as error:
-        # A damaged header, mostly; as a ValueError like the others.
+        # Usually a damaged header; a ValueError like the others.
         raise ValueError(str(error)) from error
 
 
 def _reason(error: Exception, encoded: bytes) -> str:
     if not encoded:
         return "it holds no bytes"
-    # What torchvision says begins with its source file; Pillow names an object's address.
+    # torchvision's message begins with a source file; Pillow's contains the address of an object.
     said = (str(error) or type(error).__name__).splitlines()[0].split(" <_io.")[0]
     said = re.sub(r"^decode_\w+, \S+, ", "", said)
     return f"{len(encoded):,} bytes, {said}"

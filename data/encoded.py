@@ -1,4 +1,4 @@
-"""Encoded images as rows of pixels: files in folders, and the decoding that all encoded sources share."""
+"""Encoded images as rows of pixels: image files, and the decoding that all encoded sources share."""
 
 import logging
 from collections.abc import Sequence
@@ -16,40 +16,40 @@ from contrasweep.data.streaming import StreamedImages
 log = logging.getLogger(__name__)
 
 _NAMED = 5
-"""How many of the images left out a warning names."""
+"""The number of left-out images that a warning names."""
 
 _PART = 64
-"""Images that one task of a thread looks through for corrupt ones."""
+"""The number of images that one task checks for corruption."""
 
 
 class EncodedImages(Protocol):
     """Encoded images by row, readable from several threads at once."""
 
     def __len__(self) -> int:
-        """Return how many images there are."""
+        """Return the number of images."""
 
     def prepare_random_access(self) -> None:
-        """Make ready for rows in any order; until then, rows are asked for in ascending order."""
+        """Prepare for rows in any order; before this call, rows are read in ascending order."""
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
-        """Return the encoded images of ``rows``; empty bytes where there are none."""
+        """Return the encoded images of ``rows``; a missing image is empty bytes."""
 
     def name(self, row: int) -> str:
-        """Return where an image is, for messages."""
+        """Return the place of an image, for messages."""
 
 
 class Files(Protocol):
     """Paths by row."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of paths."""
 
     def __getitem__(self, row: int, /) -> Path:
-        """Return one of them."""
+        """Return one path."""
 
 
 class FileImages:
-    """Encoded images that are files of their own."""
+    """Encoded images, one file for each."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -75,7 +75,7 @@ class DecodedImages:
     Args:
         encoded: the images.
         shape: channels, height and width that every image must have, or is resized to.
-        resize: whether images of other sizes are resized (shorter side, then centre crop) or refused.
+        resize: resize images of other sizes (shorter side, then centre crop); otherwise they are refused.
     """
 
     def __init__(self, encoded: EncodedImages, shape: tuple[int, int, int], *, resize: bool) -> None:
@@ -87,7 +87,7 @@ class DecodedImages:
         return len(self._encoded)
 
     def prepare_random_access(self) -> None:
-        """Make the encoded images ready for rows in any order."""
+        """Prepare the encoded images for rows in any order."""
         self._encoded.prepare_random_access()
 
     def decode(self, rows: Sequence[int], out: Tensor) -> None:
@@ -102,9 +102,9 @@ class DecodedImages:
                 ) from error
 
     def sound_rows(self) -> Tensor:
-        """Return the rows of the images that can be decoded; the others are counted in a warning.
+        """Return the rows of the images that can be decoded; a warning counts the others.
 
-        Every image is decoded once to find out.
+        This decodes every image once.
         """
         parts = [range(start, min(start + _PART, len(self))) for start in range(0, len(self), _PART)]
         with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
@@ -151,7 +151,7 @@ def check_labels(labels: Tensor, classes: int, place: str) -> None:
     """Check that every label is 0..classes-1.
 
     Raises:
-        DatasetDamaged: one is not; the message names it, its row and ``place``.
+        DatasetDamaged: a label is out of range; the message gives it, its row and ``place``.
     """
     wrong = ((labels < 0) | (labels >= classes)).nonzero().flatten()
     if len(wrong):

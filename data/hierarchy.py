@@ -1,13 +1,13 @@
 """Clusters from a hierarchy of classes, such as WordNet's: images whose classes share an ancestor.
 
-A hierarchy file has one `PARENT CHILD` pair a line, as ImageNet's `wordnet.is_a.txt`. The root is at level 1,
-its children at level 2, and so on (Tsai et al., ICLR 2022, Appendix B.1).
+A hierarchy file has one `PARENT CHILD` pair in each line, like ImageNet's `wordnet.is_a.txt`. The root is at
+level 1, its children at level 2, and so on (Tsai et al., ICLR 2022, Appendix B.1).
 
-A class above the level asked for is its own cluster, as in the authors' released code, so that the level of
-the deepest class gives the labels back. A deeper level than that is refused: it would say nothing new.
+A class above the requested level is its own cluster, as in the authors' released code. So the level of the
+deepest class gives the labels. A deeper level is refused: it would add nothing.
 
 The paper needs a tree, while WordNet has nodes with several parents. The authors use only classes with one
-way to the root, and so does this module unless it is told to keep the parent that the file lists first.
+path to the root. This module does the same, or on request keeps the parent that the file lists first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,17 @@ SeveralParents = Literal["error", "first"]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The parents of every node that has any, in the order of the file."""
+    """The parents of every node except the root, in the order of the file."""
 
     parents: Mapping[str, tuple[str, ...]]
 
     def lineage(self, name: str, several_parents: SeveralParents = "error") -> tuple[str, ...]:
-        """Return the way from the root to ``name``, both included: the ancestor at level l is item l - 1.
+        """Return the path from the root to ``name``, both included: the ancestor at level l is item l - 1.
 
         Args:
             name: a node.
-            several_parents: what to do at a node with several parents: ``"error"``, or ``"first"`` to follow
-                the one that the file lists first.
+            several_parents: at a node with several parents, ``"error"`` refuses it, ``"first"`` follows the
+                parent that the file lists first.
 
         Raises:
             ValueError: there is no such node, a node is its own ancestor, or one has several parents.
@@ -66,10 +66,10 @@ class Hierarchy:
 
 
 def read_hierarchy(path: Path) -> Hierarchy:
-    """Read a hierarchy from a file of `PARENT CHILD` lines; empty lines and repeated ones do not matter.
+    """Read a hierarchy from a file of `PARENT CHILD` lines; empty lines and repeated lines do not matter.
 
     Raises:
-        ValueError: there is no such file, it holds no pair, or a line is no pair (the message tells which).
+        ValueError: the file is missing or holds no pair, or a line is not a pair (the message names it).
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -99,11 +99,11 @@ def hierarchy_clusters(
 ) -> Tensor:
     """Return the cluster of each image: the ancestor of its class at ``level``.
 
-    Clusters are numbered in the order of ``classes``, whichever of them have images.
+    Clusters are numbered in the order of ``classes``, whether or not the classes have images.
 
     Args:
         labels: ``(N,)`` whole numbers, positions in ``classes``.
-        classes: what the hierarchy calls each class.
+        classes: the name of each class in the hierarchy.
         hierarchy: the ancestors.
         level: 1 (the root, one cluster) up to the level of the deepest class (the labels).
         several_parents: see `Hierarchy.lineage`.
@@ -112,7 +112,8 @@ def hierarchy_clusters(
         int64 ``(N,)`` on the CPU.
 
     Raises:
-        ValueError: a class is unknown or has several ways to the root, or a level or a label is out of range.
+        ValueError: a class is unknown or has several paths to the root, or a level or a label is out of
+            range.
     """
     if several_parents not in get_args(SeveralParents):
         allowed = ", ".join(get_args(SeveralParents))

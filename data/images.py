@@ -1,4 +1,4 @@
-"""Images with their labels and conditioning variable, as training reads them."""
+"""Images with their labels and conditioning variable, for training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from torch import Tensor
 from contrasweep.data.streaming import Images, Placement, StreamedImages, place
 
 UNLABELLED = -1
-"""The label of an image that has none: for pretraining alone, never for a probe or a split."""
+"""The label of an unlabelled image. Only pretraining uses such images, never a probe or a split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,13 +17,13 @@ class LabelledImages:
     """One split of a dataset, on one device; only the pixels may stay on disk.
 
     Attributes:
-        images: uint8 ``(N, C, H, W)``, 0..255: a tensor, or `StreamedImages` in its place. Draw batches with
-            `image_batches` and `image_chunks`, which take either; `pixels` is for those who need a tensor.
-        labels: int64 ``(N,)``, -1 for an image without; of a multi-label set ``(N, c)``, columns of 0 and 1.
+        images: uint8 ``(N, C, H, W)``, 0..255: a tensor or `StreamedImages`. `image_batches` and
+            `image_chunks` draw batches from either; `pixels` gives a tensor.
+        labels: int64 ``(N,)``, -1 for an unlabelled image; in a multi-label set ``(N, c)`` of 0 and 1.
         condition: float32 ``(N, Dz)``, the conditioning (or sensitive) variable, or None.
-        bias: int64 ``(N,)``, the bias label that the class must not be read from, or None.
-        groupings: int64 ``(N, G)``, the cluster of each image in each of G groupings that a test accuracy is
-            averaged over, or None. Nothing is trained on them.
+        bias: int64 ``(N,)``, the bias label, which should not help to predict the class, or None.
+        groupings: int64 ``(N, G)``, the cluster of each image in each of G groupings, or None. A test
+            accuracy averages over them; training does not use them.
 
     Raises:
         ValueError: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
@@ -61,11 +61,11 @@ class LabelledImages:
 
     @property
     def pixels(self) -> Tensor:
-        """The images as one tensor in memory; streamed ones are decoded, all of them, every time."""
+        """The images as one tensor in memory; each access decodes all streamed images."""
         return self.images if isinstance(self.images, Tensor) else self.images.resident()
 
     def labelled(self) -> "LabelledImages":
-        """Return the images that have a label, as a probe needs them; itself where all have one."""
+        """Return the labelled images, which a probe needs; ``self`` if all images are labelled."""
         has_label = self.labels != UNLABELLED
         if self.labels.dim() == 2 or bool(has_label.all()):
             return self
@@ -81,17 +81,18 @@ class LabelledImages:
         return replace(self, images=place(self.images, placement))
 
     def subset(self, index: Tensor | Sequence[int]) -> "LabelledImages":
-        """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy; streamed images stay so.
+        """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy; streamed images stay
+        streamed.
 
         Raises:
-            ValueError: ``index`` is not one-dimensional whole numbers, or names a row that is not there.
+            ValueError: ``index`` is not one-dimensional whole numbers, or names a missing row.
         """
         rows = checked_rows(index, len(self), self.images.device)
         images = self.images.subset(rows) if isinstance(self.images, StreamedImages) else self.images[rows]
         return self._mapped(images, lambda tensor: tensor[rows])
 
     def to(self, device: torch.device | str) -> "LabelledImages":
-        """Return the same images on ``device``; the tensors are shared when they are there already."""
+        """Return the same images on ``device``; tensors that are there already are shared."""
         return self._mapped(self.images.to(device), lambda tensor: tensor.to(device))
 
     def _mapped(self, images: Images, change: Callable[[Tensor], Tensor]) -> "LabelledImages":
@@ -102,10 +103,11 @@ class LabelledImages:
 
 
 def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device) -> Tensor:
-    """Return ``index`` as int64 ``(M,)`` on ``device``, once it is known to name rows of a set of ``size``.
+    """Return ``index`` as int64 ``(M,)`` on ``device``, after checking that it names rows of a set of
+    ``size``.
 
     Raises:
-        ValueError: it is not one-dimensional whole numbers, or names a row that is not there.
+        ValueError: it is not one-dimensional whole numbers, or names a missing row.
     """
     rows = torch.as_tensor(index, device=device)
     if rows.numel() == 0:

@@ -1,4 +1,4 @@
-"""Training sets whose classes differ in size, cut out of a balanced one.
+"""Training sets with classes of different sizes, cut from a balanced set.
 
 Source: Zheng et al., "Contrastive Attraction and Contrastive Repulsion for Representation Learning", Section
 5.2, as in the released code.
@@ -31,24 +31,24 @@ IMBALANCE_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
         ),
     }
 )
-"""The options of every family that can be cut to unequal classes."""
+"""The options of every family that can have unequal classes."""
 
 
 def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at_least: int = 0) -> list[int]:
-    """Return how many images of each class stay.
+    """Return the number of images of each class to keep.
 
-    Of the n images of a class in level l of L, ``floor(n l / L)`` stay by the linear rule and
-    ``floor(n e^(l - L))`` by the exponential one. Classes in groups of ``group_size`` form the levels, so
-    that level 1 holds classes 0..group_size-1.
+    A class with n images in level l of L keeps ``floor(n l / L)`` images by the linear rule, and
+    ``floor(n e^(l - L))`` by the exponential rule. Groups of ``group_size`` classes form the levels: level 1
+    holds classes 0..group_size-1.
 
     Args:
         counts: images of each class.
-        rule: which of the two.
+        rule: linear or exponential.
         group_size: neighbouring classes that share a level: 1, or 10 for CIFAR-100 in the paper.
-        at_least: what a class keeps where the rule says fewer, as far as it has them.
+        at_least: the least number of images that a class keeps, if it has as many.
 
     Raises:
-        ValueError: the groups do not divide the classes, or no image of a class would stay.
+        ValueError: the groups do not divide the classes, or a class would keep no image.
     """
     if group_size < 1 or len(counts) % group_size:
         raise ValueError(f"groups of {group_size} do not divide {len(counts)} classes")
@@ -68,17 +68,17 @@ def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at
 
 
 def imbalanced_rows(labels: Tensor, name: str, kept: Sequence[int]) -> Tensor:
-    """Return the rows that stay, ``kept[c]`` of each class c, ascending.
+    """Return the rows to keep, ``kept[c]`` of each class c, ascending.
 
-    Which rows depends on the dataset's name alone, and a smaller cut is part of a larger one.
+    They depend only on the dataset's name. The rows of a smaller cut are part of those of a larger one.
 
     Args:
         labels: int64 ``(N,)``.
-        name: names the stream of chance.
-        kept: images of each class that stay, see `imbalanced_counts`.
+        name: the name of the random stream.
+        kept: the number of images of each class to keep, see `imbalanced_counts`.
 
     Raises:
-        ValueError: a class has fewer images than are to stay, or none are to.
+        ValueError: a class has fewer images than it should keep, or no image is kept.
     """
     rows = []
     for label, count in enumerate(kept):
@@ -91,10 +91,10 @@ def imbalanced_rows(labels: Tensor, name: str, kept: Sequence[int]) -> Tensor:
 
 
 def kept_counts(counts: Sequence[int], options: Options, group_size: int = 1) -> list[int]:
-    """Return the training images of each class that a dataset with `IMBALANCE_OPTIONS` holds.
+    """Return the number of training images of each class in a dataset with `IMBALANCE_OPTIONS`.
 
     Raises:
-        ValueError: no image of a class would stay, or there is a minimum without imbalance.
+        ValueError: a class would keep no image, or a minimum is given without imbalance.
     """
     rule, at_least = str(options["imbalance"]), int(options["at_least"])
     if rule == "none":
@@ -107,13 +107,13 @@ def kept_counts(counts: Sequence[int], options: Options, group_size: int = 1) ->
 def imbalanced(
     images: LabelledImages, name: str, counts: Sequence[int], options: Options, group_size: int = 1
 ) -> LabelledImages:
-    """Return the training images that the options leave: all of them unless there is imbalance.
+    """Return the training images that remain with the options; without imbalance, all of them.
 
     Args:
         images: a whole training split.
-        name: the family's name, which says which rows stay.
-        counts: how many images of each class the split holds.
-        options: with the values of `IMBALANCE_OPTIONS`.
+        name: the name of the family, which determines the rows to keep.
+        counts: the number of images of each class in the split.
+        options: contain the values of `IMBALANCE_OPTIONS`.
         group_size: see `imbalanced_counts`.
 
     Raises:

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: the message says what was given and what is allowed (exit code 2)."""
+    """The user gave something wrong; the message says what was given and what is allowed (exit code 2)."""
 
 
 class SweepFailed(RuntimeError):
-    """Work was done, but nothing usable came out of it: the message says how to go on (exit code 1)."""
+    """Work was done but gave nothing usable; the message says how to go on (exit code 1)."""
 
 
 class TrainingDiverged(RuntimeError):

@@ -1,7 +1,7 @@
 """`Experiment`: everything about one run, as frozen, validated settings.
 
-An experiment is a YAML file or what `planning.resolve` builds. Nothing in it changes in place: `with_values`
-returns a new one, and a quantity derived from it (a scaled learning rate, say) lives elsewhere.
+An experiment comes from a YAML file or from `planning.resolve`. It never changes in place: `with_values`
+returns a new one, and derived quantities (such as a scaled learning rate) are kept elsewhere.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ from pydantic import (
 from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 
 ADDED_LATER = ("views.padding", "compute")
-"""Settings that are younger than stored studies. None of them is in an experiment's identity while it has its
-default, so what was stored before it existed is still the same experiment."""
+"""Settings that are younger than some stored studies. At its default, such a setting is not part of an
+experiment's identity, so older stored experiments keep theirs."""
 
 Value = bool | int | float | str
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -40,16 +40,16 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_bool_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        # Python's True is an int, and would silently be the number 1.
+        # Python's True is an int; it would silently become the number 1.
         if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
-            raise ValueError("true or false is no value for it")
+            raise ValueError("true or false is not allowed here")
         return value
 
 
 class ViewSettings(Settings):
-    """How the random views of an image are made; `data.RandomViews` says what each setting does.
+    """The random views of an image; `data.RandomViews` describes each setting.
 
-    `size` (pixels a side) null means the dataset's own; `padding` is in pixels of the view.
+    `size` is in pixels a side; null means the size of the dataset. `padding` is in pixels of the view.
     """
 
     size: Count | None = None
@@ -74,10 +74,10 @@ class ViewSettings(Settings):
 
 
 class EncoderSettings(Settings):
-    """Which backbone, and whether it normalises its images.
+    """The backbone, and the normalisation of its images.
 
-    `mean` and `std` are one number for each channel, or one for all, in the unit of images in 0..1; without
-    them images stay as they are.
+    `mean` and `std` have one number for each channel, or one for all, for images in 0..1. Without them,
+    images are not normalised.
     """
 
     name: str = "lenet5"
@@ -94,7 +94,7 @@ class EncoderSettings(Settings):
 
 
 class HeadSettings(Settings):
-    """The projection head; `hidden` null means the encoder's own width; `linear` and `none` have none."""
+    """The projection head. `hidden` null means the encoder's width; `linear` and `none` do not use it."""
 
     name: Literal["cclk", "linear", "mlp", "mlp3", "none"] = "cclk"
     hidden: Count | None = None
@@ -102,9 +102,9 @@ class HeadSettings(Settings):
 
 
 class OptimizerSettings(Settings):
-    """The optimizer; `trust` belongs to LARS and LARC, `momentum` to all but Adam.
+    """The optimizer. LARS and LARC use `trust`, all but Adam use `momentum`.
 
-    `exclude_norm_and_bias` belongs to LARS, `nesterov` to SGD.
+    Only LARS uses `exclude_norm_and_bias`, only SGD uses `nesterov`.
     """
 
     name: Literal["lars", "larc", "sgd", "adam"] = "sgd"
@@ -125,7 +125,7 @@ class OptimizerSettings(Settings):
 class ScheduleSettings(Settings):
     """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, constant, or steps.
 
-    `step` multiplies the rate by `factor` at each of `milestones`, shares of the epochs.
+    `step` multiplies the rate by `factor` at each milestone; `milestones` are shares of the epochs.
     """
 
     name: Literal["cosine", "constant", "step"] = "cosine"
@@ -153,10 +153,10 @@ class ValidationSettings(Settings):
 class ProbeSettings(Settings):
     """The probes that score an encoder.
 
-    `classifier` is the one that is reported: `logistic`, solved to the optimum by at most `max_steps` steps
-    of L-BFGS with `penalty` (on standardised or raw features); a paper's minibatch recipe; or `knn`, whose
-    `neighbours` and `temperature`, where null, are chosen on held-out training rows. `epoch_rows` are the
-    rows of the fast ridge probe; `threshold` is the probability from which on a label of a multi-label set
+    `classifier` gives the reported score: `logistic`, solved by at most `max_steps` steps of L-BFGS with
+    `penalty` (on standardised or raw features); the minibatch recipe of a paper; or `knn`. If `neighbours`
+    and `temperature` are null, `knn` chooses them on held-out training rows. `epoch_rows` is the number of
+    rows of the fast ridge probe. `threshold` is the lowest probability at which a label of a multi-label set
     is predicted.
     """
 
@@ -180,11 +180,11 @@ class ProbeSettings(Settings):
 
 
 class ComputeSettings(Settings):
-    """How the numbers are computed; whatever is not at its default changes them, if only in the last digits.
+    """How results are computed. A value other than the default changes results, at least in the last digits.
 
-    `precision` is that of the backbone in training: heads, losses and probes stay in float32, as do weights.
-    `compile` has torch compile the backbone. `deterministic` refuses operations whose result differs from run
-    to run on one GPU; on a CPU all are repeatable.
+    `precision` is the precision of the backbone in training; weights, heads, losses and probes stay in
+    float32. With `compile`, torch compiles the backbone. `deterministic` refuses operations that give
+    different results from run to run on one GPU; on a CPU all operations are repeatable.
     """
 
     precision: Literal["float32", "bf16"] = "float32"
@@ -225,7 +225,7 @@ class Experiment(Settings):
         """Return this experiment with `values` set, each under a dotted path or a hyperparameter's bare name.
 
         Raises:
-            InputError: a path leads nowhere (with the nearest), or a value is not allowed there.
+            InputError: a path does not exist (the message gives the nearest), or a value is not allowed.
         """
         content = self.model_dump()
         for path, value in values.items():
@@ -256,7 +256,7 @@ class Experiment(Settings):
         return parse_experiment(content).with_values(values)
 
     def value(self, path: str) -> Value:
-        """Return the value at a dotted path, at a top-level field, or of a hyperparameter's bare name."""
+        """Return the value of a setting by its dotted path, or of a hyperparameter by its bare name."""
         content: Any = self.model_dump()
         if path in self.hyperparameters:
             return self.hyperparameters[path]
@@ -268,7 +268,7 @@ class Experiment(Settings):
         return result
 
     def content(self) -> dict[str, Any]:
-        """Return all settings as plain values, without those of `ADDED_LATER` that have their default."""
+        """Return all settings as plain values, without settings of `ADDED_LATER` at their defaults."""
         content = self.model_dump(mode="json")
         defaults = Experiment(method=self.method, dataset=self.dataset).model_dump(mode="json")
         for path in ADDED_LATER:
@@ -281,7 +281,7 @@ class Experiment(Settings):
         return content
 
     def identity(self) -> str:
-        """Return the hash of the experiment without its seed: equal for replicates, different otherwise."""
+        """Return the hash of the experiment without its seed: only replicates have the same."""
         content = self.content()
         del content["seed"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -289,10 +289,10 @@ class Experiment(Settings):
 
 
 def parse_experiment(content: object) -> Experiment:
-    """Return the experiment that a mapping (of a YAML file, say) describes.
+    """Return the experiment that a mapping (for example from a YAML file) describes.
 
     Raises:
-        InputError: an unknown key (with the nearest known one), or a value that is not allowed.
+        InputError: a key is unknown (the message gives the nearest), or a value is not allowed.
     """
     if not isinstance(content, Mapping):
         raise InputError(f"an experiment is a mapping of settings, not {type(content).__name__}")
@@ -303,7 +303,7 @@ def parse_experiment(content: object) -> Experiment:
 
 
 def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings under dotted paths, as `with_values` takes them."""
+    """Return nested settings by dotted paths, the form that `with_values` takes."""
     flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The files that a command writes: checked before the work that fills them, written whole or not at all."""
+"""Files that a command writes: check them before the work starts, and write them whole or not at all."""
 
 import os
 import uuid
@@ -10,12 +10,12 @@ from contrasweep.tuning.errors import InputError
 
 
 def check_file(path: Path, option: str = "", endings: Sequence[str] = ()) -> None:
-    """Raise InputError unless a file can be written into `path`; folders that it lacks are made on writing.
+    """Raise InputError unless the file `path` can be written. Writing creates missing folders.
 
     Args:
         path: the file.
-        option: what gave it, for the message.
-        endings: that it may have; empty: any.
+        option: the option that gave the path, for the message.
+        endings: the allowed endings; empty allows any.
     """
     given = f"{option} {path}".strip()
     if endings and path.suffix not in endings:
@@ -25,11 +25,11 @@ def check_file(path: Path, option: str = "", endings: Sequence[str] = ()) -> Non
     target = _target(path)
     _refuse_unwritable(target, given)
     if os.path.isfile(target):
-        _refuse_unwritable(target.parent, given)  # where the new one is made, before it takes the place
+        _refuse_unwritable(target.parent, given)  # `replace_file` creates its unfinished file there
 
 
 def check_folder(path: Path, option: str = "") -> None:
-    """Raise InputError unless files can be written into the folder `path`, which is made on writing."""
+    """Raise InputError unless files can be written into the folder `path`. Writing creates the folder."""
     given = f"{option} {path}".strip()
     if os.path.exists(path) and not os.path.isdir(path):
         raise InputError(f"{given} is a file: give a folder")
@@ -37,9 +37,9 @@ def check_folder(path: Path, option: str = "") -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that who reads it meanwhile gets the old one or the new one, whole.
+    """Write a file atomically: a concurrent reader sees the old file or the new one, whole.
 
-    A link stays one, to the new file; what is no file (`/dev/stdout`) is written through.
+    A link stays a link and leads to the new file. A device (`/dev/stdout`) is written to directly.
     """
     written = content.encode() if isinstance(content, str) else content
     target = _target(path)
@@ -51,7 +51,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Put a file in the place of `target`, in a folder that is there; a kill leaves the old or the new."""
+    """Replace the file `target`, whose folder exists. A killed process leaves the old file or the new one."""
     # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
     unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -62,22 +62,22 @@ def replace_file(target: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(unfinished, target)
     except BaseException:
-        # Whatever keeps the remains from going must not hide what went wrong before.
+        # An error during the cleanup must not hide the first error.
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
 
 
 def _target(path: Path) -> Path:
-    """Return what a path leads to; a device stays as given: behind it may be a pipe, which has no path."""
+    """Return the file that a path leads to. A device stays as given: it may be a pipe, which has no path."""
     device = os.path.exists(path) and not os.path.isfile(path)
     return path.absolute() if device else Path(os.path.realpath(path))
 
 
 def _refuse_unwritable(path: Path, given: str) -> None:
-    # os.path, for where a folder may not be searched pathlib raises.
+    # os.path, because pathlib raises where a folder may not be searched.
     there = next(one for one in (path, *path.parents) if os.path.exists(one))
     if there != path and not os.path.isdir(there):
-        raise InputError(f"{given} cannot be written: {there} is no folder")
+        raise InputError(f"{given} cannot be written: {there} is not a folder")
     if not os.access(there, os.W_OK):
         raise InputError(f"{given} cannot be written: no permission for {there}")

@@ -1,4 +1,4 @@
-"""Where a result comes from: package versions, the code's revision, the host."""
+"""The origin of a result: package versions, the revision of the code, the host."""
 
 import platform
 import socket
@@ -13,9 +13,9 @@ PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", 
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide a result; an absent one is left out.
+    """Return the versions of Python and of the packages that can change a result, if they are installed.
 
-    Distributions that bring methods, encoders or datasets are among them.
+    Distributions with plug-ins are among them.
     """
     versions = {
         "python": platform.python_version(),
@@ -31,18 +31,18 @@ def package_versions() -> dict[str, str]:
 
 
 def git_revision() -> str | None:
-    """Return the revision of our code, with `+changes` if files differ from it; None outside a checkout."""
+    """Return the git revision of our code, with `+changes` if files differ; None outside a checkout."""
     here = Path(__file__).resolve()
     root = here.parents[1]
     revision = _git(root, "rev-parse", "--short=12", "HEAD")
-    # An installed copy can lie inside a checkout of something else: that revision would say nothing.
+    # An installed copy can lie inside a checkout of another project; its revision would mean nothing.
     if revision is None or _git(root, "ls-files", "--error-unmatch", str(here)) is None:
         return None
     return revision + ("+changes" if _git(root, "status", "--porcelain") else "")
 
 
 def same_series(one: str, other: str) -> bool:
-    """Whether two versions read each other's files: all of 1.x do, and before 1.0 each 0.x by itself."""
+    """Whether two versions read each other's files: all versions 1.x do; before 1.0 only those of one 0.x."""
     return _series(one) == _series(other)
 
 

@@ -34,7 +34,7 @@ def test_what_cannot_be_written_is_refused_with_the_option_that_gave_it(tmp_path
     with pytest.raises(InputError, match=r"--save .* is a file: give a folder"):
         check_folder(file, "--save")
     for check in (check_file, check_folder):
-        with pytest.raises(InputError, match=f"-o .* cannot be written: {file} is no folder"):
+        with pytest.raises(InputError, match=f"-o .* cannot be written: {file} is not a folder"):
             check(file / "under" / "it", "-o")
 
 

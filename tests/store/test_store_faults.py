@@ -127,7 +127,7 @@ def test_a_heartbeat_that_is_late_is_not_written(
         with pytest.raises(StoreUnavailable):
             heartbeat.beat()
     assert waited(faulty) == []
-    assert "The end of the driver of study digits-1 was not recorded" in caplog.text
+    assert "The driver of study digits-1 could not record its end" in caplog.text
     switch(faulty).unlink()
     left = read_heartbeat(faulty, "digits-1")
     assert left is not None

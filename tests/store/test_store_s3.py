@@ -99,7 +99,7 @@ def test_nobody_at_the_address_is_told_within_the_tries_of_one_request() -> None
     failed: list[StoreError] = []
 
     def open_nothing() -> None:
-        with pytest.raises(StoreError, match="nobody answers there") as found:
+        with pytest.raises(StoreError, match="no server answers there") as found:
             open_location(Server(9).uri("bucket/results"), writable=True)
         failed.append(found.value)
 

@@ -1,4 +1,4 @@
-"""The search: what to try next, and what became of it. It needs neither Ray nor torch."""
+"""The search: it proposes configurations and learns from their results. It needs neither Ray nor torch."""
 
 from contrasweep.tuning.search.mirror import Mirror, MirrorOf, checked_storage
 from contrasweep.tuning.search.sampler import SAMPLERS, Sampler, sampler_of

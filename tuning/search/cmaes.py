@@ -17,16 +17,16 @@ from contrasweep.tuning.search.sampler import Draw, Sampler, varied
 from contrasweep.tuning.search.tpe import tpe
 
 FIRST_STEP = 0.25
-"""The first standard deviation, of a range of length 1: the whole range lies within two of them."""
+"""The first standard deviation, for a range of length 1: the whole range lies within two of them."""
 
 
 class EvolutionStrategy(BaseSampler):
     """CMA-ES over the numbers that every trial has; `rest` draws the other parameters.
 
-    CMA-ES asks only how the trials of a generation rank, so stopped and failed ones count at their own
-    fidelity: finished trials first, then stopped ones (the later, the better), then failed ones. Optuna's own
-    CmaEsSampler passes over those, and keeps its state beside the trials, where a resumed search would not
-    find it; here it follows from the trials alone.
+    CMA-ES uses only the ranks of the trials in a generation. So stopped and failed trials count too: finished
+    trials rank first, then stopped ones (a later stop is better), then failed ones. Optuna's CmaEsSampler
+    ignores these trials, and keeps a state beside the trials that a resumed search would lack. Here the state
+    is computed from the trials.
     """
 
     def __init__(self, joint: Mapping[str, Numeric], rest: BaseSampler, seed: int) -> None:
@@ -59,7 +59,7 @@ class EvolutionStrategy(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return what `rest` draws for a choice, or for a parameter that not every trial has."""
+        """Return the draw of `rest` for a choice, or for a parameter that not every trial has."""
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _to_unit(self, trial: FrozenTrial) -> np.ndarray:

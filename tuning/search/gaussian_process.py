@@ -1,4 +1,4 @@
-"""The `gp` sampler: Optuna's Gaussian process, told how all trials rank, those stopped early included."""
+"""The `gp` sampler: Optuna's Gaussian process, fitted to the ranks of all trials, stopped ones included."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,13 +28,13 @@ _SCORED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class GaussianProcess(BaseSampler):
-    """A Gaussian process over all parameters, those that not every trial has included.
+    """A Gaussian process over all parameters, also those that not every trial has.
 
-    It learns from how trials rank (as normal scores), not from their values: one that collapsed would stretch
-    the scale on which the good ones differ, and a stopped one has its place below the finished ones, where
-    Optuna's own process does not hear of it. A trial without a parameter has the same score whatever its
-    value: the process is told so at `COPIES` values of its range. What it proposes for a parameter that its
-    proposal switches off is not used. `rest` draws the first `startup` trials.
+    It learns from the ranks of trials (as normal scores), not from their values. A collapsed trial would
+    stretch the scale on which good trials differ. A stopped trial ranks below the finished ones, while
+    Optuna's process would ignore it. For a trial without some parameter, the process gets `COPIES` copies
+    with values across the range, all with the same score. Values for parameters that a proposal switches off
+    are not used. `rest` draws the first `startup` trials.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class GaussianProcess(BaseSampler):
         self._process = GPSampler(seed=seed, n_startup_trials=0, warn_independent_sampling=False)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return all parameters, or what `rest` wants for the first trials."""
+        """Return all parameters; for the first trials, those of `rest`."""
         if self._begins(study):
             return self._joint
         return self._rest.infer_relative_search_space(study, trial)
@@ -69,15 +69,15 @@ class GaussianProcess(BaseSampler):
             if is_running or other.number in scores:
                 _add(seen, other, search_space, scores.get(other.number))
         asked = storage.get_trial(storage.create_new_trial(held))
-        # The matrices are small: a second thread costs more than it gains, and trials need the cores. Where
-        # the fit of the kernel fails, Optuna warns at length and goes on with its defaults: so be it.
+        # The matrices are small: a second thread costs more than it gains, and trials need the cores. If the
+        # fit of the kernel fails, Optuna warns at length and uses its defaults, which is acceptable.
         with threadpool_limits(1), quiet_optuna(optuna.logging.ERROR):
             return self._process.sample_relative(seen, asked, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return what `rest` draws, of the first trials and where nothing else is to be chosen."""
+        """Return the draw of `rest`, for the first trials and for parameters outside the model."""
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _begins(self, study: Study) -> bool:
@@ -88,8 +88,8 @@ class GaussianProcess(BaseSampler):
 def normal_scores(study: Study) -> dict[int, list[float]]:
     """Return a score for each objective of every finished or stopped trial, by its number.
 
-    It is the normal quantile of the trial's place among them (see `standing`), ties sharing theirs: the same
-    whatever the scale of the values.
+    The score is the normal quantile of the trial's rank (see `standing`); ties share a rank. The scale of the
+    values does not matter.
     """
     trials = [t for t in study.get_trials(deepcopy=False) if t.state in _SCORED]
     scores: dict[int, list[float]] = {t.number: [] for t in trials}
@@ -106,7 +106,7 @@ def normal_scores(study: Study) -> dict[int, list[float]]:
 def _add(
     seen: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], scores: list[float] | None
 ) -> None:
-    """Add a trial with its scores; without any it is running."""
+    """Add a trial with its scores; a trial without scores is running."""
     has_all = search_space.keys() <= trial.params.keys()
     for share in (0.5,) if has_all else _SHARES:
         seen.add_trial(
@@ -125,7 +125,7 @@ def _add(
 def _at(dist: BaseDistribution, share: float) -> Any:
     if isinstance(dist, CategoricalDistribution):
         return dist.choices[int(share * len(dist.choices))]
-    assert isinstance(dist, FloatDistribution | IntDistribution), "all that a space's parameters become"
+    assert isinstance(dist, FloatDistribution | IntDistribution), "a space has no other parameters"
     return value_at(dist, share)
 
 

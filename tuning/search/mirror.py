@@ -1,4 +1,4 @@
-"""A copy of the search in a database of Optuna's, for optuna-dashboard to watch."""
+"""A copy of the search in an Optuna database, which optuna-dashboard shows."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ FAULTS = (OptunaError, SQLAlchemyError, OSError)
 
 @contextmanager
 def quiet_optuna(level: int = optuna.logging.WARNING) -> Iterator[None]:
-    """Hold back what Optuna says below `level`: by default its line about each new study."""
+    """Silence Optuna's messages below `level`; by default its message about each new study."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(before, level))
     try:
@@ -32,10 +32,10 @@ def quiet_optuna(level: int = optuna.logging.WARNING) -> Iterator[None]:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Return the database at `url`, made if it is not there.
+    """Return the database at `url`; a missing one is created.
 
     Raises:
-        InputError: it is no URL of a database, or cannot be opened.
+        InputError: the URL is not that of a database, or the database cannot be opened.
     """
     try:
         with quiet_optuna():
@@ -47,10 +47,10 @@ def open_storage(url: str) -> BaseStorage:
 
 
 def checked_storage(url: str, name: str) -> str:
-    """Return the URL, once the database behind it opens; a relative SQLite file becomes an absolute one.
+    """Return the URL after opening its database; the path of an SQLite file becomes absolute.
 
     Raises:
-        InputError: see `open_storage`; or it holds a study called `name`.
+        InputError: see `open_storage`; or the database holds a study called `name`.
     """
     prefix = "sqlite:///"
     if url.startswith(prefix):
@@ -61,16 +61,16 @@ def checked_storage(url: str, name: str) -> str:
 
 
 class Mirror:
-    """Writes each change of a search to a database; it is never read from.
+    """Writes each change of a search to a database, and never reads it.
 
-    A study of that name there is an earlier copy, of the same search before it was resumed: it is replaced.
-    A database that fails takes nothing with it: that is said once, and the search goes on without.
+    A study of that name in the database is an earlier copy of the same search; it is replaced. If the
+    database fails, a warning is logged once and the search goes on without it.
 
     Args:
-        url: of the database.
-        name: of the study there.
-        metrics: what its values are.
-        directions: of these values.
+        url: the URL of the database.
+        name: the name of the study in it.
+        metrics: the names of the values.
+        directions: the directions of the values.
 
     Raises:
         InputError: the database cannot be opened.
@@ -86,13 +86,13 @@ class Mirror:
             if name in held:
                 self._storage.delete_study(held[name])
             self._study_id = self._storage.create_new_study(list(directions), name)
-        # Under this key Optuna keeps the names that its dashboard shows.
+        # Optuna's dashboard reads the names of the metrics from this key.
         self._storage.set_study_system_attr(self._study_id, "study:metric_names", list(metrics))
         self._ids: dict[int, int] = {}
         self._broken = False
 
     def put(self, trial: FrozenTrial) -> None:
-        """Write a trial as it is now; trials come in the order of their numbers."""
+        """Write the present state of a trial; new trials come in the order of their numbers."""
         self._try(self._put, trial)
 
     def report(self, number: int, epoch: int, value: float) -> None:

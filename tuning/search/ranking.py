@@ -1,4 +1,4 @@
-"""Where a number lies in its range, and where a trial stands among the others."""
+"""The position of a number in its range, and the rank of a trial among others."""
 
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
@@ -14,7 +14,7 @@ def position(dist: Numeric, value: float) -> float:
 
 
 def value_at(dist: Numeric, position: float) -> int | float:
-    """Return the value at a position; beyond the range its nearest end."""
+    """Return the value at a position; beyond the range, the nearest end."""
     return _scale(dist).value(position)
 
 
@@ -25,12 +25,13 @@ def _scale(dist: Numeric) -> Scale:
 def standing(trial: FrozenTrial, objective: int | None = None) -> tuple[int, int, float]:
     """Return a key that sorts trials, best first; larger values are better.
 
-    Values of different fidelity are never compared: finished trials stand before stopped ones, of which those
-    that came further stand before the others; failed ones come last.
+    Values of different fidelity are never compared. Finished trials come first, then stopped ones (a later
+    stop is better), then failed ones.
 
     Args:
-        trial: an ended one.
-        objective: by which of several; a stopped trial has values of none of them.
+        trial: a trial that has ended.
+        objective: the number of the objective to rank by, if there are several; stopped trials then have no
+            values.
     """
     if trial.state is TrialState.COMPLETE:
         return 0, 0, -trial.values[objective or 0]

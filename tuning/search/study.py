@@ -1,4 +1,4 @@
-"""`SearchStudy`: ask for a configuration, tell what became of it. Optuna proposes; Ray is not involved."""
+"""`SearchStudy`: ask for a configuration, tell its result. Optuna proposes; Ray is not involved."""
 
 import logging
 import math
@@ -32,7 +32,7 @@ _STATES: Mapping[str, TrialState] = {
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to run: the trial's number and its active values, fixed ones included."""
+    """A configuration to run: the number of the trial and its active values, fixed ones included."""
 
     number: int
     values: Mapping[str, Scalar]
@@ -40,9 +40,9 @@ class Proposal:
 
 @dataclass(frozen=True)
 class PastTrial:
-    """A trial as the results store holds it.
+    """A trial of the results store.
 
-    `epochs` maps an epoch to the value reported there; `value` is the final one, or one for each objective.
+    `epochs` maps an epoch to the value reported there. `value` is the final value, or one for each objective.
     """
 
     number: int
@@ -53,30 +53,29 @@ class PastTrial:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the trial is yet to end: it goes on when its search does."""
+        """Whether the trial has not ended; it goes on when its search is resumed."""
         return self.state in ("running", "interrupted")
 
 
 class SearchStudy:
     """One search over a space: `ask`, then `report` per epoch, then `complete`, `prune` or `fail`.
 
-    A finished trial is COMPLETE in Optuna, one stopped early PRUNED with its intermediate values, and one
-    that broke, or whose value is missing, NaN or infinite, FAIL. TPE ranks every PRUNED trial below every
-    COMPLETE one, so values of different fidelity are never mixed. A report on a finished trial is ignored,
-    with a warning in the log: the first outcome stands.
+    In Optuna, a finished trial is COMPLETE. A trial that was stopped early is PRUNED, with its intermediate
+    values. A trial that broke, or with a value that is missing, NaN or infinite, is FAIL. TPE ranks every
+    PRUNED trial below every COMPLETE one, so values of different fidelity are never mixed. A report on a
+    finished trial is ignored, with a warning in the log: the first outcome stands.
 
-    With several objectives the values reported after epochs, of whatever the trial may be stopped by, are not
-    Optuna's: its multi-objective samplers refuse them. A PRUNED trial then ranks below every COMPLETE one
-    without them.
+    With several objectives, Optuna does not get the values reported after epochs, because its multi-objective
+    samplers refuse them. A PRUNED trial ranks below every COMPLETE one without them.
 
     Args:
-        space: what is searched.
+        space: the search space.
         sampler: a name of `SAMPLERS`.
         seed: with one trial at a time, the same seed and results give the same proposals.
-        trials: how many trials are planned; a short search leaves the random start earlier.
-        objectives: how many values a finished trial has; of each of them, larger is better.
-        earlier: trials of earlier searches for this one to learn from; they do not count as its own.
-        mirror: where each change of the search is written as well.
+        trials: the number of planned trials; a short search has a shorter random start.
+        objectives: the number of values of a finished trial; larger values are better.
+        earlier: trials of earlier searches to learn from; they do not count as trials of this one.
+        mirror: makes the copy to which each change of the search is written.
 
     Raises:
         InputError: the sampler is unknown (with the nearest name), the sampler cannot search this
@@ -110,14 +109,14 @@ class SearchStudy:
                 pruner=optuna.pruners.NopPruner(),
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )
-        # Optuna numbers the earlier trials first; to everyone else the search's own begin at 0.
+        # Optuna numbers the earlier trials first; outside this class, the search's own trials begin at 0.
         self._earlier = len(earlier)
         self._mirror = None if mirror is None else mirror(self.optuna_study.directions)
         for past in earlier:
             self._add(self._frozen(past))
 
     def ask(self) -> Proposal:
-        """Return the next trial to run: the defaults first, then what the sampler proposes."""
+        """Return the next trial to run: first the defaults, then the proposals of the sampler."""
         trial = self.optuna_study.ask()
         drawn: dict[str, Scalar] = {}
         for parameter in self.space.searched:
@@ -142,7 +141,7 @@ class SearchStudy:
                     self._mirror.report(number + self._earlier, epoch, reported)
 
     def complete(self, number: int, value: Value | None) -> TrialState:
-        """Finish a trial with its final value or values; one that is None, NaN or infinite makes it FAIL."""
+        """Finish a trial with its final value or values; a value of None, NaN or infinity makes it FAIL."""
         values = self._finite(value)
         if values is None:
             logger.warning("trial %d ended with the value %s: counted as failed", number, value)
@@ -150,7 +149,7 @@ class SearchStudy:
         return self._finish(number, TrialState.COMPLETE, values)
 
     def prune(self, number: int) -> TrialState:
-        """Finish a trial that was stopped early; one whose last reported value is NaN or infinite is FAIL."""
+        """Finish a trial that was stopped early; a last reported value of NaN or infinity makes it FAIL."""
         if not math.isfinite(self._last.get(number, 0.0)):
             logger.warning("trial %d was stopped at a value that is not finite: counted as failed", number)
             return self.fail(number)
@@ -170,19 +169,18 @@ class SearchStudy:
 
     @property
     def trials(self) -> list[FrozenTrial]:
-        """Optuna's records of the trials that were proposed, in order; it numbers earlier trials first."""
+        """Optuna's records of the proposed trials, in order; Optuna numbers earlier trials first."""
         return [t for t in self._own_trials() if t.state != TrialState.WAITING]
 
     def restore(self, trials: Iterable[PastTrial]) -> None:
-        """Rebuild an empty study from a store's trials, each under its own number.
+        """Rebuild an empty study from the trials of a store; they keep their numbers.
 
-        A trial that was running or interrupted is RUNNING again: report to it and finish it as if nothing had
-        happened. A number that the store lacks (its proposal was lost before its first row) is proposed anew,
-        under that number, by the next `ask`.
+        A running or interrupted trial is RUNNING again: report to it and finish it as usual. If the store
+        lacks a number (a death before the trial's first row), the next `ask` proposes a trial of that number.
 
         Raises:
-            InputError: the study already holds trials, a number is negative or comes twice, or a trial does
-                not belong to this space.
+            InputError: the study already holds trials, a number is negative or given twice, or a trial does
+                not fit this space.
         """
         held = len(self._own_trials())
         if held:

@@ -1,4 +1,4 @@
-"""Attempts at a trial: how they are numbered, what the store holds of them, and when one is overtaken."""
+"""Attempts at a trial: their numbers, their rows in the store, and when one attempt overtakes another."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from contrasweep.tuning.store.winning_rows import winning_epochs, winning_trials
 
 
 class TrialOvertaken(RuntimeError):
-    """Another worker has begun or ended this trial since: what this one still does would not count."""
+    """Another worker has begun or ended this trial in the meantime; results of this attempt do not count."""
 
 
 def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: int) -> int:
-    """The number for the next attempt at a (trial, seed): 1, or one above the highest there is.
+    """Return the number of the next attempt at a (trial, seed): 1, or one above the highest number in use.
 
-    File names say it, damaged files' too; only a compacted file is opened.
+    File names give the numbers, also those of damaged files. Only compacted files are opened.
     """
     parts = list_parts(location, "trials", record.name, trial)
     attempts = [part.key.attempt for part in parts if part.key and part.key[:2] == (trial, seed)]
@@ -41,9 +41,9 @@ def next_attempt(location: Location, record: StudyRecord, *, trial: int, seed: i
 
 
 def is_overtaken(location: Location, record: StudyRecord, key: Key, path: str) -> bool:
-    """Whether the attempt whose row is in the file ``path`` has been overtaken, by the names of the files.
+    """Whether file names show that another attempt has overtaken the one with its row in the file ``path``.
 
-    Another writer may have the same number, if both asked for one at the same moment.
+    Two writers that start at the same moment can have the same number.
     """
     listed = list_parts(location, "trials", record.name, key.trial)
     of_others = (
@@ -51,28 +51,28 @@ def is_overtaken(location: Location, record: StudyRecord, key: Key, path: str) -
         for part in listed
         if part.key is not None and part.key[:2] == key[:2] and part.path != path
     )
-    # A file that has gone was merged, as those of trials are that ended.
+    # A compaction has merged a missing file, which happens only after its trial has ended.
     return max(of_others, default=0) >= key.attempt or all(part.path != path for part in listed)
 
 
 def rows_of(
     location: Location, record: StudyRecord, trial: int, seed: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The winning trial row (none or one) and the winning epoch rows of one (trial, seed)."""
+    """Return the winning trial row (none or one) and the winning epoch rows of one (trial, seed)."""
     winners = _winner_of(location, record, trial, seed)
     epochs = _table_of(location, record, "epochs", trial, seed)
     return winners.to_pylist(), winning_epochs(epochs, winners).to_pylist()
 
 
 def row_of(location: Location, record: StudyRecord, trial: int, seed: int) -> dict[str, Any] | None:
-    """The winning trial row of one (trial, seed), if there is one."""
+    """Return the winning trial row of one (trial, seed); None if there is none."""
     return next(iter(_winner_of(location, record, trial, seed).to_pylist()), None)
 
 
 def has_ended(location: Location, record: StudyRecord, trial: int, seed: int) -> bool:
-    """Whether the store holds an end of a (trial, seed) after which it is not begun again.
+    """Whether a (trial, seed) has ended for good, so that no new attempt may begin.
 
-    A final run that failed is: whoever asks for it once more wants it. A search has learned from the failure.
+    A failed final run may be retried; a failed search trial may not, because the sampler has learned from it.
     """
     row = row_of(location, record, trial, seed)
     if row is None:

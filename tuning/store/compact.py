@@ -1,4 +1,4 @@
-"""Merging the many small files of a study into one of trials and one of epochs."""
+"""Compaction: merge the many small files of a study into one file of trials and one of epochs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from contrasweep.tuning.store.schema import FINAL_STATUSES
 from contrasweep.tuning.store.study import load_study
 from contrasweep.tuning.store.winning_rows import winning_epochs, winning_trials
 
-# A write takes seconds; what lies unfinished for longer was left by a writer that died.
+# A write takes seconds. An unfinished file that is older than this was left by a writer that died.
 _ABANDONED_SECONDS: Final = 3600.0
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction did.
+    """The result of a compaction.
 
     Attributes:
         trials: rows in the merged trials file.
         epochs: rows in the merged epochs file.
         removed: small files deleted.
-        damaged: files left as they are because they cannot be read.
+        damaged: files that could not be read and were left alone.
     """
 
     trials: int
@@ -49,20 +49,20 @@ class Compaction:
 def compact(
     location: Location, study: str, *, by_driver: bool = False, now: float | None = None
 ) -> Compaction:
-    """Merge a study's files; killed at any moment, it loses nothing and can be run again.
+    """Merge a study's files. A compaction that is killed loses nothing and can be run again.
 
-    Each merged file is complete and visible before the first of its sources is deleted; between the two
-    moments rows are there twice, and readers keep one. A trial that has not ended keeps its own file, because
-    its row is yet to be replaced. Rows that lost (of attempts that were overtaken) are dropped.
+    Each merged file is complete and visible before its first source is deleted. Between these moments rows
+    exist twice, and readers keep one of them. A trial that has not ended keeps its own file, because its
+    row will still be replaced. Rows of overtaken attempts are dropped.
 
     Args:
         location: the results folder.
         study: its name.
-        by_driver: the caller is the study's driver, and no trial of it runs.
+        by_driver: the caller is the driver of the study, and no trial is running.
         now: seconds since 1970 UTC; the present by default.
 
     Raises:
-        StoreError: there is no such study, or its driver is alive and not the caller.
+        StoreError: there is no such study, or another process drives it.
     """
     now = time.time() if now is None else now
     record = load_study(location, study)

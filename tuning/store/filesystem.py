@@ -1,6 +1,6 @@
-"""Where results live: a folder on any filesystem that pyarrow can open, written whole or not at all.
+"""The results folder: on any filesystem that pyarrow can open, with files that appear whole or not at all.
 
-A filesystem that refuses an operation is asked again: a share is away for a moment, a disk has no room yet.
+An operation that fails is tried again: a network share may be away for a moment, a disk may be full.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Their PUT (or the completion of a multipart upload) makes an object visible whole, and they cannot rename.
+# One PUT (or the end of a multipart upload) makes an object visible whole. These stores cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
 _OBJECT_STORE_ERRORS: Final = {
-    "NETWORK_CONNECTION": "nobody answers there; look at the address (endpoint_override, scheme, region)",
+    "NETWORK_CONNECTION": "no server answers there; check the address (endpoint_override, scheme, region)",
     "ACCESS_DENIED": "the credentials (AWS_ACCESS_KEY_ID, profile, role) lack a right, or none were found",
     "INVALID_ACCESS_KEY_ID": "the store does not know the access key",
     "INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
     "SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",
     "NO_SUCH_BUCKET": "there is no such bucket",
 }
-"""By a mark in the message of AWS's library, what it means to who gave the location."""
+"""Marks in the error messages of AWS's library, and what they mean to a user."""
 
-# These say something about the path and not about the filesystem: to ask again would give the same answer.
+# These errors are about the path, not the filesystem: another try would give the same answer.
 _ANSWERS: Final = (
     FileNotFoundError,
     FileExistsError,
@@ -53,35 +53,35 @@ class StoreError(InputError):
 
 
 class StudyBusy(StoreError):
-    """Another driver is at work on the study."""
+    """Another driver is running the study."""
 
 
 class StoreUnavailable(OSError):
-    """The results store cannot be used, and went on so through all tries; what is in it is as it was."""
+    """The results store failed in all tries; its contents are unchanged."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often, and after how long, a refused operation is tried again.
+    """How often, and after which waits, a failed operation is tried again.
 
     Attributes:
         waits: seconds before the second try, the third, ...
-        wait: waits so many seconds.
+        wait: waits for a number of seconds.
     """
 
     waits: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
     wait: Callable[[float], None] = time.sleep
 
     def call(self, what: str, action: Callable[[], T]) -> T:
-        """Return what `action` returns, at the first try that succeeds.
+        """Return the result of the first try of `action` that succeeds.
 
         Args:
-            what: is tried, for the messages.
-            action: may be called many times.
+            what: names the action in messages.
+            action: the operation; it may be called many times.
 
         Raises:
-            FileNotFoundError, PermissionError, ...: the filesystem's answer about a path, at once.
-            StoreUnavailable: no try succeeded; it names the last error.
+            FileNotFoundError, PermissionError, ...: an error about the path; it is not tried again.
+            StoreUnavailable: no try succeeded; the message gives the last error.
         """
         for seconds in self.waits:
             try:
@@ -104,15 +104,15 @@ class Retry:
 
 
 ONCE: Final = Retry(waits=())
-"""For what a user waits for, and what is repeated anyway."""
+"""One try: for work that a user waits for, and for work that is repeated anyway."""
 
 
 @dataclass(frozen=True)
 class Location:
     """A results folder: a filesystem and the folder's path on it. Picklable, so it travels to workers.
 
-    All paths given to its methods are relative to ``root`` and use ``/``. An operation that the filesystem
-    refuses is tried again, as ``retry`` says; one that is refused for good raises StoreUnavailable.
+    The methods take paths relative to ``root``, with ``/``. A failed operation is tried again as ``retry``
+    says; if it fails in every try, StoreUnavailable is raised.
     """
 
     filesystem: fs.FileSystem
@@ -121,15 +121,15 @@ class Location:
     retry: Retry = field(default=Retry(), repr=False)
 
     def path(self, relative: str) -> str:
-        """The path of ``relative`` on the filesystem."""
+        """Return the path of ``relative`` on the filesystem."""
         return f"{self.root}/{relative}"
 
     def within(self, info: fs.FileInfo) -> str:
-        """The path within the results folder of a file that ``files`` listed."""
+        """Return the path, relative to the results folder, of a file that ``files`` listed."""
         return str(info.path)[len(self.root) + 1 :]
 
     def read(self, relative: str) -> bytes:
-        """All bytes of one file.
+        """Return all bytes of one file.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -139,7 +139,7 @@ class Location:
         return self.retry.call(f"reading {path}", lambda: _read(self.filesystem, path))
 
     def write(self, relative: str, content: bytes) -> None:
-        """Write one file so that any reader sees all of it, or the file it replaces, or nothing.
+        """Write one file atomically: a reader sees the whole new file, or what was there before.
 
         Raises:
             OSError: it cannot be written.
@@ -148,11 +148,11 @@ class Location:
         self.retry.call(f"writing {path}", lambda: _write_whole(self.filesystem, path, content))
 
     def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
-        """The files directly inside ``folder``, unordered; none when the folder does not exist.
+        """Return the files directly inside ``folder``, unordered; none if the folder does not exist.
 
         Args:
             folder: the folder.
-            below: also those in folders inside it.
+            below: include the files in folders inside it.
 
         Raises:
             OSError: the folder cannot be read.
@@ -161,7 +161,7 @@ class Location:
         return self.retry.call(f"listing {path}", lambda: _files(self.filesystem, path, below))
 
     def delete(self, relative: str) -> None:
-        """Delete one file; one that is already gone is no error.
+        """Delete one file; a file that is already gone is no error.
 
         Raises:
             OSError: it cannot be deleted.
@@ -170,7 +170,7 @@ class Location:
         self.retry.call(f"deleting {path}", lambda: _delete_if_there(self.filesystem, path))
 
     def reachable(self) -> bool:
-        """Whether the filesystem answers, asked once: tells a store that is away from a file that is bad."""
+        """Whether the filesystem answers; one try. It tells an unreachable store from a damaged file."""
         try:
             self.filesystem.get_file_info(self.root)
         except OSError:
@@ -183,18 +183,18 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
 
     Args:
         uri: a local path (``~`` is expanded) or any filesystem URI of pyarrow (``s3://``, ``gs://``, ...).
-        writable: create the folder where it is missing and prove, by writing a file, that it takes results.
+        writable: create a missing folder, and write a file to prove that results can be written.
 
     Raises:
-        StoreError: the URI is not understood, carries a secret, names a file or a bucket that is not there,
-            or cannot be reached or (if asked) written.
+        StoreError: the URI is not understood, contains a secret, names a file or a missing bucket, or the
+            folder cannot be reached or (with ``writable``) written.
     """
     text = str(uri)
     if not text.strip():
         raise StoreError("The results location is empty; give a folder or a URI such as s3://bucket/folder.")
     if has_secret(text):
         raise StoreError(
-            "The results location holds a secret key, which would be kept with the results: "
+            "The results location contains a secret key, which would be stored with the results: "
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead (docs/store.md)."
         )
     try:
@@ -220,14 +220,14 @@ def open_filesystem(text: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), Path(text).expanduser().absolute().as_posix()
     filesystem, root = fs.FileSystem.from_uri(text)
     if filesystem.type_name == "s3":
-        # A URI cannot say so, but a file that is written in one go takes one request and not three.
+        # With these options, which a URI cannot express, a small file takes one request instead of three.
         rebuild, (options,) = filesystem.__reduce__()
         filesystem = rebuild({**options, "allow_delayed_open": True, "background_writes": False})
     return filesystem, root
 
 
 def has_secret(text: str) -> bool:
-    """Whether a URI carries a password (of S3, the secret key)."""
+    """Whether a URI contains a password (for S3, the secret key)."""
     return "://" in text and urlsplit(text).password is not None
 
 
@@ -235,14 +235,14 @@ def _refuse_missing_bucket(location: Location) -> None:
     if location.filesystem.type_name not in OBJECT_STORES:
         return
     bucket = location.root.split("/", 1)[0]
-    # Who may use a folder of a bucket may be forbidden to ask for the bucket: then the writing will tell.
+    # A user may have rights on a folder of a bucket but not on the bucket: then the write test decides.
     with suppress(OSError):
         if location.filesystem.get_file_info(bucket).type == fs.FileType.NotFound:
             raise StoreError(f"The results location {location.uri}: there is no bucket {bucket}.")
 
 
 def _in_words(error: BaseException) -> str:
-    """Return the error, with what to look at where an object store gave it."""
+    """Return the error as text; for an error of an object store, with a hint what to check."""
     text = str(error)
     for mark, meaning in _OBJECT_STORE_ERRORS.items():
         if mark in text:
@@ -252,7 +252,7 @@ def _in_words(error: BaseException) -> str:
 
 def _prove_writable(location: Location) -> None:
     probe = f"_write-check-{uuid.uuid4().hex[:8]}"
-    # Who has just mistyped a folder should hear of it now, and not after a minute.
+    # A mistyped folder should be reported at once, not after a minute of retries.
     location = replace(location, retry=ONCE)
     try:
         location.write(probe, b"")
@@ -282,7 +282,7 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
     if filesystem.type_name == "local":
         replace_file(Path(target), content)
         return
-    # Named as `replace_file` does, for the same reasons.
+    # `replace_file` gives its unfinished file the same kind of name, for the same reason.
     unfinished = f"{folder}/_{name}.{uuid.uuid4().hex[:8]}"
     try:
         _write_stream(filesystem, unfinished, content)

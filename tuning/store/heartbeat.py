@@ -1,4 +1,4 @@
-"""Whether a study's driver is alive: a small file that it rewrites every few seconds."""
+"""The heartbeat of a study's driver: a small file that a living driver rewrites every few seconds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy
 
 BEAT_SECONDS: Final = 5.0
-# Six missed beats: longer than a slow write to an object store, shorter than a user's patience.
+# Six missed beats: longer than a slow write to an object store, shorter than a user waits.
 STALE_SECONDS: Final = 30.0
 
 log = logging.getLogger(__name__)
 
-# The drivers of this process: one that left while the store was away could not say so there.
+# The drivers of this process. A driver that ended while the store was away could not record its end there.
 _beating: Final[set[str]] = set()
 
 
@@ -33,10 +33,10 @@ class HeartbeatRecord(BaseModel):
     """The last sign of life of a driver.
 
     Attributes:
-        driver: random, one a driver process: tells a driver from the one that took over.
-        machine: what ``pid`` is a number in: boot and process namespace; None where the system does not say.
+        driver: a random name for each driver; it tells a driver from its successor.
+        machine: the boot and the process namespace in which ``pid`` counts; None where they are unknown.
         time: seconds since 1970 UTC.
-        state: ``interrupted`` is a driver that left because of an error or Ctrl-C.
+        state: ``interrupted`` means that the driver ended by an error or Ctrl-C.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -50,21 +50,21 @@ class HeartbeatRecord(BaseModel):
 
 
 def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
-    """The study's last heartbeat; None where there is none or it cannot be read as one."""
+    """Return the study's last heartbeat; None if there is none, or the file is damaged."""
     try:
         return HeartbeatRecord.model_validate_json(location.read(_path(study)))
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        log.warning("The heartbeat %s is damaged and counts as none: %s", location.path(_path(study)), error)
+        log.warning("The heartbeat %s is damaged and is ignored: %s", location.path(_path(study)), error)
         return None
 
 
 def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
-    """Whether a driver is at work on the study.
+    """Whether a driver is running the study.
 
-    A driver is dead when it said so, when its last beat is older than ``STALE_SECONDS``, or when its process
-    is known to be gone from this very machine.
+    A driver is dead if it recorded its end, if its last beat is older than ``STALE_SECONDS``, or if it ran on
+    this machine and its process no longer exists.
 
     Args:
         heartbeat: as read from the store.
@@ -81,7 +81,7 @@ def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
 
 
 class Heartbeat:
-    """Context manager around a driver's work: beats while inside, marks the end when left.
+    """Context manager around a driver's work: it beats inside the block and records the end on leaving.
 
     Raises on entry:
         StoreError: another driver of the study is alive.
@@ -95,7 +95,7 @@ class Heartbeat:
         interval: float = BEAT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        # A beat that is late must not be written: by then another driver may have taken the study over.
+        # A late beat must not be written: another driver may have taken over the study by then.
         self._location = replace(location, retry=ONCE)
         self._study = study
         self._interval = interval
@@ -107,16 +107,16 @@ class Heartbeat:
 
     @property
     def superseded(self) -> bool:
-        """Whether another driver took the study over after this one fell silent; this one must then stop."""
+        """Whether another driver took over the study after this one missed its beats; this one must stop."""
         return self._superseded.is_set()
 
     def beat(self) -> None:
-        """Say once that the driver is alive, unless another one has taken the study over."""
+        """Write one beat, unless another driver has taken over the study."""
         if self.holds():
             self._write("running")
 
     def holds(self) -> bool:
-        """Whether the study is still this driver's, by what the store says now.
+        """Whether the store still names this driver as the study's driver.
 
         Raises:
             OSError: the store cannot be read.
@@ -124,14 +124,12 @@ class Heartbeat:
         current = read_heartbeat(self._location, self._study)
         if current is not None and current.driver != self._driver:
             if not self.superseded:
-                log.error(
-                    "Study %s was taken over by process %d on %s.", self._study, current.pid, current.host
-                )
+                log.error("Process %d on %s has taken over study %s.", current.pid, current.host, self._study)
             self._superseded.set()
         return not self.superseded
 
     def in_charge(self) -> bool:
-        """Whether the driver may go on: also where the store is away for a moment, and no other was seen."""
+        """Whether the driver may go on. A store that is away for a moment does not stop it."""
         try:
             return self.holds()
         except OSError:
@@ -159,8 +157,8 @@ class Heartbeat:
             if self.holds():
                 self._write("ended" if kind is None else "interrupted")
         except (OSError, pa.ArrowException) as problem:
-            # It will be known by its silence; what ended the work matters more.
-            log.warning("The end of the driver of study %s was not recorded: %s", self._study, problem)
+            # The missing beats will show it; the error that ended the work matters more.
+            log.warning("The driver of study %s could not record its end: %s", self._study, problem)
 
     def _beat_until_left(self) -> None:
         while not self._left.wait(self._interval) and not self.superseded:
@@ -182,12 +180,12 @@ class Heartbeat:
 
 
 def _path(study: str) -> str:
-    # Its own extension, so that no study name can be mistaken for a heartbeat.
+    # The extension keeps heartbeats apart from study records of any name.
     return f"studies/{study}.heartbeat"
 
 
 def _machine() -> str | None:
-    """Host names repeat between containers; the boot and the process namespace do not (Linux only)."""
+    """Name this machine by boot and process namespace (Linux only): containers can share a host name."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()} {boot} {os.readlink('/proc/self/ns/pid')}"

@@ -1,7 +1,7 @@
 """The Parquet files of a study: how they are named, written, listed and read.
 
-A worker writes small files of its own (a row a trial attempt, some epochs a part); compaction merges them.
-A file's name carries its (trial, seed, attempt), so that attempts can be counted without opening anything.
+Each worker writes its own small files: one trial row for each attempt, and parts with some epochs each.
+Compaction merges them. A file name contains (trial, seed, attempt): counting attempts opens no file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY, StudySc
 
 Kind = Literal["trials", "epochs"]
 
-# A compaction that runs at the same moment moves rows to a new file; so many moves in one read do not happen.
+# A compaction at the same time moves rows to a new file. One read never meets this many moves.
 _ROUNDS: Final = 8
-# Every start and end of a trial lists its folder: with all trials in one, that would grow with their square.
+# Each start and end of a trial lists its folder. With all trials in one folder, the cost would be quadratic.
 _TRIALS_IN_A_FOLDER: Final = 100
 _READ_THREADS: Final = 4
 _READ_THREADS_REMOTE: Final = 32
@@ -44,20 +44,20 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A Parquet file of a study; ``key`` is None where it holds the rows of many trials."""
+    """A Parquet file of a study; ``key`` is None if it holds the rows of many trials."""
 
     path: str
     key: Key | None
 
     @property
     def compacted(self) -> bool:
-        """Whether compaction wrote it."""
+        """Whether a compaction wrote the file."""
         return self.path.rsplit("/", 1)[-1].startswith("compacted-")
 
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file that was skipped, with its full path and the reason."""
+    """A skipped file: its full path and the reason."""
 
     path: str
     reason: str
@@ -65,45 +65,45 @@ class DamagedFile:
 
 @dataclass
 class Parts:
-    """What a read found: a table a whole file, and the files that were skipped."""
+    """The result of a read: one table for each readable file, and the files that were skipped."""
 
     tables: dict[Part, pa.Table] = field(default_factory=dict)
     damaged: list[DamagedFile] = field(default_factory=list)
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """All rows, unresolved; ``schema`` shapes the empty table."""
+        """Return all rows, repeats included; ``schema`` is that of an empty result."""
         return pa.concat_tables(self.tables.values()) if self.tables else schema.empty_table()
 
 
 def trial_path(study: str, key: Key) -> str:
-    """A new file for a trial's row; no two calls give the same, so no writer overwrites another's."""
+    """Return a new path for a trial row; each call gives another one, so writers never overwrite a row."""
     return f"{_home('trials', study, key.trial)}/{_stem(key)}-{uuid.uuid4().hex[:12]}.parquet"
 
 
 def epoch_path(study: str, key: Key, part: int) -> str:
-    """A new file for epochs; no two calls give the same."""
+    """Return a new path for epochs; each call gives another one."""
     return f"{_home('epochs', study, key.trial)}/{_stem(key)}-part-{part:04d}-{uuid.uuid4().hex[:12]}.parquet"
 
 
 def compacted_path(kind: Kind, study: str) -> str:
-    """A new file for merged rows; no two calls give the same."""
+    """Return a new path for merged rows; each call gives another one."""
     return f"{folder(kind, study)}/compacted-{uuid.uuid4().hex}.parquet"
 
 
 def folder(kind: Kind, study: str) -> str:
-    """The folder of a study's files, in the hive layout that dataset readers understand."""
+    """Return the folder of a study's files, in the hive layout that dataset readers understand."""
     return f"{kind}/study={study}"
 
 
 def _home(kind: Kind, study: str, trial: int) -> str:
-    """The folder of a trial's own files: the study's, or one of its own for every so many trials."""
+    """Return the folder of a trial's files; every ``_TRIALS_IN_A_FOLDER`` trials share one."""
     first = trial - trial % _TRIALS_IN_A_FOLDER
     return f"{folder(kind, study)}/from-{first:06d}" if first else folder(kind, study)
 
 
 def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], schema: pa.Schema) -> None:
     """Write rows as one small Parquet file."""
-    # from_pydict and not from_pylist: a cell missing from a row must be an error here, not a silent null.
+    # from_pylist would turn a missing cell into null; here it must be an error.
     columns = {name: [row[name] for row in rows] for name in schema.names}
     buffer = io.BytesIO()
     pq.write_table(
@@ -120,9 +120,10 @@ def write_table(location: Location, path: str, table: pa.Table) -> None:
 
 
 def list_parts(location: Location, kind: Kind, study: str, trial: int | None = None) -> list[Part]:
-    """The study's visible Parquet files, unordered. Names that begin with ``_`` or ``.`` are not visible.
+    """Return the study's visible Parquet files, unordered; names that begin with ``_`` or ``.`` are hidden.
 
-    With ``trial``, those that can hold rows of this trial, and some more, however large the study.
+    With ``trial``, only the folders that can hold rows of this trial are listed, so the cost does not grow
+    with the study.
     """
     base = folder(kind, study)
     found = location.files(base, below=trial is None)
@@ -145,20 +146,20 @@ def read_parts(
     only: Callable[[Part], bool] | None = None,
     names: list[str] | None = None,
 ) -> Parts:
-    """Read the study's files while others write and compact them; damaged ones are skipped and named.
+    """Read the study's files while others write and compact them; damaged files are skipped and named.
 
-    A listing is no snapshot: it can miss a file that is replaced meanwhile, or a compacted file and then the
-    parts that were merged into it. So a second listing follows the reading, and a further one as long as a
-    merge is under way. Rows may come twice, from a part and from the compacted file; repeats resolve.
+    A listing is not a snapshot: a compaction at the same time can move rows to a file that it misses. So
+    another listing follows the reading, until no merge is under way. Rows may come twice, from a part and
+    from the compacted file; `winning_rows` resolves repeats.
 
     Args:
         location: the results folder.
         kind: which of the two tables.
         study: its name.
         columns: the study's schema.
-        trial: the only one whose rows are wanted; others may come along.
-        only: the parts wanted, by their name; compacted files are always read.
-        names: the columns wanted, all by default.
+        trial: read the rows of this trial; the result may contain rows of other trials.
+        only: selects parts by their names; compacted files are always read.
+        names: the columns to read; all by default.
     """
     schema = columns.trials if kind == "trials" else columns.epochs
     remote = location.filesystem.type_name in OBJECT_STORES
@@ -190,34 +191,34 @@ def _sort_out(found: Parts, results: Iterable[tuple[Part, pa.Table | DamagedFile
 def _read_part(
     location: Location, part: Part, schema: pa.Schema, names: list[str] | None
 ) -> pa.Table | DamagedFile | None:
-    """The file's rows, or why it is skipped, or None where it has gone since it was listed."""
+    """Return the file's rows, or why it is skipped, or None if it was deleted after the listing."""
     try:
         content = location.read(part.path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        # A store that is away would else look like one whose files are all damaged, and so hold no trials.
+        # Otherwise an unreachable store would look like a store of damaged files, without trials.
         if not location.reachable():
             raise
         return DamagedFile(location.path(part.path), f"cannot be read: {error}")
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         table = file.read(columns=names, use_threads=False)
-        # A whole table brings the file's schema; to ask for that again would take a tenth of the time.
+        # A whole table has the schema of the file; reading it again would take a tenth of the time.
         found = table.schema if names is None else file.schema_arrow
         difference = _difference(found, schema)
         if difference:
             return DamagedFile(location.path(part.path), difference)
         if names is None and found.equals(schema, check_metadata=True):
             return table
-        # Order and metadata are set anew: concatenation asks for the same in every table.
+        # Concatenation needs the same order and metadata in every table.
         return table.select(names or schema.names).replace_schema_metadata(schema.metadata)
     except (pa.ArrowException, OSError) as error:
         return DamagedFile(location.path(part.path), f"is not a whole Parquet file: {error}")
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
-    """What is foreign about a file's schema, in words; None where nothing is."""
+    """Describe how a file's schema differs from the expected one; None if it does not."""
     if found.equals(expected, check_metadata=True):
         return None
     version = (found.metadata or {}).get(VERSION_KEY, b"none").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Reading a results folder: which studies there are, and their trials and epochs as Arrow tables."""
+"""Read a results folder: its studies, and their trials and epochs as Arrow tables."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class StudySummary:
         name: of the study.
         method: the method it searches.
         dataset: the data it searches on.
-        created: when.
-        state: running, ended, or interrupted: the driver is gone without having said that it was done.
-        counts: (trial, seed) rows by status; a status without any is absent.
+        created: the time of creation.
+        state: running, ended, or interrupted: the driver stopped without recording the end.
+        counts: the number of (trial, seed) rows of each status that occurs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """All rows of a study, as one reading found them.
+    """All rows of a study, from one reading.
 
     Attributes:
         trials: as ``ResultsStore.trials`` gives them.
@@ -62,11 +62,11 @@ class StudyTables:
 
 
 class ResultsStore:
-    """A results folder, for reading. Reading needs no lock: writers and compaction may be at work.
+    """A results folder, for reading. Reading needs no lock: writers and compaction may run at the same time.
 
     Args:
         uri: a path or URI as for ``open_location``, or an opened location.
-        now: seconds since 1970 UTC, to judge heartbeats by.
+        now: seconds since 1970 UTC, to judge the age of heartbeats.
 
     Raises:
         StoreError: the location is a file or cannot be opened.
@@ -78,7 +78,7 @@ class ResultsStore:
         self._named: set[str] = set()
 
     def studies(self) -> list[StudySummary]:
-        """All studies, oldest first; one whose record is damaged is named in a warning and left out."""
+        """Return all studies, oldest first. A study with a damaged record is left out, with a warning."""
         records = []
         for name in study_names(self.location):
             try:
@@ -88,7 +88,7 @@ class ResultsStore:
         return [self._summary(record) for record in sorted(records, key=lambda r: (r.created, r.name))]
 
     def study(self, name: str) -> StudyRecord:
-        """What is recorded of a study.
+        """Return the record of a study.
 
         Raises:
             StoreError: there is no such study (the nearest name is given), or its record is damaged.
@@ -96,16 +96,16 @@ class ResultsStore:
         return load_study(self.location, name)
 
     def state(self, study: str) -> State:
-        """Whether the study's driver is at work, was cut off, or has said that it is done."""
+        """Return whether the study's driver is running, was cut off, or has recorded the end."""
         heartbeat = read_heartbeat(self.location, study)
         if heartbeat is not None and heartbeat.state == "ended":
             return "ended"
         return "running" if driver_alive(heartbeat, self._now()) else "interrupted"
 
     def trials(self, study: str) -> pa.Table:
-        """One row a (trial, seed), ordered by them, of its highest attempt; ``study`` is the first column.
+        """Return one row for each (trial, seed), in their order: its highest attempt; first column ``study``.
 
-        A row that is still running although the study's driver is gone reads as interrupted.
+        A running row of a study whose driver is gone reads as interrupted.
 
         Raises:
             StoreError: as ``study``.
@@ -114,18 +114,18 @@ class ResultsStore:
         return _with_study(self._shown(record, winning_trials(self._table(record, "trials"))), study)
 
     def epochs(self, study: str) -> pa.Table:
-        """One row a (trial, seed, epoch), ordered by them; ``study`` is the first column.
+        """Return one row for each (trial, seed, epoch), in their order; the first column is ``study``.
 
         Raises:
             StoreError: as ``study``.
         """
         record = self.study(study)
-        # Trials first: a trial that ends in between then shows its newest epochs, rather than losing some.
+        # Trials first: a trial that ends between the two reads then keeps its newest epochs.
         winners = winning_trials(self._table(record, "trials", TRIAL_RULE_COLUMNS))
         return _with_study(winning_epochs(self._table(record, "epochs"), winners), study)
 
     def tables(self, study: str) -> StudyTables:
-        """All rows, each file read once; ``trials`` and then ``epochs`` read the trials' files twice.
+        """Return all rows, reading each file once; calls of ``trials`` and ``epochs`` read the trials twice.
 
         Raises:
             StoreError: as ``study``.
@@ -141,7 +141,7 @@ class ResultsStore:
         )
 
     def damaged(self, study: str) -> list[DamagedFile]:
-        """The study's files that every read skips, and why.
+        """Return the study's files that every read skips, with the reasons.
 
         Raises:
             StoreError: as ``study``.
@@ -162,7 +162,7 @@ class ResultsStore:
         )
 
     def _shown(self, record: StudyRecord, winners: pa.Table) -> pa.Table:
-        """The rows that count, those that claim to run although the driver is gone as interrupted."""
+        """Return the rows with the status that users see: running rows without a driver are interrupted."""
         running = pc.equal(winners["status"], "running")
         if not pc.any(running).as_py() or self.state(record.name) == "running":
             return winners
@@ -176,7 +176,7 @@ class ResultsStore:
         return self._read(record, kind, names).table(schema)
 
     def _read(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> Parts:
-        """The files' rows; what is skipped is said once."""
+        """Read the files; each skipped file is reported once."""
         parts = read_parts(self.location, kind, record.name, record.columns, names=names)
         for file in parts.damaged:
             if file.path not in self._named:

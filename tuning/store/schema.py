@@ -1,4 +1,4 @@
-"""The columns of a study: fixed when it is created, the same and typed in every one of its files."""
+"""The columns of a study: typed, fixed when the study is created, and the same in each of its files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Phase = Literal["search", "final"]
 Status = Literal["running", "completed", "stopped", "failed", "interrupted"]
 
 STATUSES: Final[tuple[Status, ...]] = ("running", "completed", "stopped", "failed", "interrupted")
-# A trial with one of these is over; an interrupted one goes on when its study is resumed.
+# A trial with one of these statuses is over; an interrupted trial goes on when its study is resumed.
 FINAL_STATUSES: Final[tuple[Status, ...]] = ("completed", "stopped", "failed")
 
 _ARROW_TYPES: Final = {"float": pa.float64(), "int": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
-# The study itself is not a column: it is in the folder's name (study=NAME), where every dataset reader finds
-# it, and pyarrow refuses a column that is also a partition key of another (dictionary, integer) type.
+# The study is not a column: dataset readers take it from the folder's name (study=NAME), and pyarrow refuses
+# a column that is also a partition key of another type.
 _TRIAL_COLUMNS: Final = [
     ("trial", pa.int64()),
     ("seed", pa.int64()),
@@ -66,10 +66,10 @@ _EPOCH_COLUMNS: Final = [
 
 
 class StudySchema(BaseModel):
-    """The hyperparameters and metrics of a study, from which the columns of its two tables follow.
+    """The hyperparameters and metrics of a study; they determine the columns of its two tables.
 
     Attributes:
-        hyperparameters: name (without ``hp.``) to type. A value is null where a trial does not have it.
+        hyperparameters: type by name (without ``hp.``). A value is null in a trial that does not have it.
         metrics: names (without ``metric.``); all are float64.
     """
 
@@ -88,13 +88,13 @@ class StudySchema(BaseModel):
 
     @cached_property
     def trials(self) -> pa.Schema:
-        """Columns of the files under ``trials/``: one row a (trial, seed, attempt)."""
+        """Columns of the files under ``trials/``: one row for each (trial, seed, attempt)."""
         hyperparameters = [(f"hp.{name}", _ARROW_TYPES[kind]) for name, kind in self.hyperparameters.items()]
         return pa.schema(_TRIAL_COLUMNS + hyperparameters + self._metric_columns, metadata=_metadata())
 
     @cached_property
     def epochs(self) -> pa.Schema:
-        """Columns of the files under ``epochs/``: one row an epoch of a (trial, seed, attempt)."""
+        """Columns of the files under ``epochs/``: one row for each epoch of a (trial, seed, attempt)."""
         return pa.schema(_EPOCH_COLUMNS + self._metric_columns, metadata=_metadata())
 
     @property
@@ -102,7 +102,7 @@ class StudySchema(BaseModel):
         return [(f"metric.{name}", pa.float64()) for name in self.metrics]
 
     def hyperparameter_cells(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """``hp.*`` cells of a row, null where ``values`` has nothing.
+        """Return the ``hp.*`` cells of a row; names that ``values`` lacks are null.
 
         Raises:
             StoreError: a name that the study does not declare, or a value of another type.
@@ -114,7 +114,7 @@ class StudySchema(BaseModel):
         }
 
     def metric_cells(self, values: Mapping[str, Any]) -> dict[str, float | None]:
-        """``metric.*`` cells of a row, null where ``values`` has nothing; NaN stays NaN.
+        """Return the ``metric.*`` cells of a row; names that ``values`` lacks are null, and NaN stays NaN.
 
         Raises:
             StoreError: a name that the study does not declare, or a value that is not a number.
@@ -138,7 +138,7 @@ def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str])
 
 
 def _typed(what: str, value: Any, kind: HyperparameterType) -> Any:
-    """The value as a plain Python one of the declared type; numpy's scalars are taken for what they hold."""
+    """Return the value as a plain Python value of the declared type; numpy scalars are converted."""
     if value is None:
         return None
     is_bool = isinstance(value, bool | np.bool_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, did_you_mean
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
 
@@ -243,6 +242,5 @@ def _unknown(location: Location, name: str) -> str:
     names = study_names(location)
     if not names:
         return f"There is no study {name!r} in {location.uri}: it holds no studies."
-    nearest = difflib.get_close_matches(name, names, n=1)
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(name, names)
     return f"There is no study {name!r} in {location.uri}.{hint} It holds: {', '.join(names)}."

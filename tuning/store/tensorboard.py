@@ -1,7 +1,7 @@
-"""TensorBoard event files: scalars an epoch, and the records that fill the HParams tab.
+"""TensorBoard event files: scalars for each epoch, and the records of the HParams tab.
 
-Written with TensorBoard's own protocol buffers, without torch or TensorFlow. A study's folder holds the
-experiment summary, and under it every trial has a folder of its own, which TensorBoard calls a session.
+They are written with TensorBoard's protocol buffers, without torch or TensorFlow. A study's folder holds the
+experiment summary. Each seed of a trial has a folder inside it; TensorBoard calls it a session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DATA_TYPES: Final = {
     "string": api_pb2.DATA_TYPE_STRING,
     "bool": api_pb2.DATA_TYPE_BOOL,
 }
-# A trial that the scheduler stopped did all that was asked of it; an interrupted one may still go on.
+# A trial that the scheduler stopped is no failure. An interrupted one may go on.
 _STATUSES: Final[Mapping[Status, Any]] = {
     "completed": api_pb2.STATUS_SUCCESS,
     "stopped": api_pb2.STATUS_SUCCESS,
@@ -43,15 +43,15 @@ _STATUSES: Final[Mapping[Status, Any]] = {
 class TrialEvents:
     """Writes the event file of one attempt at a trial.
 
-    TensorBoard keeps the first session record it finds in a folder, so an attempt after one that failed
-    belongs in a new folder; one that goes on after an interruption may use the old, with ``resumed_from``.
+    TensorBoard keeps the first session record in a folder. So an attempt after a failed one needs a new
+    folder; an attempt that resumes after an interruption may use the old folder, with ``resumed_from``.
 
-    The results are in the store: events that cannot be written are given up, with a warning in the log.
+    If events cannot be written, a warning is logged and the rest is skipped: the results are in the store.
 
     Args:
-        folder: of this trial, below the one that holds the experiment summary; a local path.
-        resumed_from: the last epoch of the checkpoint that this attempt goes on from; TensorBoard forgets
-            the later ones of the attempt before.
+        folder: the folder of this trial, inside that of the experiment summary; a local path.
+        resumed_from: the last epoch of the checkpoint that this attempt resumes; TensorBoard drops later
+            epochs of the attempt before.
         now: seconds since 1970 UTC.
     """
 
@@ -68,14 +68,14 @@ class TrialEvents:
             self._write(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
 
     def session_start(self, hyperparameters: Mapping[str, Any], *, group: str) -> None:
-        """Record the hyperparameters; inactive ones (None) are left out.
+        """Record the hyperparameters, without inactive ones (None).
 
         Args:
             hyperparameters: numbers, strings and bools by name.
             group: the name of the trial; TensorBoard shows all seeds of a trial as one row, with their mean.
 
         Raises:
-            TypeError: a value is none of these.
+            TypeError: a value has another type.
         """
         info = SessionStartInfo(start_time_secs=self._now(), group_name=group)
         for name, value in hyperparameters.items():
@@ -85,7 +85,7 @@ class TrialEvents:
         self._flush()
 
     def scalars(self, epoch: int, metrics: Mapping[str, float | None]) -> None:
-        """Record metrics of an epoch; a missing one (None) is left out."""
+        """Record the metrics of an epoch, without missing ones (None)."""
         values = [
             Summary.Value(tag=tag(name), simple_value=value)
             for name, value in metrics.items()
@@ -132,16 +132,16 @@ class TrialEvents:
             yield
         except (OSError, ValueError) as error:
             self._writer = None
-            log.warning("TensorBoard's events in %s end here: %s", self._folder, error)
+            log.warning("TensorBoard's events in %s are given up: %s", self._folder, error)
 
 
 def write_experiment(
     folder: str | Path, columns: StudySchema, *, now: Callable[[], float] = time.time
 ) -> None:
-    """Write the summary from which the HParams tab takes its columns.
+    """Write the summary that gives the HParams tab its columns.
 
     Args:
-        folder: of the study, above those of its trials; a local path.
+        folder: the folder of the study, which holds those of its trials; a local path.
         columns: the study's hyperparameters and metrics.
         now: seconds since 1970 UTC.
     """
@@ -163,7 +163,7 @@ def write_experiment(
 
 
 def tag(metric: str) -> str:
-    """The scalar's name: the first dot becomes TensorBoard's group separator (``val/accuracy``)."""
+    """Return the scalar's name: the first dot becomes TensorBoard's group separator (``val/accuracy``)."""
     return metric.replace(".", "/", 1)
 
 
@@ -180,7 +180,7 @@ def _set_value(target: Any, name: str, value: Any) -> None:
 
 
 def _record(name: str, content: Any) -> Any:
-    """A summary that carries a record of the HParams plugin in its metadata; its tensor is an empty one."""
+    """Return a summary with a record of the HParams plugin in its metadata and an empty tensor."""
     value = Summary.Value(
         tag=name, metadata=metadata.create_summary_metadata(content), tensor=metadata.NULL_TENSOR
     )

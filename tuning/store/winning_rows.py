@@ -1,4 +1,4 @@
-"""Which rows count when attempts repeat, overtake or come back from the dead: pure functions of tables."""
+"""Which rows count if attempts repeat, overtake each other or resume late: pure functions of tables."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from contrasweep.tuning.store.schema import FINAL_STATUSES
 
-# What winning_trials and winning_epochs need to see of a trial table.
+# The columns of a trial table that winning_trials and winning_epochs need.
 TRIAL_RULE_COLUMNS: Final = ["trial", "seed", "attempt", "status", "epoch", "finished"]
 
 _NEVER: Final = np.iinfo(np.int64).max
 
 
 def winning_trials(trials: pa.Table) -> pa.Table:
-    """One row a (trial, seed), ordered by them: that of the highest attempt.
+    """Return one row for each (trial, seed), in their order: the row of the highest attempt.
 
-    Of copies of an attempt, the last to finish wins; one that is still running loses.
+    Among copies of an attempt, the last to finish wins; a running copy loses.
     """
     if trials.num_rows == 0:
         return trials
@@ -32,14 +32,14 @@ def winning_trials(trials: pa.Table) -> pa.Table:
 
 
 def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
-    """One row a (trial, seed, epoch), ordered by them.
+    """Return one row for each (trial, seed, epoch), in their order.
 
-    A newer attempt that went on from a checkpoint has only later epochs, so the earlier ones of an older
-    attempt count; what the older attempt has from the newer one's first epoch on does not. Nor does anything
-    beyond the last epoch of a trial that ended: a worker wrote it that did not know.
+    An attempt that resumed from a checkpoint has only later epochs. So the epochs of the older attempt count
+    up to the first epoch of the newer one. Epochs beyond the last epoch of an ended trial do not count: a
+    worker wrote them that did not know of the end.
 
     Args:
-        epochs: epoch rows, unresolved.
+        epochs: epoch rows, repeats included.
         winners: the result of ``winning_trials`` for the same study.
     """
     if epochs.num_rows == 0:
@@ -55,13 +55,13 @@ def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
 def _overtaken_from(
     trial: NDArray[np.int64], seed: NDArray[np.int64], attempt: NDArray[np.int64], epoch: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each row, the first epoch that a newer attempt of its (trial, seed) wrote."""
+    """Return for each row the first epoch that a newer attempt of its (trial, seed) wrote."""
     keys, group = np.unique(np.stack([trial, seed, attempt], axis=1), axis=0, return_inverse=True)
     group = group.reshape(-1)
     first = np.full(len(keys), _NEVER)
     np.minimum.at(first, group, epoch)
     limit = np.full(len(keys), _NEVER)
-    # Sorted by (trial, seed, attempt): going back, an attempt is limited by the next and what limits that.
+    # Keys are sorted by (trial, seed, attempt). Backwards, the next attempt and its limit bound an attempt.
     for i in range(len(keys) - 2, -1, -1):
         if (keys[i, :2] == keys[i + 1, :2]).all():
             limit[i] = min(first[i + 1], limit[i + 1])
@@ -69,7 +69,7 @@ def _overtaken_from(
 
 
 def _ended_before(trial: NDArray[np.int64], seed: NDArray[np.int64], winners: pa.Table) -> NDArray[np.int64]:
-    """For each row, one past the last epoch of its (trial, seed), where that ended at a known one."""
+    """Return for each row one past the last epoch of its (trial, seed), if its end is known."""
     ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
     known = winners.filter(pc.and_(ended, winners["epoch"].is_valid())).select(["trial", "seed", "epoch"])
     ends = {(row["trial"], row["seed"]): row["epoch"] + 1 for row in known.to_pylist()}
@@ -79,7 +79,7 @@ def _ended_before(trial: NDArray[np.int64], seed: NDArray[np.int64], winners: pa
 
 
 def _last_of_each(*sorted_keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions of the last row of every run of equal keys."""
+    """Return the positions of the last row of every run of equal keys."""
     change = np.zeros(len(sorted_keys[0]), dtype=bool)
     change[-1:] = True
     for key in sorted_keys:

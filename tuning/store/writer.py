@@ -1,4 +1,4 @@
-"""Writing trials: by the worker while one runs, and by the driver when its worker no longer can."""
+"""Write trials: the worker while it runs a trial, and the driver if the worker no longer can."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """What is known of one seed of a trial before it runs.
+    """The facts about one seed of a trial before it runs.
 
     Attributes:
-        trial: number within the study, from 0.
-        seed: of this replicate.
+        trial: the number within the study, from 0.
+        seed: the seed of this replicate.
         phase: search, or final runs on fresh seeds.
-        config: hash of the experiment without its seed.
-        hyperparameters: searched values by name (without ``hp.``); inactive ones are absent or None.
-        epochs: the budget.
-        device: such as ``cpu`` or ``cuda:0``.
-        cpus: reserved for it.
-        gpus: reserved for it.
+        config: the hash of the experiment without its seed.
+        hyperparameters: values by name (without ``hp.``); inactive ones are absent or None.
+        epochs: the planned number of epochs.
+        device: for example ``cpu`` or ``cuda:0``.
+        cpus: the cores reserved for it.
+        gpus: the GPUs reserved for it.
     """
 
     trial: int
@@ -55,7 +55,7 @@ class TrialInfo:
 
 
 class TrialWriter:
-    """Writes one attempt at one seed of a trial; used where the trial runs.
+    """Writes one attempt at one seed of a trial, in the process that runs the trial.
 
     Call ``start``, ``add_epoch`` for every epoch, ``flush`` before every checkpoint, and ``finish`` once.
     ``seconds``, ``train_seconds`` and ``evaluate_seconds`` of the trial's row are those of this attempt.
@@ -64,9 +64,9 @@ class TrialWriter:
         location: the results folder.
         record: the study.
         info: the trial.
-        attempt: its number; by default the next one, settled by ``start``.
+        attempt: its number; by default, ``start`` takes the next one.
         clock: monotonic seconds, for the time since the last flush.
-        now: the time of day, for what is recorded.
+        now: the time of day, for the records.
 
     Raises:
         StoreError: a hyperparameter that the study does not have, or of another type.
@@ -97,13 +97,13 @@ class TrialWriter:
         self._evaluate_seconds = 0.0
 
     def start(self, *, epoch: int | None = None) -> None:
-        """Write the row as running, which claims the attempt: it is this writer's alone.
+        """Write the row as running. This claims the attempt number for this writer.
 
         Args:
-            epoch: the last epoch of the checkpoint from which this attempt goes on; None for a fresh start.
+            epoch: the last epoch of the checkpoint that this attempt resumes; None for a fresh start.
 
         Raises:
-            TrialOvertaken: the trial has ended already, or another writer claimed it at the same moment.
+            TrialOvertaken: the trial has ended, or another writer claimed it at the same moment.
             OSError: the store cannot be written.
         """
         claiming = self._attempt is None
@@ -133,14 +133,14 @@ class TrialWriter:
         train_seconds: float,
         evaluate_seconds: float = 0.0,
     ) -> None:
-        """Record an epoch; written at once when it could otherwise wait for more than ``FLUSH_SECONDS``.
+        """Record an epoch. It is written at once if it could otherwise wait longer than ``FLUSH_SECONDS``.
 
         Args:
             epoch: 0 is the untrained encoder.
-            metrics: by name (without ``metric.``).
-            seconds: wall-clock of the epoch.
-            train_seconds: of these, in training.
-            evaluate_seconds: of these, in probes.
+            metrics: values by name (without ``metric.``).
+            seconds: the duration of the epoch.
+            train_seconds: the part spent in training.
+            evaluate_seconds: the part spent in probes.
 
         Raises:
             StoreError: the trial is not running, or has no such metric.
@@ -166,7 +166,7 @@ class TrialWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the epochs that wait; call it before saving a checkpoint: the store is never behind it."""
+        """Write the waiting epochs. Call it before saving a checkpoint, whose epochs the store must have."""
         if self._buffer:
             path = epoch_path(self._record.name, self._key, self._parts)
             write_rows(self._location, path, self._buffer, self._record.columns.epochs)
@@ -182,28 +182,23 @@ class TrialWriter:
         error: str | None = None,
         rung: int | None = None,
     ) -> None:
-        """Flush, then replace the running row by the ended one.
+        """Flush, then replace the running row by the final one.
 
         Args:
-            status: anything but running.
+            status: any status but running.
             metrics: the trial's result.
             error: why it failed.
-            rung: of ASHA, the last reached.
+            rung: the last rung of ASHA that it reached.
 
         Raises:
-            StoreError: the trial is not running, the status is not one of an end, or there is no such metric.
+            StoreError: the trial is not running, the status is running, or there is no such metric.
         """
         self._require_running()
         cells = self._record.columns.metric_cells(metrics)
         _require_end(status)
         self.flush()
-        finished = self._now()
         self._row |= cells | {
-            "status": status,
-            "error": error,
-            "rung": rung,
-            "finished": finished,
-            "seconds": (finished - self._row["started"]).total_seconds(),
+            **_ending(self._row["started"], self._now(), status, error, rung),
             "train_seconds": self._train_seconds,
             "evaluate_seconds": self._evaluate_seconds,
         }
@@ -246,18 +241,17 @@ def end_trial(
     metrics: Mapping[str, float | None] | None = None,
     now: Callable[[], datetime] = _utc_now,
 ) -> Status:
-    """Record, from the driver, the end of a trial whose worker was stopped or died.
+    """Record the end of a trial from the driver, after its worker was stopped or died.
 
-    It writes a new attempt, so whatever the worker may still write loses. A trial that already ended (its
-    worker got so far) keeps that end.
+    The end is a new attempt, so later rows of the worker lose. A trial that has already ended keeps that end.
 
     Args:
         location: the results folder.
         record: the study.
-        info: the trial; used whole where not even its first row was written.
+        info: the trial; it fills the row if the worker wrote none.
         status: stopped, failed, completed or interrupted.
         error: why it failed.
-        rung: of ASHA, the last reached.
+        rung: the last rung of ASHA that it reached.
         metrics: the trial's result; by default the metrics of its last epoch in the store.
         now: the time of day.
 
@@ -265,7 +259,7 @@ def end_trial(
         The status that the store now holds.
 
     Raises:
-        StoreError: a status that is no end, or names or values that the study does not have.
+        StoreError: the status is running, or the study does not have these names or values.
     """
     _require_end(status)
     rows, epochs = rows_of(location, record, info.trial, info.seed)
@@ -283,17 +277,26 @@ def end_trial(
     if metrics is not None:
         row |= record.columns.metric_cells(metrics)
     row |= {
-        "status": status,
-        "error": error,
-        "rung": rung,
-        "finished": finished,
-        "seconds": (finished - row["started"]).total_seconds(),
+        **_ending(row["started"], finished, status, error, rung),
         "train_seconds": math.fsum(epoch["train_seconds"] for epoch in epochs),
         "evaluate_seconds": math.fsum(epoch["evaluate_seconds"] for epoch in epochs),
     }
     key = Key(info.trial, info.seed, attempt)
     write_rows(location, trial_path(record.name, key), [row], record.columns.trials)
     return status
+
+
+def _ending(
+    started: datetime, finished: datetime, status: Status, error: str | None, rung: int | None
+) -> dict[str, Any]:
+    """Return the cells of a trial row that its end fills."""
+    return {
+        "status": status,
+        "error": error,
+        "rung": rung,
+        "finished": finished,
+        "seconds": (finished - started).total_seconds(),
+    }
 
 
 def _require_end(status: Status) -> None:
@@ -303,7 +306,7 @@ def _require_end(status: Status) -> None:
 
 
 def _new_row(record: StudyRecord, info: TrialInfo, attempt: int) -> dict[str, Any]:
-    """A trial row with everything that is known before the start, null elsewhere."""
+    """Return a trial row with all that is known before the start, and null elsewhere."""
     row: dict[str, Any] = dict.fromkeys(record.columns.trials.names)
     return row | {
         "trial": info.trial,
