@@ -34,13 +34,13 @@ from contrasweep.tuning.store import ResultsStore
 
 @dataclass(frozen=True)
 class Surrogate:
-    """What the forest is made of, and how well it predicts trials that it has not seen.
+    """The data behind the forest, and how well it predicts unseen trials.
 
     Attributes:
-        trials: it was fitted on.
-        estimated: of these, stopped ones with an estimated score.
-        left_out: ended trials without a score.
-        r2: share of variance predicted; below 0: none. See `Forest.r2`.
+        trials: the number of trials that it was fitted on.
+        estimated: the number of them that were stopped early and have an estimated score.
+        left_out: the number of ended trials without a score.
+        r2: the share of the variance that it predicts; 0 or less means none (see `Forest.r2`).
     """
 
     trials: int
@@ -51,21 +51,21 @@ class Surrogate:
 
 @dataclass(frozen=True)
 class StudySensitivity:
-    """One study; TooFew stands where it cannot say.
+    """The analyses of one study. TooFew stands in place of a result that needs more trials.
 
     Attributes:
-        observations: what it was made from.
-        surrogate: behind marginals, pairs, shares, tunability and robustness.
-        marginals: a curve a parameter, or stratum.
-        importances: by PED-ANOVA.
+        observations: the trials.
+        surrogate: the model behind marginals, pairs, shares, tunability and robustness.
+        marginals: one curve per parameter; a conditional parameter has one per condition.
+        importances: of each parameter, by PED-ANOVA.
         shares: of the surrogate's variance, by parameter.
-        interactions: the same, by pair.
+        interactions: shares of the surrogate's variance, by pair.
         pairs: maps of the same pairs.
-        fidelity: early scores against final ones.
+        fidelity: how early scores agree with final ones.
         tunability: gains over the defaults.
-        robustness: regions as good as the best.
-        budget: expected best score.
-        noise: seeds against configurations.
+        robustness: ranges around the best configuration that are as good.
+        budget: the expected best score by number of trials.
+        noise: scatter of seeds and of configurations.
     """
 
     observations: Observations
@@ -84,15 +84,15 @@ class StudySensitivity:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Several studies: each by itself, and compared where there is more than one.
+    """The analyses of one or several studies. With one study, the comparisons are None or empty.
 
     Attributes:
-        studies: in the order given.
-        budgets: what each finds with the same number of trials.
-        ranks: of methods over datasets.
-        methods: tests of methods over datasets.
-        seeds: tests of studies over shared seeds.
-        defaults: the best default of each method with several datasets.
+        studies: each by itself, in the order given.
+        budgets: the best score of each with the same number of trials.
+        ranks: mean ranks of methods over datasets.
+        methods: paired tests of methods over datasets.
+        seeds: paired tests of studies over shared seeds.
+        defaults: the best default of each method that was searched on several datasets.
     """
 
     studies: tuple[StudySensitivity, ...]
@@ -104,7 +104,7 @@ class Sensitivity:
 
 
 def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
-    """Return everything that the store says about the studies' hyperparameters.
+    """Analyse the hyperparameters of studies in the store.
 
     Raises:
         StoreError: there is no such study.
@@ -113,8 +113,8 @@ def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
 
 
 def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
-    """Return all analyses of studies that were read already; one or more."""
-    # The matrices are small: more threads to multiply them cost more than they bring.
+    """Analyse one or more studies that were already read."""
+    # The matrices are small: starting more threads would take longer than multiplying.
     with threadpool_limits(limits=1, user_api="blas"):
         return _analyse(studies)
 
@@ -179,7 +179,7 @@ def _study(observations: Observations, forest: Forest | TooFew) -> StudySensitiv
 
 
 def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew]) -> tuple[BestDefault, ...]:
-    """The best default of each method whose studies share a space and are of several datasets."""
+    """Find the best default of each method whose studies share a space and cover several datasets."""
     groups: dict[tuple[str, str], list[tuple[Observations, Forest]]] = {}
     for one, forest in zip(studies, forests, strict=True):
         if not isinstance(forest, TooFew):

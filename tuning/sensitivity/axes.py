@@ -1,4 +1,4 @@
-"""A study's hyperparameters as axes of a box: numbers in units of the search, categories as codes."""
+"""A study's hyperparameters as the axes of a box, and configurations as points in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contrasweep.search_spaces import Choice, Range, Scalar, Space
 Floats = NDArray[np.float64]
 
 GRID = 32
-"""Cells into which a numeric axis is cut where a curve over it is drawn."""
+"""The number of points at which a curve over a numeric axis is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Axis:
     A number's unit runs from 0 to 1 (see `Scale`). A category's unit is its index among `choices`.
 
     Attributes:
-        parameter: as the study's space has it; the first trial runs its default.
-        when: the parents' values under which it is active; only parents that are searched themselves.
+        parameter: the entry of the study's space.
+        when: the parents' values under which it is active; only searched parents are listed.
     """
 
     parameter: Choice | Range
@@ -74,7 +74,7 @@ class Axis:
 
     @cached_property
     def grid(self) -> Floats:
-        """Units at which curves are evaluated: every category or whole number, or `GRID` cells' midpoints."""
+        """Where curves are evaluated, in units: all categories or whole numbers, or the middles of `GRID` cells."""
         if self._counted is not None:
             return self.to_unit(self._counted)
         if self.is_category:
@@ -83,7 +83,7 @@ class Axis:
 
     @cached_property
     def weights(self) -> Floats:
-        """The share of random draws that each entry of `grid` stands for; they sum to 1."""
+        """The share of random draws nearest to each entry of `grid`; the shares sum to 1."""
         if self._counted is not None:
             edges = np.append(self._counted - 0.5, self.high + 0.5)
             return np.asarray(np.diff(self.to_unit(edges)))
@@ -91,25 +91,25 @@ class Axis:
 
     @property
     def _counted(self) -> Floats | None:
-        """The whole numbers of the range, where each has an entry of the grid."""
+        """The whole numbers of the range, if each has its own entry of the grid."""
         few = self.is_integer and self.high - self.low < GRID
         return np.arange(self.low, self.high + 1) if few else None
 
     def to_unit(self, values: Iterable[float]) -> Floats:
         """Return numbers in units, clipped to 0..1; NaN (inactive) stays NaN."""
-        assert isinstance(self.parameter, Range), "categories are told apart by `codes`"
+        assert isinstance(self.parameter, Range), "categories have codes, not units"
         units = [self.parameter.scale.unit(value) for value in values]
         return np.clip(np.array(units, dtype=np.float64), 0, 1)
 
     def codes(self, values: Iterable[Scalar | None]) -> Floats:
-        """Return values in units, or as indices of categories; None, and what is no choice, becomes NaN."""
+        """Return numbers in units, and categories as indices; None and unknown categories become NaN."""
         if not self.is_category:
             return self.to_unit(math.nan if v is None else float(v) for v in values)
         index = {choice: code for code, choice in enumerate(self.choices)}
         return np.array([math.nan if v is None else index.get(v, math.nan) for v in values], dtype=float)
 
     def value(self, code: float) -> Scalar:
-        """Return the value, in the parameter's own scale, at a unit or category index."""
+        """Return the parameter's value at a unit or category index."""
         if isinstance(self.parameter, Choice):
             return self.parameter.choices[round(code)]
         return self.parameter.scale.value(float(code))
@@ -122,8 +122,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Stratum:
-    """One way to set the parameters on which others depend: their codes, what is active then, how often
-    a random draw lands here.
+    """One way to set the parameters that others depend on.
+
+    Attributes:
+        weight: the share of random draws with these settings.
+        fixed: the codes of those parameters, by name.
+        active: the names of all parameters that are active then.
     """
 
     weight: float
@@ -131,7 +135,7 @@ class Stratum:
     active: frozenset[str]
 
     def meets(self, condition: Mapping[str, float]) -> bool:
-        """Whether it lies within a condition (parent to code)."""
+        """Return whether the stratum meets a condition (parent to code)."""
         return all(self.fixed.get(name) == code for name, code in condition.items())
 
 
@@ -143,7 +147,7 @@ def axes_of(space: Space) -> tuple[Axis, ...]:
 
 
 def strata_of(space: Space) -> tuple[Stratum, ...]:
-    """Return the strata of a space; their weights sum to 1. Without conditions there is one."""
+    """Return the strata of a space; their weights sum to 1. A space without conditions has one stratum."""
     axes = {axis.name: axis for axis in axes_of(space)}
     found = []
     for values in _branches(space):
@@ -158,7 +162,7 @@ def _share(axis: Axis, code: float) -> float:
 
 
 def _branches(space: Space) -> Iterator[dict[str, Scalar]]:
-    """Yield every way to set the searched parameters that others depend on."""
+    """Yield each way to set the searched parameters that others depend on."""
     parents = {parent for p in space.searched for parent in p.when}
     branches: list[dict[str, Scalar]] = [{}]
     for parameter in space.searched:
@@ -177,7 +181,7 @@ def _axis(parameter: Choice | Range, searched: set[str]) -> Axis:
 
 
 def complete_row(axes: tuple[Axis, ...], held: Mapping[str, float]) -> Floats:
-    """Return a configuration in units, (axes,): `held`, else the default, NaN where inactive."""
+    """Return a configuration in units, (axes,): `held`, else defaults; NaN for inactive parameters."""
     by_name = {axis.name: axis for axis in axes}
     found: dict[str, float] = {}
     for axis in axes:
@@ -200,7 +204,7 @@ def default_row(axes: tuple[Axis, ...]) -> Floats:
 def changes(axes: tuple[Axis, ...], row: Floats, index: int) -> Floats:
     """Return `row` with one axis set to each entry of its grid, (grid, axes).
 
-    Parameters that a change of their parent makes active take their defaults.
+    A parameter that becomes active by a change of its parent takes its default.
     """
     held = {axis.name: float(code) for axis, code in zip(axes, row, strict=True)}
     name = axes[index].name
@@ -208,5 +212,5 @@ def changes(axes: tuple[Axis, ...], row: Floats, index: int) -> Floats:
 
 
 def values_of(axes: tuple[Axis, ...], row: Floats) -> dict[str, Scalar]:
-    """Return a configuration's active values, in their own scales."""
+    """Return the values of a configuration's active parameters."""
     return {a.name: a.value(float(code)) for a, code in zip(axes, row, strict=True) if np.isfinite(code)}

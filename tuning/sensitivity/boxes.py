@@ -1,8 +1,8 @@
-"""Exact averages of a forest over its box: marginal curves of one parameter and of two.
+"""Exact averages of a forest: the mean prediction over one parameter or two, averaged over the others.
 
-Trees are a sum of leaves, each a box with a value; their average over all parameters but one is a sum over
-leaves of value times the share of draws in the other sides (Hutter et al. 2014). Conditional parameters: the
-sum is taken in each stratum (a way to set the parents), where what is inactive lies at one point.
+Trees are a sum of leaves, and each leaf is a box with a value. The average over all parameters but one is a
+sum over the leaves: the value times the share of random draws within the other sides (Hutter et al. 2014).
+With conditional parameters the sum is taken in each stratum, where inactive parameters have one fixed place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contrasweep.tuning.sensitivity.forest import INACTIVE
 
 @dataclass(frozen=True)
 class View:
-    """What a curve or map is over: one axis or two, by index, within a condition (parent to code)."""
+    """The parameters of a curve or a map: one axis or two, by index, under a condition (parent to code)."""
 
     over: tuple[int, ...]
     condition: Mapping[str, float] = field(default_factory=dict)
@@ -42,8 +42,12 @@ class View:
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves of all trees: values (n,), which grid entries of each axis each holds, whether it holds
-    inactive. A prediction is the sum of the values of the leaves that hold a configuration.
+    """The n leaves of all trees. The prediction for a configuration sums the values of the leaves around it.
+
+    Attributes:
+        value: of each leaf, (n,).
+        inside: for each axis, whether a leaf contains an entry of the grid, (n, grid), as 0 or 1.
+        inactive: whether a leaf contains the inactive value of an axis, (n, axes), as 0 or 1.
     """
 
     value: Floats
@@ -54,7 +58,7 @@ class Leaves:
 def leaves_of(boosted: Any, axes: tuple[Axis, ...]) -> Leaves:
     """Return the leaves of fitted boosted trees over the columns of `design`."""
     grown, low, high = _bounds([tree.tree_ for (tree,) in boosted.estimators_])
-    # What boosting starts from is a leaf that holds everything.
+    # Boosting starts from a constant: a leaf without sides.
     everything = np.full((1, low.shape[1]), np.inf)
     low, high = np.concatenate([-everything, low]), np.concatenate([everything, high])
     value = np.concatenate([boosted.init_.constant_.ravel(), boosted.learning_rate * grown])
@@ -80,7 +84,7 @@ def leaves_of(boosted: Any, axes: tuple[Axis, ...]) -> Leaves:
 def averages(
     leaves: Leaves, axes: tuple[Axis, ...], strata: Sequence[Stratum], views: Sequence[View]
 ) -> list[Floats]:
-    """Return each view's curve (grid,) or map (grid, grid); NaN where its axes are never active together."""
+    """Return each view's curve (grid,) or map (grid, grid); NaN where the axes are never active together."""
     sums = [np.zeros([len(axes[i].grid) for i in view.over]) for view in views]
     weights = [np.zeros_like(total) for total in sums]
     for stratum in strata:
@@ -98,7 +102,7 @@ def averages(
 
 
 def view_weights(axes: tuple[Axis, ...], strata: Sequence[Stratum], view: View) -> Floats:
-    """Return the share of random draws at each entry of a view's grid, among those that it covers."""
+    """Return the share of random draws at each entry of a view's grid, among the draws that it covers."""
     shares = [axes[i].weights for i in view.over]
     prior = shares[0] if len(shares) == 1 else np.outer(shares[0], shares[1])
     total = np.zeros_like(prior)
@@ -120,7 +124,7 @@ def _average(leaves: Leaves, view: View, rest: Floats) -> Floats:
 
 
 def _sides(leaves: Leaves, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
-    """The share of a stratum's draws that lies within each side of each leaf, (leaves, axes)."""
+    """Return the share of a stratum's draws within each side of each leaf, (leaves, axes)."""
     sides = np.empty((len(leaves.value), len(axes)))
     for i, axis in enumerate(axes):
         if axis.name in stratum.fixed:
@@ -137,7 +141,10 @@ def _is_active(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> bool:
 
 
 def _where(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
-    """1 at the entries of a view's grid that a stratum covers: all but where it fixes an axis."""
+    """Return 1 at the entries of a view's grid that a stratum covers, else 0.
+
+    A stratum covers all entries of an axis, or the one entry at which it fixes the axis.
+    """
     masks = []
     for i in view.over:
         mask = np.ones(len(axes[i].grid))
@@ -153,9 +160,9 @@ def _entry(axis: Axis, stratum: Stratum) -> int:
 
 
 def _bounds(trees: Sequence[Any]) -> tuple[Floats, Floats, Floats]:
-    """The value of each leaf, and the open lower and closed upper end of its sides, (leaves, columns).
+    """Return the value of each leaf, and its open lower and closed upper ends, (leaves, columns).
 
-    All trees go down together, a level at a time.
+    All trees are walked down together, one level at a time.
     """
     node = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
     left, right = (

@@ -1,8 +1,8 @@
-"""Expected best score against budget: what a search of so many trials would have found (Dodge et al. 2019).
+"""Expected best score against budget: the best score that a search of b trials finds (Dodge et al. 2019).
 
 The estimator is the unbiased one, without replacement (Tang et al. 2020): the mean of the best over all sets
-of b of the n trials. It takes trials as independent draws: right for a random search; for one that learns,
-it says what its trials would give in any order, and the actual progress is beside it.
+of b of the n trials. It treats trials as independent draws, which is right for a random search. For a search
+that learns, it says what the trials would give in any order; the actual progress is shown beside it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ POINTS: Final = 40
 
 @dataclass(frozen=True)
 class BudgetCurve:
-    """Expected best of b trials.
+    """The expected best of b trials.
 
     Attributes:
-        trials: b, from 1 to half of the ended trials: with more, resampling says nothing of the spread.
-        expected: best score.
+        trials: b, from 1 to half of the ended trials; beyond that, resampling understates the spread.
+        expected: the expected best score.
         low: lower end of the 95 % bootstrap interval.
         high: upper end.
         seconds_a_trial: mean wall-clock of an ended trial, failed and stopped ones included.
-        ended: trials behind it.
-        without_score: of these, stopped or failed; they count as the worst score that a trial completed with.
+        ended: the number of ended trials.
+        without_score: the number of them that were stopped or failed; they count as the worst completed.
         seconds: wall-clock from the start of the study to the last end of a trial.
-        progress_trials: how many trials had ended (in the order of their ends) when the best improved.
-        progress_seconds: seconds from the start at those moments.
-        progress_score: the best so far.
+        progress_trials: the number of trials that had ended at each improvement of the best score.
+        progress_seconds: the seconds since the start at each improvement.
+        progress_score: the best score from each improvement on.
         independent: whether the trials were drawn at random.
     """
 
@@ -57,7 +57,7 @@ class BudgetCurve:
 
 
 def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | TooFew:
-    """Return what budgets buy, from a study's ended trials."""
+    """Return the expected best score of a study by number of trials."""
     scores = ended_scores(observations)
     if len(scores) < enough.BUDGET or not observations.completed.any():
         found = len(scores) if len(scores) < enough.BUDGET else 0
@@ -89,7 +89,7 @@ def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | Too
 
 
 def ended_scores(observations: Observations) -> Floats:
-    """Return the scores of ended trials, ascending; one without a score has the worst of those that have."""
+    """Return the scores of ended trials, ascending; one without a score counts as the worst completed."""
     scores = observations.score[observations.over]
     known = scores[np.isfinite(scores)]
     worst = known.min() if len(known) else np.nan
@@ -97,7 +97,7 @@ def ended_scores(observations: Observations) -> Floats:
 
 
 def best_weights(n: int, budgets: Ints) -> Floats:
-    """Return the weight of the i-th smallest of n scores in the mean best of b of them, (n, budgets)."""
+    """Return the weight of each of n ascending scores in the mean best of b of them, (n, budgets)."""
     place = np.arange(1, n + 1)[:, None]
     b = budgets[None, :].astype(float)
     possible = place >= b

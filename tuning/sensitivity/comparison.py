@@ -1,4 +1,8 @@
-"""Several studies: what each finds with the same budget, and whether the differences are more than chance."""
+"""Comparisons of several studies: equal budgets, paired tests, and mean ranks of methods over datasets.
+
+Friedman's test and Nemenyi's critical difference follow Demsar (2006). Pairs are tested by Wilcoxon's signed
+ranks with Holm's correction.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +27,19 @@ RESAMPLES: Final = 2000
 
 @dataclass(frozen=True)
 class StudyAtBudget:
-    """A study, and the best score to expect of it with the common budget.
+    """A study, and the expected best score of the common number of its trials.
 
     Attributes:
         study: its name.
-        method: what it trains.
-        dataset: on what.
+        method: the method it trains.
+        dataset: the dataset it trains on.
         metric: its score.
-        ended: trials that came to an end.
-        completed: of these, with a final score.
-        epochs: a trial's budget.
+        ended: the number of ended trials.
+        completed: the number of them with a final score.
+        epochs: the epochs of a trial that is not stopped.
         seconds: wall-clock of all trials.
-        best: best score of all.
-        expected: of the common number of trials.
+        best: the best score of all trials.
+        expected: the expected best score of the common number of trials.
         low: lower end of its 95 % bootstrap interval.
         high: upper end.
     """
@@ -56,7 +60,7 @@ class StudyAtBudget:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two studies of one dataset and metric: the first's expected best less the second's.
+    """Two studies of one dataset and metric: the expected best of the first minus that of the second.
 
     Attributes:
         first: study.
@@ -64,7 +68,7 @@ class Difference:
         difference: in the score's units.
         low: lower end of the 95 % bootstrap interval (trials resampled within each study).
         high: upper end.
-        wins: how often the first's best beats the second's (ties count half), with the common budget.
+        wins: the probability that the best of the first beats the best of the second; ties count half.
     """
 
     first: str
@@ -77,13 +81,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class EqualBudget:
-    """Studies side by side with one budget.
+    """Studies side by side with the same number of trials.
 
     Attributes:
-        budget: trials each study is allowed: half of what the smallest has, so that intervals mean something.
+        budget: the number of trials: half of what the smallest study has, so that resampling gives intervals.
         studies: in the order given.
-        differences: of each two on one dataset with one metric.
-        unequal: what else differs between studies of one dataset, in words; it limits the comparison.
+        differences: one for each two studies with the same dataset and metric.
+        unequal: other differences between studies of one dataset, in words; they limit the comparison.
     """
 
     budget: int
@@ -93,7 +97,7 @@ class EqualBudget:
 
 
 def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget | TooFew:
-    """Compare studies by the best score to expect of equally many of their trials."""
+    """Compare studies by the expected best score of equally many of their trials."""
     smallest = min(studies, key=lambda one: int(one.over.sum()))
     count = int(smallest.over.sum())
     if count < enough.BUDGET:
@@ -182,17 +186,17 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Two treatments over the blocks that both have.
+    """The paired test of two treatments over the blocks that both have.
 
     Attributes:
-        first: name.
-        second: name.
-        blocks: how many pairs.
-        difference: mean of first less second.
+        first: the name of the first treatment.
+        second: the name of the second.
+        blocks: the number of pairs.
+        difference: the mean of the first minus the second.
         low: lower end of its 95 % interval (Student's t).
         high: upper end.
-        p: two-sided, of Wilcoxon's signed ranks.
-        p_holm: the same, corrected for the number of pairs tested together.
+        p: two-sided p value of Wilcoxon's signed-rank test.
+        p_holm: the same, corrected by Holm for the number of tests.
     """
 
     first: str
@@ -210,11 +214,11 @@ class MeanRanks:
     """Mean ranks over blocks; 1 is the best.
 
     Attributes:
-        names: of the treatments, best first.
+        names: the treatments, best first.
         ranks: their mean ranks.
-        blocks: datasets.
-        p: of Friedman's test that all are alike.
-        critical_difference: Nemenyi's, at 5 %: mean ranks closer than this are not told apart.
+        blocks: the number of datasets.
+        p: p value of Friedman's test that all treatments are alike.
+        critical_difference: Nemenyi's, at 5 %: mean ranks that are closer do not differ significantly.
     """
 
     names: tuple[str, ...]
@@ -225,7 +229,7 @@ class MeanRanks:
 
 
 def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
-    """Return the mean ranks of methods over datasets, by what they find with the common budget."""
+    """Return the mean ranks of methods over datasets, by expected best score with the common budget."""
     table = method_table(compared)
     methods = sorted({method for row in table.values() for method in row})
     whole = [row for row in table.values() if set(row) == set(methods)]
@@ -237,7 +241,7 @@ def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
 
 
 def method_table(compared: EqualBudget) -> dict[str, dict[str, float]]:
-    """Return dataset to method to expected best; of several studies of one pair, their mean."""
+    """Return dataset to method to expected best score: the mean over the studies of the pair."""
     found: dict[str, dict[str, list[float]]] = {}
     for one in compared.studies:
         found.setdefault(one.dataset, {}).setdefault(one.method, []).append(one.expected)
@@ -245,7 +249,7 @@ def method_table(compared: EqualBudget) -> dict[str, dict[str, float]]:
 
 
 def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
-    """Return the mean ranks of scores (blocks, treatments), at least three treatments, larger is better."""
+    """Return the mean ranks of scores (blocks, treatments), larger is better; at least three treatments."""
     blocks, count = scores.shape
     ranks = np.array([rankdata(-row) for row in scores]).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
@@ -261,7 +265,7 @@ def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
 
 
 def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
-    """Return the test of each two methods over the datasets that both have a study of."""
+    """Test each two methods over the datasets that both have a study of."""
     table = method_table(compared)
     columns: dict[str, dict[str, float]] = {}
     for dataset, row in table.items():
@@ -271,9 +275,9 @@ def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
 
 
 def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:
-    """Return the test of each two studies of one dataset and metric over the seeds that both ran.
+    """Test each two studies of one dataset and metric over the seeds that both ran.
 
-    Of a study with several trials, the one with the best mean score is taken.
+    A study with several trials takes part with the trial of the best mean score.
     """
     most = 0
     groups: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
@@ -290,7 +294,7 @@ def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooF
 
 
 def paired_tests(columns: Mapping[str, Mapping[str, float]], what: str) -> tuple[PairedTest, ...] | TooFew:
-    """Return the test of each two treatments (name to block to score) over the blocks they share."""
+    """Test each two treatments (name to block to score) over the blocks they share."""
     tests, most = [], 0
     for first, second in itertools.combinations(columns, 2):
         shared = sorted(set(columns[first]) & set(columns[second]))

@@ -1,9 +1,8 @@
 """Functional analysis of variance: how much of the surrogate's variance each parameter and pair explains.
 
-Hutter, Hoos, Leyton-Brown (2014). The averages over the space are those of `boxes`, so a parameter counts in
-the scale in which it was searched, and a conditional one within each value of its parents (as a column of a
-table with gaps it would have to be left out). Noise explains variance as well: the shares that it would get
-by chance come from the same forest on permuted scores.
+The method is that of Hutter, Hoos and Leyton-Brown (2014). The averages over the space come from `boxes`. So
+a parameter counts in the scale in which it was searched, and a conditional parameter counts within each value
+of its parents. Noise explains variance too: forests on permuted scores say how large a share chance gives.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ DRAWS: Final = 4096
 
 @dataclass(frozen=True)
 class Share:
-    """What one parameter, or the interaction of two beyond their sum, explains of the surrogate's variance.
+    """The share of the surrogate's variance that one parameter explains, or the interaction of two.
 
     Attributes:
         parameters: one name or two.
-        condition: the stratum within which the shares are taken; empty: the whole space.
+        condition: the parents' values within which the share is taken; empty for the whole space.
         share: of the surrogate's variance there, 0..1.
-        by_chance: share that permuted scores give (mean and two standard deviations over permutations).
+        by_chance: the share that permuted scores give: mean plus two standard deviations over permutations.
     """
 
     parameters: tuple[str, ...]
@@ -52,17 +51,17 @@ class Share:
 
     @property
     def name(self) -> str:
-        """Parameter, or the two of a pair, with the condition."""
+        """The parameter, or the two of a pair, with the condition."""
         return named(" x ".join(self.parameters), self.condition)
 
 
 def variance_shares(forest: Forest) -> list[Share]:
-    """Return the share of each parameter (within each stratum, for a conditional one), largest first."""
+    """Return the share of each parameter, largest first; a conditional one has a share for each condition."""
     return _shares(forest, single_views(forest.axes, forest.strata))
 
 
 def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[View], list[Share]]:
-    """Return the pairs among the parameters with the largest shares, and what their interactions explain."""
+    """Return the pairs among the parameters with the largest shares, and the shares of their interactions."""
     largest: dict[str, float] = {}
     for single in singles:
         name = single.parameters[0]
@@ -94,7 +93,7 @@ def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[floa
 
 
 def _variance(mean: Floats, weight: Floats) -> float:
-    """The variance of a curve; of a map, what is left beyond the sum of its two margins."""
+    """Return the variance of a curve, or the variance of a map beyond the sum of its two margins."""
     known = np.nan_to_num(mean)
     centre = float((known * weight).sum())
     effect = known - centre
@@ -111,7 +110,7 @@ def _divide(total: Floats, weight: Floats) -> Floats:
 
 
 def _total(forest: Forest, view: View) -> float:
-    """The variance of the surrogate over draws from the part of the space that a view covers."""
+    """Return the variance of the surrogate over draws from the part of the space that a view covers."""
     names = [forest.axes[i].name for i in view.over]
     covered = [s for s in forest.strata if s.meets(view.condition) and all(n in s.active for n in names)]
     codes = draw_codes(forest.axes, _rescaled(covered), DRAWS, np.random.default_rng(0))

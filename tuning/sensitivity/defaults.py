@@ -1,4 +1,4 @@
-"""The best default of one method over several datasets: one configuration that is good on all of them."""
+"""The best default of a method over several datasets: one configuration that is good on all of them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from contrasweep.tuning.statistics import normal_interval
 
 @dataclass(frozen=True)
 class DatasetGain:
-    """What the best default gains on one dataset over the present one.
+    """The gain of the best default over the present default on one dataset.
 
     Attributes:
-        study: that judges it.
+        study: whose surrogate predicts the gain.
         dataset: of the study.
-        gain: predicted, in the score's units.
+        gain: in the score's units.
         low: lower end of its 95 % interval.
         high: upper end.
-        unseen: gain of the default that the *other* studies choose: what to expect on a new dataset.
+        unseen: the gain of the default that the *other* studies choose: an estimate for a new dataset.
     """
 
     study: str
@@ -39,9 +39,9 @@ class BestDefault:
     """One configuration for several datasets (Probst et al. 2019).
 
     Attributes:
-        method: whose.
-        values: the configuration: of all that were tried, the one with the highest mean predicted score,
-            where each study's scores are measured in its own standard deviations.
+        method: the method that was searched.
+        values: the configuration: the tried one with the highest mean predicted score, where each study's
+            scores are measured in its own standard deviations.
         gains: on each dataset.
     """
 
@@ -54,9 +54,9 @@ def best_default(method: str, studies: Mapping[str, str], forests: Sequence[Fore
     """Return the best default of studies with one space.
 
     Args:
-        method: of all of them.
+        method: the method of all the studies.
         studies: name to dataset, in the order of `forests`; two or more.
-        forests: the surrogate of each.
+        forests: the surrogate of each study.
     """
     axes = forests[0].axes
     default = default_row(axes)

@@ -1,4 +1,4 @@
-"""Fidelity: does a score after few epochs foretell the final one? Only then is stopping early safe."""
+"""Fidelity: whether the score after few epochs predicts the final score, so that stopping early is safe."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.statistics import normal_interval
 
 SAFE: Final = 0.5
-"""A rank correlation that lies above this, interval and all, is called safe; below it, unsafe."""
+"""An epoch is called safe if the whole interval of its rank correlation lies above this, unsafe if below."""
 
 Verdict = Literal["safe", "unsafe", "too few to tell"]
 
 
 @dataclass(frozen=True)
 class EpochFidelity:
-    """How the score after an epoch ranks trials, against their final scores; over completed trials.
+    """How well the score after one epoch ranks the completed trials, against their final scores.
 
     Attributes:
-        epoch: after which.
-        trials: completed trials with both scores.
-        spearman: rank correlation.
+        epoch: the epoch.
+        trials: the number of completed trials with both scores.
+        spearman: Spearman's rank correlation.
         low: lower end of its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
         high: upper end.
-        kendall: the other rank correlation: pairs in the same order less pairs in the opposite, as a share.
+        kendall: Kendall's rank correlation: the share of pairs in the same order less those in the opposite.
         kendall_low: lower end of its 95 % interval (Fieller et al. 1957).
         kendall_high: upper end.
-        corrected: `spearman` with the selection undone (see `Fidelity`); None where nothing was stopped.
-        best_rank: rank at this epoch of the trial that is best in the end; 1 is the first.
-        reached: trials that got as far, completed or not.
+        corrected: `spearman` corrected for the selection (see `Fidelity`); None if nothing was stopped.
+        best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first.
+        reached: the number of trials that reached the epoch, completed or not.
     """
 
     epoch: int
@@ -53,7 +53,7 @@ class EpochFidelity:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether this epoch is a safe one to stop at."""
+        """Whether it is safe to stop trials at this epoch."""
         if self.low >= SAFE:
             return "safe"
         return "unsafe" if self.high < SAFE else "too few to tell"
@@ -63,19 +63,18 @@ class EpochFidelity:
 class Fidelity:
     """Fidelity at every epoch.
 
-    Stopped trials have no final score, so it is measured on the trials that were let go on. They resemble
-    each other in the early score, which makes the correlation look smaller than it is over all trials.
-    `corrected` undoes this as far as a straight line with even scatter holds (Thorndike's case 2, from the
-    spread of the early score over all trials and over completed ones). Neither can show a trial that was
-    stopped wrongly.
+    Stopped trials have no final score, so fidelity is measured on the trials that went on. Their early scores
+    are alike, which makes the correlation smaller than it is over all trials. `corrected` undoes this, if the
+    relation is a straight line with even scatter (Thorndike's case 2, from the spread of the early score over
+    all trials and over completed ones). Neither number shows a trial that was stopped by mistake.
 
     Attributes:
-        epochs: by epoch, those with scores.
-        rungs: epochs at which trials were stopped.
-        completed: trials with a final score.
-        stopped: trials without one, because they were stopped.
+        epochs: one entry for each epoch with scores.
+        rungs: the epochs at which trials were stopped.
+        completed: the number of trials with a final score.
+        stopped: the number of trials without one because they were stopped.
         metric: the early score.
-        final_metric: the final one.
+        final_metric: the final score.
     """
 
     epochs: tuple[EpochFidelity, ...]
@@ -86,7 +85,7 @@ class Fidelity:
     final_metric: str
 
     def at(self, epoch: int) -> EpochFidelity | None:
-        """The fidelity at an epoch."""
+        """Return the fidelity at an epoch; None if the epoch has no scores."""
         return next((one for one in self.epochs if one.epoch == epoch), None)
 
 
@@ -138,7 +137,7 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
 
 
 def widened(correlation: float, ratio: float) -> float:
-    """Return the correlation over a population whose spread is `ratio` times that of the selected part."""
+    """Return the correlation in a population that is spread `ratio` times as widely as its selected part."""
     return correlation * ratio / math.sqrt(1 + correlation**2 * (ratio**2 - 1))
 
 

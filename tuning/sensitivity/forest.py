@@ -1,14 +1,13 @@
-"""The surrogate: a forest of boosted trees that predicts the score from the parameters, and how sure it is.
+"""The surrogate: a forest of boosted trees that predicts the score from the parameters, with standard errors.
 
-Boosted trees (Friedman 2001): they follow cliffs (a rate above which training collapses) as well as slopes,
-and each tree sees what the ones before left over, so that an interaction without main effects is found, which
-a random forest, whose every tree begins with the largest effect, hardly does. The leaves are boxes, over
-which averages are exact sums.
+Boosted trees (Friedman 2001) follow cliffs (a rate above which training collapses) as well as slopes. Each
+tree is fitted on the residuals of the trees before it, so the forest finds interactions without main effects.
+A random forest hardly finds them, because each of its trees begins with the largest effect. The leaves are
+boxes, so averages over parameters are exact sums.
 
-How sure: beside the forest on all trials there are forests on halves of them. The spread of a statistic over
+Standard errors come from forests that are fitted on halves of the trials. The spread of a statistic over
 half-samples drawn without replacement equals its sampling spread on the whole (the delete-half jackknife,
-Shao and Wu 1989). Halves come in complementary pairs, so that what one half chooses can be judged by the
-other.
+Shao and Wu 1989). Halves come in complementary pairs, so that one half can judge a choice of the other.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ LEARNING_RATE: Final = 0.08
 PAIRS: Final = 12
 PERMUTATIONS: Final = 6
 MOST_TRIALS: Final = 1500
-"""A larger study is thinned to so many trials, at random: the curves change by less than their width."""
+"""A larger study is thinned to this many trials at random: the curves change by less than their bands."""
 
 INACTIVE: Final = -0.25
-"""Where an inactive number lies on its axis: beyond the active ones, so that a tree can cut it off."""
+"""The place of an inactive number on its axis: outside 0..1, so that a tree can split it off."""
 
 
 @dataclass(frozen=True)
 class Forest:
-    """A surrogate; what is asked of it first is fitted then.
+    """A surrogate. Trees are fitted when they are first used.
 
     Attributes:
         axes: of the study.
         strata: of the study.
-        trials: what it was fitted on.
-        members: which trials each half holds, (halves, trials); rows 2i and 2i + 1 are complementary.
+        trials: the trials that it is fitted on.
+        members: the trials of each half, (halves, trials); rows 2i and 2i + 1 are complementary.
     """
 
     axes: tuple[Axis, ...]
@@ -58,7 +57,7 @@ class Forest:
 
     @cached_property
     def columns(self) -> NDArray[np.float32]:
-        """What the trees see of the trials."""
+        """The trials as the trees see them; see `design`."""
         return design(self.axes, self.trials.codes)
 
     @cached_property
@@ -83,14 +82,14 @@ class Forest:
 
     @cached_property
     def shuffled(self) -> tuple[Any, ...]:
-        """Trees fitted on permuted scores: what they find is there by chance."""
+        """Trees fitted on permuted scores: they show which effects arise by chance."""
         rng = np.random.default_rng(0)
         scores = [rng.permutation(self.trials.score) for _ in range(PERMUTATIONS)]
         return _fit_each([(self.columns, score) for score in scores])
 
     @cached_property
     def r2(self) -> float:
-        """Share of the scores' variance that halves predict of trials they have not seen; below 0: none."""
+        """The share of the scores' variance that halves predict on the other trials; 0 or less means none."""
         predicted = np.where(self.members, np.nan, self.predict_halves(self.trials.codes))
         score = self.trials.score
         variance = float(score.var())
@@ -102,14 +101,14 @@ class Forest:
 def fit_forest(
     axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials, seed: int = 0
 ) -> Forest:
-    """Return the surrogate of the trials' scores; at least four trials, and one axis."""
+    """Return the surrogate of the trials' scores; it takes at least four trials and one axis."""
     rng = np.random.default_rng(seed)
     kept = _thinned(trials, rng)
     return Forest(axes, strata, kept, _halves(len(kept), rng))
 
 
 def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
-    """Return boosted trees that predict the score from the columns of `design`."""
+    """Fit boosted trees that predict the score from the columns of `design`."""
     boosted = GradientBoostingRegressor(
         n_estimators=TREES,
         max_depth=DEPTH,
@@ -124,16 +123,16 @@ def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
 
 
 def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, ...]:
-    """Fit trees on each pair of columns and scores, with its place as the seed.
+    """Fit trees on each pair of columns and scores, with the place of the pair as the seed.
 
-    Threads, because trees grow without holding Python's lock.
+    Threads suffice, because trees grow without holding Python's lock.
     """
     with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
         return tuple(threads.map(lambda place: fit_trees(*data[place], place), range(len(data))))
 
 
 def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
-    """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
+    """Return the columns of a design matrix: a number's unit, and a column of 0 or 1 for each category."""
     columns = []
     for i, axis in enumerate(axes):
         if axis.is_category:
@@ -146,7 +145,7 @@ def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
 def draw_codes(
     axes: tuple[Axis, ...], strata: tuple[Stratum, ...], count: int, rng: np.random.Generator
 ) -> Floats:
-    """Return `count` configurations as a random search would propose them, in units, (count, axes)."""
+    """Draw `count` configurations as a random search does, in units, (count, axes)."""
     stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
     codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
     for i, axis in enumerate(axes):
@@ -174,7 +173,7 @@ def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
     if len(trials) <= MOST_TRIALS:
         return trials
     rows = np.sort(rng.permutation(len(trials))[:MOST_TRIALS])
-    # The defaults stay: gains are measured from them.
+    # The defaults stay, because gains are measured from them.
     rows = np.union1d(rows, np.flatnonzero(trials.is_default))
     return ScoredTrials(
         trials.codes[rows],

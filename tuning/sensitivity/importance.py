@@ -1,15 +1,15 @@
-"""Importance by PED-ANOVA: what sets the best trials apart from all trials (Watanabe et al. 2023).
+"""Importance by PED-ANOVA: which parameters set the best trials apart (Watanabe et al. 2023).
 
-It compares two densities of a parameter, of the best trials and of all that ran, so it needs no model of the
-score, is not fooled by where the search looked most, and a stopped or failed trial counts as what it is: not
-one of the best. A conditional parameter is judged among the trials of its stratum.
+PED-ANOVA compares two densities of a parameter: among the best trials, and among all ended trials. So it
+needs no model of the score, and it does not matter where the search looked most. A stopped or failed trial
+counts as not one of the best. A conditional parameter is judged among the trials that meet its condition.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,18 +31,18 @@ RESAMPLES: Final = 200
 
 @dataclass(frozen=True)
 class Importance:
-    """How much one parameter alone decides whether a trial is among the best.
+    """How much one parameter by itself decides whether a trial is among the best.
 
     Attributes:
         parameter: its name.
-        condition: the stratum (parent to value) within which it is judged; empty: all trials.
-        share: of the variance of "is among the best" that it explains by itself, 0..1.
+        condition: the parents' values under which it is judged; empty for all trials.
+        share: the share of the variance of "is among the best" that it explains by itself, 0..1.
         low: lower end of the 95 % bootstrap interval.
         high: upper end.
         by_chance: 95 % point of the share when the best are drawn at random.
-        first: how often it is the most important in the bootstrap; only of parameters of all trials.
-        trials: ended trials that were compared.
-        best: of these, the best.
+        first: the share of bootstrap samples in which it is the most important; None under a condition.
+        trials: the number of ended trials that were compared.
+        best: the number of them that count as the best.
     """
 
     parameter: str
@@ -62,14 +62,15 @@ class Importance:
 
     @property
     def above_chance(self) -> bool:
-        """Whether it sets the best apart more than a random choice of trials would."""
+        """Whether it sets the best trials apart more than a random choice of trials would."""
         return self.share > self.by_chance
 
 
 def importances(observations: Observations, seed: int = 0) -> list[Importance | TooFew]:
-    """Return the importance of each parameter, conditional ones in each stratum; TooFew where data lack.
+    """Return the importance of each parameter, in the order of the axes; TooFew where trials are too few.
 
-    A trial that was stopped, failed or has no score is not among the best. Order of `axes`.
+    A conditional parameter has an entry for each condition. A trial that was stopped, failed or has no score
+    is not among the best.
     """
     ended = observations.over
     codes = observations.codes[ended]
@@ -98,9 +99,9 @@ def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | No
     (quantile)^2 D; the indicator's own variance is quantile (1 - quantile).
 
     Args:
-        counts: trials in each cell.
-        best: of these, the best.
-        widths: of the windows for both; None for categories.
+        counts: the number of trials in each cell.
+        best: the number of the best trials in each cell.
+        widths: of the Parzen windows for all and for the best, in cells; None for categories.
     """
     quantile = float(best.sum() / counts.sum())
     if quantile in (0, 1):
@@ -112,14 +113,14 @@ def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | No
 
 
 def best_count(ended: int) -> int:
-    """Return how many of the ended trials count as the best."""
+    """Return how many of so many ended trials count as the best."""
     return max(FEWEST_BEST, math.ceil(BEST_SHARE * ended))
 
 
 def _judge(
     axes: tuple[Axis, ...], view: View, codes: Floats, score: Floats, seed: int
 ) -> tuple[Importance, Floats] | TooFew:
-    """One parameter among the trials of one stratum, best first."""
+    """Judge one parameter among the trials of a view, best first; also return its resampled shares."""
     count = len(score)
     if count < enough.IMPORTANCE:
         return TooFew(count, enough.IMPORTANCE, "ended trials")
@@ -175,34 +176,35 @@ def _share_by_chance(onehot: Floats, wanted: int, is_category: bool, rng: np.ran
 
 
 def _first(weights: Floats, wanted: int) -> Floats:
-    """Of each row of weights, those of the first `wanted` trials (the last of them in part)."""
+    """Return each row of weights cut off where it sums to `wanted`."""
     before = np.cumsum(weights, axis=1) - weights
     return np.clip(wanted - before, 0, weights)
 
 
 def _with_first(found: list[Importance | TooFew], overall: list[Floats]) -> list[Importance | TooFew]:
-    """Add how often each parameter of all trials comes first; all were resampled alike."""
+    """Add how often each parameter comes first, among those judged over all trials.
+
+    All were resampled with the same seed, so the samples belong together.
+    """
     if not overall:
         return found
     first = np.bincount(np.argmax(np.stack(overall), axis=0), minlength=len(overall)) / RESAMPLES
     left = iter(first)
     return [
-        Importance(**{**vars(one), "first": float(next(left))})
-        if isinstance(one, Importance) and not one.condition
-        else one
+        replace(one, first=float(next(left))) if isinstance(one, Importance) and not one.condition else one
         for one in found
     ]
 
 
 STEPS = 50
-"""Cells of a continuous axis."""
+"""The number of cells of a continuous axis."""
 
 _SMALLEST_WIDTH = 0.5 / 1.64
 _PRIOR = 1.0
 
 
 def cells(axis: Axis, codes: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int]:
-    """Return the cell of each code, and how many cells there are."""
+    """Return the cell of each code, and the number of cells."""
     if axis.is_category:
         return codes.astype(np.int64), len(axis.choices)
     if axis.is_integer and len(axis.grid) == axis.high - axis.low + 1:
@@ -215,16 +217,18 @@ def density(counts: Floats, width: float | None) -> Floats:
     """Return the probability of each cell.
 
     Args:
-        counts: (weighted) trials in each; not all 0.
-        width: of the windows, in cells; None for categories, which have no neighbours.
+        counts: the (weighted) number of trials in each cell; at least one is not 0.
+        width: of the Parzen windows, in cells; None for categories, which have no order.
     """
     total = float(counts.sum())
     return _of_categories(counts, total) if width is None else _of_numbers(counts, total, width)
 
 
 def bandwidth(counts: Floats) -> float:
-    """Return the width of the windows over cells in a row: Scott's rule, by the smaller of the standard
-    deviation and the quartiles' distance, and never so narrow that a window leaves its own cell.
+    """Return the width of the Parzen windows, in cells, by Scott's rule.
+
+    The rule takes the smaller of the standard deviation and the scaled distance of the quartiles. The width
+    is at least such that a window covers its own cell.
     """
     cell, weight, total = np.flatnonzero(counts).astype(float), counts[counts > 0], float(counts.sum())
     mean = cell @ weight / total

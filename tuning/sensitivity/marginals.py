@@ -18,12 +18,12 @@ from contrasweep.tuning.sensitivity.forest import Forest, spread
 from contrasweep.tuning.statistics import normal_interval
 
 MOST_PAIRED: Final = 6
-"""Pairs are made of so many parameters: those with the largest share of the variance."""
+"""Pairs are formed among this number of parameters: those with the largest shares of the variance."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """The trials behind a curve: value in units, score, and whether the score is an estimate."""
+    """The trials behind a curve: values in units, scores, and whether a score is an estimate."""
 
     code: Floats
     score: Floats
@@ -32,17 +32,17 @@ class Points:
 
 @dataclass(frozen=True)
 class Marginal:
-    """Mean score over one parameter, the others averaged over the whole space as a random search draws them.
+    """Mean score over one parameter; the others are averaged as a random search draws them.
 
     Attributes:
         axis: the parameter.
-        condition: the parents' values under which it holds, by name; empty without.
-        code: grid, in units.
+        condition: the parents' values under which it holds, by name; empty for all trials.
+        code: the grid, in units.
         mean: predicted mean score at each entry of the grid.
         error: its standard error.
         points: the trials.
-        thin: entries of a category with fewer than `enough.CATEGORY` trials (all of them, for a number
-            whose stratum has so few).
+        thin: the entries of the grid with too few trials behind them: a category with fewer than
+            `enough.CATEGORY`, or all entries of a number where the condition has fewer.
     """
 
     axis: Axis
@@ -71,11 +71,11 @@ class Marginal:
 
 @dataclass(frozen=True)
 class PairMap:
-    """Mean score over two parameters; NaN where they are not active together.
+    """Mean score over two parameters; NaN where they are never active together.
 
     Attributes:
-        first: along rows.
-        second: along columns.
+        first: the parameter along rows.
+        second: the parameter along columns.
         mean: (first's grid, second's grid).
         error: its standard error.
     """
@@ -93,7 +93,7 @@ def named(parameter: str, condition: Mapping[str, Scalar]) -> str:
 
 
 def condition_text(condition: Mapping[str, Scalar]) -> str:
-    """Return a condition in words; empty without one."""
+    """Return a condition in words: `kernel rbf`; an empty text for none."""
     return ", ".join(f"{parent} {value}" for parent, value in condition.items())
 
 
@@ -106,7 +106,7 @@ def by_parameter(curves: Iterable[Marginal]) -> dict[str, list[Marginal]]:
 
 
 def single_views(axes: tuple[Axis, ...], strata: Sequence[Stratum]) -> list[View]:
-    """Return a view for each parameter; for one that depends on others, a view for each of their values."""
+    """Return a view for each parameter; a conditional parameter has one for each of its conditions."""
     views = []
     for i, axis in enumerate(axes):
         found = {
@@ -117,7 +117,7 @@ def single_views(axes: tuple[Axis, ...], strata: Sequence[Stratum]) -> list[View
 
 
 def pair_views(axes: tuple[Axis, ...], strata: Sequence[Stratum], chosen: Sequence[int]) -> list[View]:
-    """Return a view for each two of the chosen axes that are ever active together."""
+    """Return a view for each two of the chosen axes that can be active together."""
     pairs = itertools.combinations(sorted(chosen), 2)
     return [
         View(pair)
@@ -127,7 +127,7 @@ def pair_views(axes: tuple[Axis, ...], strata: Sequence[Stratum], chosen: Sequen
 
 
 def marginals(forest: Forest) -> list[Marginal]:
-    """Return the marginal curve of each parameter, conditional ones in each stratum of their parents."""
+    """Return the marginal curve of each parameter; a conditional one has a curve for each condition."""
     views = single_views(forest.axes, forest.strata)
     means, errors = _averaged(forest, views)
     return [
@@ -145,14 +145,14 @@ def pair_maps(forest: Forest, views: Sequence[View]) -> list[PairMap]:
 
 
 def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list[Floats]]:
-    """The mean over each view, and its standard error from the halves."""
+    """Return the mean over each view, and its standard error from the halves."""
     halves = [forest_averages(half, forest, views) for half in forest.halves]
     errors = [spread(np.stack([half[v] for half in halves])) for v in range(len(views))]
     return forest_averages(forest.whole, forest, views), errors
 
 
 def forest_averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Floats]:
-    """Return the curve or map of each view, of any boosted trees over the axes of a forest."""
+    """Return the curve or map of each view from boosted trees over the forest's axes."""
     return averages(leaves_of(boosted, forest.axes), forest.axes, forest.strata, views)
 
 

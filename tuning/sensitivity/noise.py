@@ -1,4 +1,4 @@
-"""Seed noise against the effect of hyperparameters: variance components where trials have several seeds."""
+"""Seed noise against the effect of hyperparameters: variance components of trials with several seeds."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from contrasweep.tuning.statistics import TAILS, Z
 
 @dataclass(frozen=True)
 class SeedNoise:
-    """One-way random effects: score = mean + configuration + seed.
+    """One-way random effects model: score = mean + configuration + seed.
 
     Attributes:
         seed_std: standard deviation between the seeds of a configuration.
         seed_low: lower end of its 95 % interval (chi-squared).
         seed_high: upper end.
-        trial_std: standard deviation between configurations, the seeds' part taken off.
-        share: of the variance of single runs that configurations explain (intraclass correlation).
-        share_low: lower end of its 95 % interval (from the F distribution; approximate if seeds differ in
-            number).
+        trial_std: standard deviation between configurations, without the seeds' part.
+        share: the share of the variance of single runs that configurations explain (intraclass correlation).
+        share_low: lower end of its 95 % interval (from the F distribution; approximate if the number of seeds
+            differs between trials).
         share_high: upper end.
-        detectable: difference of two single runs beyond which it is not seed noise (95 %).
-        trials: with two seeds or more.
-        runs: of these trials.
+        detectable: two single runs that differ by less may differ by their seeds alone (95 %).
+        trials: the number of trials with two seeds or more.
+        runs: the number of their runs.
     """
 
     seed_std: float
@@ -45,7 +45,7 @@ class SeedNoise:
 
 
 def seed_noise(observations: Observations) -> SeedNoise | TooFew:
-    """Return the variance components of a study with replicates."""
+    """Return the variance components of a study whose trials have several seeds."""
     runs = observations.replicates
     _, row, count = np.unique(runs.trial, return_inverse=True, return_counts=True)
     kept = count[row] > 1
@@ -76,7 +76,7 @@ def seed_noise(observations: Observations) -> SeedNoise | TooFew:
 def _share(
     mean_between: float, mean_within: float, between: int, within: int, size: float
 ) -> tuple[float, float, float]:
-    """The intraclass correlation and its interval, kept in 0..1."""
+    """Return the intraclass correlation and its interval, clipped to 0..1."""
     if mean_within == 0:
         return (1.0, 1.0, 1.0) if mean_between > 0 else (0.0, 0.0, 1.0)
     ratio = mean_between / mean_within

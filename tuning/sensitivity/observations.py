@@ -1,4 +1,4 @@
-"""A study as the analyses see it: one row a trial, its values in units, its final score, its curve."""
+"""A study as arrays for the analyses: values in units, final scores and learning curves, a row per trial."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENDINGS: Final[tuple[Ending, ...]] = (
 
 @dataclass(frozen=True)
 class Replicates:
-    """The scores of completed runs, one entry a (trial, seed)."""
+    """The scores of completed runs, one entry per (trial, seed)."""
 
     trial: Ints
     seed: Ints
@@ -52,29 +52,29 @@ class Replicates:
 
 @dataclass(frozen=True)
 class Observations:
-    """A study's trials, ordered by number. Arrays have one entry (row) a trial; what is unknown is NaN.
+    """A study's trials, ordered by number. Arrays have one entry (row) per trial; unknown values are NaN.
 
     Attributes:
         study: its name.
-        method: what it trains.
-        dataset: on what.
-        phase: search, or final for runs on fresh seeds.
-        metric: what is maximised, without `metric.`; of several, the first.
+        method: the method it trains.
+        dataset: the dataset it trains on.
+        phase: `search`, or `final` for runs on fresh seeds.
+        metric: the metric to maximise, without `metric.`; the first one if there are several.
         rung_metric: its cheap form, known after every epoch.
-        epochs: the budget of a trial that is not stopped; the largest, where trials differ.
-        sampler: that proposed the trials; empty where it is not recorded.
+        epochs: the epochs of a trial that is not stopped; the largest number, where trials differ.
+        sampler: the sampler that proposed the trials; empty where it is not recorded.
         axes: the searched parameters.
         strata: how they depend on each other.
-        trial: numbers.
+        trial: the trials' numbers.
         codes: values in units of `axes`, (trials, axes); NaN where a parameter is inactive.
         ending: how each trial ended.
         score: `metric` at full fidelity, mean over seeds; NaN unless all seeds of the trial completed.
-        curve: `rung_metric` by epoch from 0, mean over seeds, (trials, epochs + 1).
-        rung: epoch at which the scheduler stopped the trial.
-        seconds: wall-clock, summed over seeds.
+        curve: `rung_metric` by epoch from 0, mean over all seeds, (trials, epochs + 1).
+        rung: the epoch at which the scheduler stopped the trial.
+        seconds: wall-clock seconds, summed over seeds.
         ended: seconds from the first start of the study to the trial's end.
-        untrained: score of the untrained encoder, mean over trials.
-        hardware: what the trials ran on, in words.
+        untrained: the score of the untrained encoder, mean over trials.
+        hardware: the hardware that the trials ran on, in words.
         replicates: the completed runs behind `score`.
     """
 
@@ -107,16 +107,16 @@ class Observations:
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        """Which trials have come to an end, with or without a score; the others may yet get one."""
+        """Which trials have ended, with or without a score; the others may yet get a score."""
         return np.asarray(~np.isin(self.ending, ["running", "interrupted"]))
 
     def count(self, ending: Ending) -> int:
-        """How many trials ended so."""
+        """Return how many trials ended in this way."""
         return int(np.count_nonzero(self.ending == ending))
 
 
 def observe(store: ResultsStore, study: str) -> Observations:
-    """Read a study; nothing else of the analyses touches the store.
+    """Read a study from the store; the analyses read nothing else.
 
     Raises:
         StoreError: there is no such study.
@@ -220,7 +220,7 @@ def _ints(table: pa.Table, name: str) -> Ints:
 
 
 def _floats(table: pa.Table, name: str) -> Floats:
-    """A column as floats, null as NaN; a column that the study does not have is all NaN."""
+    """Return a column as floats, NaN for null; a column that the study lacks is all NaN."""
     if name not in table.column_names:
         return np.full(table.num_rows, np.nan)
     array: Any = pc.fill_null(table[name].cast(pa.float64()), np.nan)

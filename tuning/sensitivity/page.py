@@ -1,4 +1,4 @@
-"""The sensitivity page: one HTML file, written once or again and again while a sweep runs."""
+"""The sensitivity page: one HTML file, written once, or repeatedly while a sweep runs."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def write_sensitivity(
         store: the results.
         studies: their names.
         path: the file.
-        command: that makes the page again.
-        watch: seconds after which both are done again, as long as one of the studies runs; None: once. If
-            the waiting is interrupted, the last page does not ask a browser to load it again.
-        wait: waits for as many seconds as it is told.
+        command: the command that makes the page again.
+        watch: repeat every so many seconds while one of the studies runs; None writes the page once. If the
+            waiting is interrupted, the last page does not ask a browser to load it again.
+        wait: waits for a number of seconds.
 
     Returns:
-        What the page shows; of several pages, the last.
+        The analysis that the last page shows.
 
     Raises:
-        InputError: `path` is no page, or cannot be written; or `watch` is less than a second.
+        InputError: `path` does not end in .html or cannot be written, or `watch` is less than a second.
         StoreError: there is no such study.
     """
     check_page(path)
@@ -69,9 +69,9 @@ def sensitivity_page(
     Args:
         found: the analysis.
         records: of the same studies, in the same order.
-        command: that makes the page again.
-        refresh: seconds after which a browser loads the page again.
-        parts: the sections about each study, after the first one.
+        command: the command that makes the page again.
+        refresh: seconds after which a browser loads the page again; None for never.
+        parts: the sections about each study that follow the first one.
     """
     several = len(found.studies) > 1
     sections = list(comparison_sections(found)) if several else []
@@ -86,7 +86,7 @@ def sensitivity_page(
 def sensitivity_sections(
     one: StudySensitivity, several: bool = False, parts: Sequence[Part[Any]] = PARTS
 ) -> Iterator[Section]:
-    """Yield the sections about one study; where there are several, their titles name the study."""
+    """Yield the sections about one study; with several studies, their titles name the study."""
     for section in (trials_section(one), *(part.section(one) for part in parts)):
         title = f"{one.observations.study}: {section.title.lower()}" if several else section.title
         yield Section(title, section.text, section.figures, section.tables)

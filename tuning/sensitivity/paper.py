@@ -24,10 +24,10 @@ COLUMNS = 3
 
 
 def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
-    """Draw marginals, importance, budget and fidelity into `folder`; what has too few trials is left out.
+    """Draw marginals, importance, budget and fidelity into `folder`, unless they need more trials.
 
     Returns:
-        The files written: `STUDY-FIGURE.pdf` and `.png`.
+        The written files: `STUDY-FIGURE.pdf` and `.png`.
 
     Raises:
         InputError: matplotlib is not installed.

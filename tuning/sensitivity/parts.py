@@ -1,4 +1,8 @@
-"""The analyses of one study in the order in which the page shows them."""
+"""All analyses of one study, in the order of the page.
+
+An analysis is added in three places: a module of this package computes it, `analyse.StudySensitivity` holds
+its result, and a part in one of the `sections` shows it in words, figures and tables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trials that a surrogate learns from: with a final score, or stopped and with an estimated one."""
+"""The trials that the surrogate is fitted on: completed ones, and stopped ones with an estimated score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.observations import Observations
 
 LEAST_CORRELATION: Final = 0.5
-"""Below this correlation with the final score, an epoch says too little to estimate the final score from."""
+"""Below this correlation with the final score, the score after an epoch gives no estimate of it."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,10 @@ class ScoredTrials:
     Attributes:
         codes: values in units, (trials, axes).
         score: final scores.
-        estimated: which of them are estimates.
-        is_default: which of them ran the defaults (trial 0).
-        left_out: ended trials without a score: failed ones, and stopped ones that could not be estimated.
+        estimated: which scores are estimates.
+        is_default: which trials ran the defaults (trial 0).
+        left_out: the number of ended trials without a score: failed trials, and stopped trials without an
+            estimate.
     """
 
     codes: Floats
@@ -39,11 +40,12 @@ class ScoredTrials:
 
 
 def scored_trials(observations: Observations) -> ScoredTrials:
-    """Return the completed trials, and the stopped ones whose last epoch foretells the final score.
+    """Return the completed trials, and the stopped ones whose last epoch predicts the final score.
 
-    Completed trials alone would show bad regions by their few survivors. A stopped trial's score is estimated
-    by least squares of the final score on the score at that epoch, over completed trials; where these are
-    fewer than `enough.FIDELITY`, or correlate by less than `LEAST_CORRELATION`, it is left out.
+    Completed trials alone would show bad regions by their few survivors. The score of a stopped trial is
+    estimated by least squares: the completed trials' final scores on their scores at the same epoch. With
+    fewer than `enough.FIDELITY` completed trials, or a correlation below `LEAST_CORRELATION`, the stopped
+    trial is left out.
     """
     score = observations.score.copy()
     stopped = observations.ending == "stopped"

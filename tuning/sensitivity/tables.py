@@ -19,13 +19,13 @@ from contrasweep.tuning.sensitivity.sections.trials import COLUMNS, trials_row
 
 
 def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> dict[str, Table]:
-    """Return the tables that have rows by name; the first column of an analysis's table names the study.
+    """Return the tables that have rows, by name; the first column of an analysis's table names the study.
 
-    The table `too_few` lists what the data cannot say.
+    The table `too_few` lists the analyses that need more trials.
 
     Args:
         found: the analyses.
-        parts: how they appear.
+        parts: how each analysis of a study is shown.
     """
     tables = {"studies": Table("Studies", COLUMNS, [trials_row(one) for one in found.studies])}
     for part in parts:
@@ -40,7 +40,7 @@ def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -
 
 
 def write_csv(tables: Mapping[str, Table], folder: Path) -> list[Path]:
-    """Write each table as a file of its name into `folder`; numbers with all their digits."""
+    """Write each table into `folder` as NAME.csv, with all digits of its numbers."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, table in tables.items():
@@ -69,7 +69,7 @@ def _finite(cell: object) -> object:
 
 
 def _too_few(one: StudySensitivity, parts: Sequence[Part[Any]]) -> Iterator[Row]:
-    """Yield what a study cannot say; analyses that lack the same thing count once."""
+    """Yield a row for each analysis with too few trials; analyses that lack the same thing count once."""
     listed: list[TooFew] = []
     for part in parts:
         for name, lack in part.lacking(one):

@@ -1,4 +1,4 @@
-"""Tunability: what tuning gains over the defaults, one parameter at a time and all together (Probst 2019)."""
+"""Gains from tuning over the defaults (Probst et al. 2019), and the region that is as good as the best."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DRAWS: Final = 2000
 
 @dataclass(frozen=True)
 class Gain:
-    """Gain in score over the defaults.
+    """The gain in score over the defaults.
 
     Attributes:
-        parameter: that is tuned while the others keep their defaults; empty: all of them.
+        parameter: the one that is tuned while the others keep their defaults; empty if all are tuned.
         gain: expected, in the score's units.
         low: lower end of the 95 % interval.
         high: upper end.
-        default: the parameter's default; None for all.
-        best: its best value there; None for all.
+        default: the parameter's default; None if all are tuned.
+        best: its best value, the others at their defaults; None if all are tuned.
     """
 
     parameter: str
@@ -39,15 +39,17 @@ class Gain:
 
 @dataclass(frozen=True)
 class Tunability:
-    """Gains from the surrogate. Each half of the trials chooses, and the other half judges the choice: a
-    choice judged by the trials that led to it looks better than it is. So pure noise gains nothing.
+    """Gains that the surrogate predicts.
+
+    Each half of the trials chooses values, and the other half judges the choice. Judged by the trials that
+    led to it, a choice looks better than it is. So pure noise gains nothing.
 
     Attributes:
-        parameters: a gain each, of those active under the defaults, largest first.
-        jointly: the gain of tuning all.
-        default_score: predicted score of the defaults.
-        measured_default: the score of trial 0, which ran them; None where it has none.
-        best: configuration with the highest predicted score among the trials.
+        parameters: the gain of each parameter that is active under the defaults, largest first.
+        jointly: the gain of tuning all parameters.
+        default_score: the predicted score of the defaults.
+        measured_default: the score of trial 0, which ran the defaults; None if it has no score.
+        best: the trials' configuration with the highest predicted score.
     """
 
     parameters: tuple[Gain, ...]
@@ -58,7 +60,7 @@ class Tunability:
 
 
 def tunability(forest: Forest) -> Tunability:
-    """Return the gains of tuning, by the surrogate of a study."""
+    """Return the gains of tuning that a study's surrogate predicts."""
     axes, trials = forest.axes, forest.trials
     default = default_row(axes)
     gains, everything = [], [trials.codes, draw_codes(axes, forest.strata, DRAWS, np.random.default_rng(0))]
@@ -83,7 +85,7 @@ def tunability(forest: Forest) -> Tunability:
 
 
 def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[float, float, float]:
-    """Mean gain, and its 95 % interval, of the options that each half chooses, judged by the other half."""
+    """Return the mean gain of the options that one half chooses and the other judges, and its interval."""
     chosen = np.argmax(forest.predict_halves(options), axis=1)
     rows = np.concatenate([default[None], options[chosen]])
     scores = forest.predict_halves(rows)
@@ -97,16 +99,17 @@ def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[flo
 
 @dataclass(frozen=True)
 class Region:
-    """Values of one parameter, the others at their best, whose predicted score is within one standard error
-    of the best.
+    """The values of one parameter that are as good as the best, the other parameters at their best.
+
+    As good means a predicted score within one standard error of the best.
 
     Attributes:
         axis: the parameter.
         best: its value in the best configuration.
-        low: of a number, the lower end of the range around `best`, in the parameter's own scale.
+        low: the lower end of the range around `best`; None for a category.
         high: the upper end.
-        choices: of a category, the values that are as good.
-        share: of the search range, in units, or of the choices.
+        choices: the categories that are as good; empty for a number.
+        share: the share of the search range (in units) or of the categories that is as good.
         score: predicted score over `axis.grid`.
     """
 
@@ -124,10 +127,10 @@ class Robustness:
     """The regions around the best configuration.
 
     Attributes:
-        best: the trial's configuration with the highest predicted score.
+        best: the trials' configuration with the highest predicted score.
         score: that prediction.
         error: its standard error.
-        regions: one a parameter that is active there.
+        regions: one for each parameter that is active there.
     """
 
     best: Mapping[str, Scalar]
@@ -137,7 +140,7 @@ class Robustness:
 
 
 def robustness(forest: Forest) -> Robustness:
-    """Return the robust region of each parameter, by the surrogate of a study."""
+    """Return the robust region of each parameter that a study's surrogate predicts."""
     axes, trials = forest.axes, forest.trials
     best = trials.codes[int(np.argmax(forest.predict(trials.codes)))]
     score = float(forest.predict(best[None])[0])
@@ -169,7 +172,7 @@ def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
 
 
 def _run_around(good: np.ndarray[tuple[int], np.dtype[np.bool_]], start: int) -> tuple[int, int]:
-    """First and last index of the unbroken run of good entries that holds `start`."""
+    """Return the first and last index of the unbroken run of good entries around `start`."""
     first = last = start
     while first > 0 and good[first - 1]:
         first -= 1
