@@ -72,7 +72,7 @@ def sensitivity(
 
 
 def _print_summary(tables: dict[str, "Table"]) -> None:
-    """Print what fits a terminal: importance, gains, and what cannot be told."""
+    """Print the tables that fit a terminal: importance, gains, and the analyses that need more trials."""
     for name in ("equal_budget", "differences", "importance", "tunability", "too_few"):
         if name in tables:
             table = tables[name]

@@ -74,7 +74,7 @@ class Axis:
 
     @cached_property
     def grid(self) -> Floats:
-        """Where curves are evaluated, in units: all categories or whole numbers, or the middles of `GRID` cells."""
+        """Units at which curves are evaluated: categories, whole numbers, or the middles of `GRID` cells."""
         if self._counted is not None:
             return self.to_unit(self._counted)
         if self.is_category:

@@ -45,9 +45,9 @@ def _marginal_rows(found: Sequence[Marginal], one: StudySensitivity) -> Iterator
 def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     above = sum(share.above_chance for share in found)
     text = (
-        "How much two parameters explain beyond the sum of what each explains, of the surrogate's variance. "
-        f"{above} of {len(found)} pairs explain more than chance would give. The maps show the mean score "
-        "over both; the largest interactions come first."
+        "The share of the surrogate's variance that two parameters explain beyond the sum of their own "
+        f"shares. {above} of {len(found)} pairs explain more than chance gives. The maps show the mean score over "
+        "both; the largest interactions come first."
     )
     maps = {(p.first.name, p.second.name): p for p in one.pairs}
     metric = one.observations.metric
@@ -71,7 +71,7 @@ def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
 
 
 def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
-    """Draw one parameter's marginal curve, or one a stratum, with 95 % bands and the trials behind it."""
+    """Draw the marginal curves of one parameter, one for each condition, with 95 % bands and the trials."""
     axis = curves[0].axis
     figure = go.Figure()
     for i, curve in enumerate(curves):
@@ -137,7 +137,7 @@ def _label_parameter(figure: go.Figure, axis: Axis) -> None:
 
 
 def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
-    """Draw the map of two parameters: mean score over both, the others averaged."""
+    """Draw the mean score over two parameters as a map."""
     known = np.isfinite(pair.mean)
     rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
     figure = go.Figure(
@@ -148,7 +148,7 @@ def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
             customdata=Z * pair.error[np.ix_(rows, columns)],
             hovertemplate=f"{pair.second.name} %{{x}}<br>{pair.first.name} %{{y}}"
             f"<br>{metric} %{{z:.4f}} ± %{{customdata:.4f}}<extra></extra>",
-            # Above the map: beside it, it takes a quarter of a phone's width.
+            # Above the map: beside it, the bar would take a quarter of a phone's width.
             colorbar={
                 "title": {"text": metric, "side": "top"},
                 "thickness": 10,
@@ -173,7 +173,7 @@ def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
         labels = [axis.label(axis.grid[cell]) for cell in cells[::step]]
         return {"tickvals": labels, "ticktext": labels}
     ticks = log_ticks(axis.low, axis.high) if axis.is_log else linear_ticks(axis.low, axis.high)
-    # Between two categories, so that plotly takes it for a place and not for the name of a category.
+    # Between two categories, so that plotly reads a place and not the name of a category.
     places = axis.to_unit(ticks) * len(axis.grid) - 0.5 + 1e-6
     return {"tickvals": places, "ticktext": [plain(t) for t in ticks], "tickangle": 0}
 

@@ -32,7 +32,7 @@ def _gain_line(gain: Gain) -> str:
         return f"Tuning all parameters gains {interval} over the defaults."
     if gain.high < 0:
         return f"Tuning loses against the defaults: {interval}."
-    return f"Whether tuning gains anything over the defaults cannot be told: {interval}."
+    return f"The data do not tell whether tuning gains anything over the defaults: {interval}."
 
 
 def _gain_rows(found: Tunability, one: StudySensitivity) -> Iterator[Row]:
@@ -60,7 +60,7 @@ def _tunability_figure(found: Tunability) -> go.Figure:
 def _tell_robustness(found: Robustness, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     values = ", ".join(f"{name} {short(value)}" for name, value in found.best.items())
     text = (
-        "How far each parameter can be moved, the others at their best, while the predicted score stays "
+        "How far each parameter can move, with the others at their best, while the predicted score stays "
         f"within one standard error ({found.error:.2g}) of the best prediction ({found.score:.4g}). "
         f"Best configuration among the trials: {values}. A wide range means that the parameter need not be "
         "tuned finely, or that there are too few trials to tell."
@@ -74,7 +74,7 @@ def _region_rows(found: Robustness, one: StudySensitivity) -> Iterator[Row]:
 
 
 def _robust_figure(found: Robustness) -> go.Figure:
-    """Draw, for each number, the range that is as good as the best within the whole range of the search."""
+    """Draw the whole range of each numeric parameter, and in it the range that is as good as the best."""
     regions = [r for r in found.regions if not r.axis.is_category][::-1]
     figure = go.Figure()
     for r in regions:

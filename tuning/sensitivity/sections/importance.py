@@ -30,7 +30,7 @@ def share_row(share: Share) -> Row:
 
 def _tell(found: Importances, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     text = (
-        "Blue or green: more than chance would give; grey: not told apart from chance (the red mark). "
+        "Blue and green bars lie above what chance gives (the red mark); grey bars do not. "
         "PED-ANOVA asks what sets the best trials apart; fANOVA asks what moves the score over the whole "
         "space, bad regions included, so the two need not agree. A parameter that depends on another is "
         "judged within each value of that other."
@@ -64,10 +64,10 @@ def _variance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]:
 
 
 def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
-    """Draw PED-ANOVA's shares with bootstrap intervals, and what chance would give."""
+    """Draw PED-ANOVA's shares with bootstrap intervals, and the shares by chance."""
     ordered = sorted(importances, key=lambda i: i.share)
     share = np.array([i.share for i in ordered])
-    # The estimate can lie outside of its bootstrap interval: then that arm has no length.
+    # The estimate can lie outside its bootstrap interval: then one arm has no length.
     up = np.maximum(np.array([i.high for i in ordered]) - share, 0)
     down = np.maximum(share - np.array([i.low for i in ordered]), 0)
     figure = _share_bars(ordered, COLOURS[0], error_x=error_bars(up, down))
@@ -75,7 +75,7 @@ def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
 
 
 def _variance_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw the shares of the surrogate's variance, and what chance would give."""
+    """Draw the shares of the surrogate's variance, and the shares by chance."""
     figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
     return figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share explained")
 

@@ -29,10 +29,10 @@ def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go
     )
     if found.stopped:
         text += (
-            f"\n\n{found.stopped} trials were stopped and have no final score. Those that went on resemble "
-            "each other, which makes the correlation look smaller than it is over all trials; the open "
-            "marks undo this as far as the relation is a straight line. A good trial that was stopped by "
-            "mistake shows in neither: only a search without early stopping can tell."
+            f"\n\n{found.stopped} trials were stopped and have no final score. The early scores of the "
+            "others are alike, which makes the correlation smaller than it is over all trials. The open marks "
+            "undo this, if the relation is a straight line. Neither shows a good trial that was stopped by "
+            "mistake: only a search without early stopping does."
         )
     return text, [_fidelity_figure(found)]
 
@@ -42,9 +42,11 @@ def _safety_line(found: Fidelity) -> str:
     if not rungs:
         first = next((e for e in found.epochs if e.verdict == "safe"), None)
         if first is None:
-            return "At no epoch would it surely have been safe to stop (correlation above 0.5)."
-        safe = f"it would have been safe from epoch {first.epoch} on (above 0.5, interval and all)"
-        return f"Nothing was stopped; {safe}."
+            return "No epoch is surely safe to stop at (correlation above 0.5, interval and all)."
+        return (
+            f"Nothing was stopped; stopping would have been safe from epoch {first.epoch} on (correlation "
+            "above 0.5, interval and all)."
+        )
     told = "; ".join(
         f"epoch {e.epoch}: {e.verdict} ({e.spearman:.2f}, 95 % {e.low:.2f} to {e.high:.2f}; the final best "
         f"was number {e.best_rank} of {e.trials} then)"
@@ -88,14 +90,15 @@ def _fidelity_figure(found: Fidelity) -> go.Figure:
 def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     o = one.observations
     text = (
-        "The best score to expect of b trials drawn from those of this study, with its 95 % interval, up to "
-        f"half of the {found.ended} ended trials; {found.without_score} without a final score count as the "
-        "worst that completed. "
+        "The expected best score of b trials drawn from this study, with its 95 % interval, up to half of "
+        f"the {found.ended} ended trials; {found.without_score} without a final score count as the worst "
+        "that completed. "
     )
     if not found.independent:
         text += (
-            f"The sampler ({o.sampler or 'unknown'}) learned as it went, so its first trials were worse than "
-            "its last ones and the curve is what they give in any order; the dashed line is how it went. "
+            f"The sampler ({o.sampler or 'unknown'}) learned during the search, so its first trials were "
+            "worse than its last ones. The curve shows what the trials give in any order; the dashed line "
+            "shows the actual progress. "
         )
     text += f"A trial took {found.seconds_a_trial:.3g} s on average."
     return text, [_budget_figure(found, o.metric, o.untrained), _cost_figure(found, o.metric, o.untrained)]
@@ -108,9 +111,9 @@ def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Row]:
 
 
 def _budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
-    """Draw the expected best score of so many trials, and how the search really went."""
+    """Draw the expected best score over the number of trials, and the actual progress."""
     progress = (found.progress_trials, found.ended, "lines", "best so far, as it happened")
-    figure = _against_budget(found, found.trials, "expected best of so many, 95 %", progress, untrained)
+    figure = _against_budget(found, found.trials, "expected best, 95 %", progress, untrained)
     figure.update_layout(
         title="What a budget buys", xaxis_title="trials", yaxis_title=f"best {metric}", xaxis_type="log"
     )
@@ -119,7 +122,7 @@ def _budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figu
 
 
 def _cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
-    """Draw the same against time: one trial after the other, and as it happened."""
+    """Draw the expected best score over time, with one trial after the other, and the actual progress."""
     scale, unit = unit_for(max(found.seconds_a_trial * found.ended / 2, found.seconds))
     x = found.trials * found.seconds_a_trial / scale
     steps = (found.progress_seconds / scale, found.seconds / scale)
@@ -157,7 +160,7 @@ def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.F
     text = (
         f"Over {found.trials} configurations with {found.runs} runs, seeds scatter by {found.seed_std:.3g} "
         f"(95 %: {found.seed_low:.3g} to {found.seed_high:.3g}), configurations by {found.trial_std:.3g}: "
-        f"{100 * found.share:.0f} % of the variance of single runs is the configuration "
+        f"{100 * found.share:.0f} % of the variance of single runs comes from the configuration "
         f"({100 * found.share_low:.0f} to {100 * found.share_high:.0f} %). Two single runs that differ "
         f"by less than {found.detectable:.3g} may differ by their seeds alone."
     )

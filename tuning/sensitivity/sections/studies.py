@@ -18,7 +18,7 @@ from contrasweep.tuning.sensitivity.sections.plots import error_bars, short
 
 
 def comparison_sections(found: Sensitivity) -> Iterator[Section]:
-    """Yield what several studies say together: equal budgets, ranks and tests, the best default."""
+    """Yield the sections that compare studies: equal budgets, ranks and tests, the best default."""
     tables = comparison_tables(found)
     yield _budgets(found, tables)
     yield _tests(found, tables)
@@ -27,7 +27,7 @@ def comparison_sections(found: Sensitivity) -> Iterator[Section]:
 
 
 def comparison_tables(found: Sensitivity) -> dict[str, Table]:
-    """Return the tables of the same by name; what has too few trials is left out."""
+    """Return the tables of the comparisons by name; those that need more trials are left out."""
     tables: dict[str, Table] = {}
     if found.budgets is not None and not isinstance(found.budgets, TooFew):
         budget = found.budgets.budget
@@ -55,7 +55,7 @@ def _budgets(found: Sensitivity, tables: dict[str, Table]) -> Section:
         "were used. Studies of different datasets or scores stand beside each other but are not compared."
     )
     if budgets.unequal:
-        text += "\n\nNot equal all the same: " + "; ".join(budgets.unequal) + "."
+        text += "\n\nStill unequal: " + "; ".join(budgets.unequal) + "."
     shown = [tables[name] for name in ("equal_budget", "differences") if name in tables]
     return Section("Equal budgets", text, [_equal_budget_figure(budgets)], shown)
 
@@ -67,8 +67,8 @@ def _tests(found: Sensitivity, tables: dict[str, Table]) -> Section:
     elif found.ranks is not None:
         parts.append(
             f"Friedman's test that all methods are alike: p = {found.ranks.p:.3g}. Methods whose mean ranks "
-            f"differ by less than {found.ranks.critical_difference:.2f}, where the bars overlap, are not "
-            "told apart (Nemenyi, 5 %)."
+            f"differ by less than {found.ranks.critical_difference:.2f}, where the bars overlap, do not "
+            "differ significantly (Nemenyi, 5 %)."
         )
         drawn.append(_ranks_figure(found.ranks))
     for what, tests in (("methods over datasets", found.methods), ("studies over shared seeds", found.seeds)):
@@ -86,25 +86,25 @@ def _defaults(found: Sensitivity, tables: dict[str, Table]) -> Section:
         for d in found.defaults
     ]
     text = (
-        "One configuration for all datasets: the highest mean predicted score, each study in units of its "
-        "own standard deviation. The last column is what the other datasets' choice gains here: what to "
-        "expect on a new dataset.\n\n" + "\n\n".join(lines)
+        "One configuration for all datasets: the one with the highest mean predicted score, each study in "
+        "units of its own standard deviation. The last column is the gain of the configuration that the "
+        "other datasets choose, an estimate for a new dataset.\n\n" + "\n\n".join(lines)
     )
     return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
 
 
 def _equal_budget_figure(found: EqualBudget) -> go.Figure:
-    """Draw what each study is expected to find with the common budget."""
+    """Draw the expected best score of each study with the common budget."""
     studies = found.studies[::-1]
     value = np.array([s.expected for s in studies])
     up, down = np.array([s.high for s in studies]) - value, value - np.array([s.low for s in studies])
-    # The estimate can lie outside of the bootstrap interval of a maximum.
+    # The estimate can lie outside the bootstrap interval of a maximum.
     arms = error_bars(np.maximum(up, 0), np.maximum(down, 0))
     rows = np.arange(len(value))
     figure = go.Figure(
         go.Scatter(x=value, y=rows, mode="markers", marker_size=9, error_x=arms, name="expected")
     )
-    # Above its row, and not beside it: the names of studies are half as wide as a phone.
+    # Names stand above their rows: beside them, they would take half of a phone's width.
     for row, s in enumerate(studies):
         name = s.study if s.dataset in s.study else f"{s.study} ({s.dataset})"
         place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yanchor": "bottom", "yshift": 6}
@@ -120,7 +120,7 @@ def _equal_budget_figure(found: EqualBudget) -> go.Figure:
 
 
 def _ranks_figure(found: MeanRanks) -> go.Figure:
-    """Draw mean ranks with bars of half the critical difference: bars that overlap are not told apart."""
+    """Draw mean ranks with bars of half the critical difference: methods whose bars overlap do not differ."""
     names, ranks = list(found.names)[::-1], np.array(found.ranks[::-1])
     half = np.full(len(ranks), found.critical_difference / 2)
     arms = error_bars(half, half)
@@ -151,7 +151,7 @@ def _defaults_table(found: Sensitivity) -> Table:
 
 
 def _from(title: str, items: Sequence[Any]) -> Table:
-    """Return a table of dataclasses: a row an item, a column a field."""
+    """Return a table of dataclasses: a row for each item, a column for each field."""
     rows = [list(asdict(item).values()) for item in items]
     columns = [name.replace("_", " ") for name in asdict(items[0])] if items else []
     return Table(title, columns, rows)

@@ -12,7 +12,7 @@ from contrasweep.tuning.sensitivity.observations import ENDINGS
 from contrasweep.tuning.sensitivity.sections.part import Row
 
 LEAST_R2 = 0.1
-"""Below this, a surrogate predicts too little for its curves to mean much; the page says so."""
+"""A surrogate with a smaller r2 predicts too little for its curves to mean much; the page says so."""
 
 COLUMNS = (
     *("study", "method", "dataset", "phase", "metric", "epochs", "trials", *ENDINGS, "seconds"),
@@ -33,7 +33,7 @@ def trials_row(one: StudySensitivity) -> Row:
 
 
 def trials_section(one: StudySensitivity) -> Section:
-    """Return the section: the table has a line for each column, since there is one study."""
+    """Return the section; its table has a line for each of `COLUMNS`."""
     o = one.observations
     lines = [
         f"{len(o.trial)} trials of {o.method} on {o.dataset}; score: {o.metric} after {o.epochs} epochs at "
@@ -62,8 +62,8 @@ def _surrogate_line(surrogate: Surrogate | TooFew) -> str:
     estimated = f", {surrogate.estimated} of them stopped early with an estimated score"
     line = (
         f"Curves, pairs, gains and robust ranges come from a forest fitted on {surrogate.trials} trials"
-        f"{estimated if surrogate.estimated else ''}. Of trials it has not seen, it predicts "
-        f"{100 * max(0.0, surrogate.r2):.0f} % of the variance."
+        f"{estimated if surrogate.estimated else ''}. It predicts "
+        f"{100 * max(0.0, surrogate.r2):.0f} % of the variance of unseen trials."
     )
     if surrogate.left_out:
         line += f" {surrogate.left_out} ended trials without a score are left out of it."
