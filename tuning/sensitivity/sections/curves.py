@@ -46,8 +46,8 @@ def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[s
     above = sum(share.above_chance for share in found)
     text = (
         "The share of the surrogate's variance that two parameters explain beyond the sum of their own "
-        f"shares. {above} of {len(found)} pairs explain more than chance gives. The maps show the mean score over "
-        "both; the largest interactions come first."
+        f"shares. {above} of {len(found)} pairs explain more than chance gives. The maps show the mean score "
+        "over both; the largest interactions come first."
     )
     maps = {(p.first.name, p.second.name): p for p in one.pairs}
     metric = one.observations.metric

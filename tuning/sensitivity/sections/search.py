@@ -30,9 +30,9 @@ def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go
     if found.stopped:
         text += (
             f"\n\n{found.stopped} trials were stopped and have no final score. The early scores of the "
-            "others are alike, which makes the correlation smaller than it is over all trials. The open marks "
-            "undo this, if the relation is a straight line. Neither shows a good trial that was stopped by "
-            "mistake: only a search without early stopping does."
+            "others are alike, which makes the correlation smaller than it is over all trials. The open "
+            "marks undo this, if the relation is a straight line. Neither shows a good trial that was "
+            "stopped by mistake: only a search without early stopping does."
         )
     return text, [_fidelity_figure(found)]
 
