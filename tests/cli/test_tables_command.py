@@ -1,4 +1,4 @@
-"""`contrasweep tables` and `table`: what is listed, what runs, what is shown, what is refused."""
+"""`contrasweep tables` and `contrasweep table`: the list, the runs, the output, the errors."""
 
 import json
 import sys
@@ -116,7 +116,7 @@ def test_a_column_that_measures_nothing_fails_whatever_the_others_have(run: Run,
     assert "nothing of table cclk-t7 was measured: cub: " in " ".join(result.output.split())
 
 
-def test_outputs_are_refused_before_runs_and_a_device_is_none_to_refuse(run: Run, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused_and_a_device_is_not(run: Run, tmp_path: Path) -> None:
     store_runs(QUICK, tmp_path / "results", score)
     arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")
     assert run(*arguments, "-o", "/dev/null").exit_code == 0
@@ -161,7 +161,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
     ]
 
 
-def test_a_quick_table_goes_on_where_it_was_and_is_judged(
+def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))

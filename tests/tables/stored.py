@@ -1,4 +1,4 @@
-"""Final runs in a store without training: what `contrasweep table` would have left there."""
+"""Write final runs and searches into a store without training, as `contrasweep table` leaves them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,13 +22,13 @@ from contrasweep.tuning.store import (
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 
 Score = Callable[[CellPlan, int], float | None]
-"""Of a cell and a seed: the accuracy of its run; None where the run failed."""
+"""The accuracy of the run of a cell with a seed; None where the run failed."""
 
 
 def store_runs(plan: TablePlan, results: Path, score: Score, seeds: range | None = None) -> ResultsStore:
-    """Write the final runs of a plan (of `seeds`, by default all), each taking ten seconds.
+    """Write the final runs of a plan with `seeds` (by default all), as if each took ten seconds.
 
-    Every score of a run is `score`, every one of the untrained encoder 0.5.
+    Every score of a trained encoder is `score`, every score of an untrained encoder 0.5.
     """
     location = open_location(results, writable=True)
     for study, cells in plan.studies.items():
@@ -42,7 +42,7 @@ def store_runs(plan: TablePlan, results: Path, score: Score, seeds: range | None
 
 
 def store_search(plan: SweepPlan) -> None:
-    """Write a search of two completed trials, of which the second is the better one."""
+    """Write a search of two completed trials; the second one is better."""
     location, record = open_location(plan.results, writable=True), plan.record()
     save_study(location, record)
     for trial, accuracy in enumerate((0.6, 0.7)):

@@ -1,4 +1,4 @@
-"""The language of the checks: parsed, refused with a position, evaluated on printed cells and on curves."""
+"""Checks: parsing, errors with their position, evaluation on printed cells and on curves."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -184,7 +184,7 @@ def test_a_check_may_read_other_columns_of_its_own_table() -> None:
         ('table["t"]["row"].x > 1', 'a cell such as row["key"].column'),
     ],
 )
-def test_what_is_no_check_is_refused_with_its_position(check: str, message: str) -> None:
+def test_errors_name_the_position_and_what_is_allowed(check: str, message: str) -> None:
     with pytest.raises(ClaimError) as error:
         parse_check(check)
     assert message in str(error.value)
@@ -207,7 +207,7 @@ def test_resamples_are_evaluated_together() -> None:
     assert true('0.5 < row["a"].x - row["c"].x <= 1', tables) == [True, False]
 
 
-def test_the_star_is_every_measured_column_and_says_which_it_left_out() -> None:
+def test_the_star_stands_for_every_measured_column_and_the_others_are_named() -> None:
     tables = two_rows(ax=[1.0], bx=[2.0])
     outcome = evaluate(parse_check('row["a"][:] < row["b"][:]'), tables, "t")
     assert outcome.true.tolist() == [True]
@@ -215,7 +215,7 @@ def test_the_star_is_every_measured_column_and_says_which_it_left_out() -> None:
     assert true('row["a"][:] < row["b"][:]', two_rows(ax=[1.0], bx=[2.0], ay=[3.0], by=[2.0])) == [False]
 
 
-def test_a_group_goes_on_with_two_rows_and_says_which_it_left_out() -> None:
+def test_a_group_needs_two_rows_and_names_the_missing_ones() -> None:
     outcome = evaluate(parse_check("max(rows[:].x) > 1"), two_rows(ax=[1.0], bx=[2.0]), "t")
     assert outcome.left_out == ("c in x",)
     with pytest.raises(MissingCells, match="b, c in x"):
@@ -296,7 +296,7 @@ CURVES = {
         ('std("even") < std("up")', True),
     ],
 )
-def test_what_is_asked_of_curves(check: str, expected: bool) -> None:
+def test_functions_of_curves(check: str, expected: bool) -> None:
     numbers = {"t": Numbers((), (), {}, curves=CURVES, tolerance=1e-9)}
     if "max_at" in check:
         own = {name: CURVES[name] for name in ("high", "low")}

@@ -1,4 +1,4 @@
-"""Differences with intervals, and what is not compared."""
+"""Differences from the printed values, their intervals, and the cells that are not compared."""
 
 import math
 
@@ -12,7 +12,7 @@ from contrasweep.tuning.tables.compare import compare, difference
 from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 
 
-def test_the_interval_is_welch_where_the_print_says_enough() -> None:
+def test_the_interval_is_welchs_where_the_print_states_runs_and_deviation() -> None:
     ours, theirs = [85.0, 86.5, 84.0, 86.0, 85.5], [80.0, 81.5, 80.5]
     mean, std = sum(theirs) / 3, math.sqrt(sum((x - sum(theirs) / 3) ** 2 for x in theirs) / 2)
     found = difference(Summary(85.4, _std(ours), 5), mean, std, 3)
@@ -21,7 +21,7 @@ def test_the_interval_is_welch_where_the_print_says_enough() -> None:
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_without_the_printed_runs_it_is_that_of_ours_alone() -> None:
+def test_without_the_number_of_printed_runs_the_interval_is_ours_alone() -> None:
     ours = [85.0, 86.5, 84.0]
     found = difference(Summary(sum(ours) / 3, _std(ours), 3), 80.0, 1.5, None)
     expected = stats.ttest_1samp([x - 80.0 for x in ours], 0).confidence_interval()

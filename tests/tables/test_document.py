@@ -1,4 +1,4 @@
-"""`docs/reproduction.md` is what its stored scores and notes give."""
+"""`docs/reproduction.md` is up to date with its stored scores and notes."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of a table runs here, under which name, and what does not, and why."""
+"""Plans of tables: the cells that run here, their experiments and studies, and why other cells do not run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 
 @pytest.fixture(autouse=True)
 def all_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every dataset counts as there, with the files that its options name: a plan opens none."""
+    """Treat every dataset as present, with the files that its options name; a plan opens no file."""
     monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", lambda name, root: None)
     monkeypatch.setattr("contrasweep.tuning.objectives.prepared.dataset_spec", _facts_as_if_there)
 

@@ -1,4 +1,4 @@
-"""The formats, the figures and the document, from stored rows; nothing is trained."""
+"""Formats, figures and the page, rendered from stored rows; nothing is trained."""
 
 import csv
 import dataclasses
@@ -37,7 +37,7 @@ def found(tmp_path: Path) -> TableResults:
 
 @pytest.fixture
 def half(tmp_path: Path) -> TableResults:
-    """The first of three seeds, without one row."""
+    """One of three seeds, and one row that failed."""
     store = store_runs(
         PLAN, tmp_path / "half", lambda c, s: None if c.row == "infonce" else score(c, s), seeds=range(1, 2)
     )
@@ -302,14 +302,12 @@ def test_rows_searched_with_other_budgets_say_so() -> None:
 @pytest.mark.parametrize(
     ("name", "column", "stands_in"), [("herocon-fig3b", "f1", True), ("cclk-t8", "acc", False)]
 )
-def test_a_table_of_which_nothing_ran_on_the_papers_data_says_so(
-    name: str, column: str, stands_in: bool
-) -> None:
+def test_a_table_without_any_run_on_the_papers_data_says_so(name: str, column: str, stands_in: bool) -> None:
     results = swept(name, column)
     assert ("Nothing was run on the paper's data" in markdown(results, judge_all(results))) == stands_in
 
 
-def test_deviations_of_a_searched_table_are_told_of_the_papers_settings() -> None:
+def test_deviations_of_a_searched_table_are_about_the_papers_settings() -> None:
     fixed = swept("cclk-t8", "acc")
     searched = dataclasses.replace(fixed, tuned=True)
     assert "\nWhere the runs differ from the paper:\n" in markdown(fixed, [])

@@ -1,4 +1,4 @@
-"""From the store to rows: what is there, what is half-finished, and the small file between."""
+"""Results from the store: values, gaps, and the small file that keeps them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The searched form of a table: every row with the same budget, its best run on fresh seeds."""
+"""The searched form of a table: rows are searched with equal budgets; the best trial runs on fresh seeds."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ PLAN = plan_table(load_table("cclk-t5a"), scale="quick", tune=True, trials=2, se
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
-    """Searches whose second trial is the better one, and final runs that are only noted."""
+    """Replace searches (the second trial is better) and final runs by stand-ins that note each call."""
     made: dict[str, list[Any]] = {"new": [], "again": [], "final": []}
 
     def search(plan: SweepPlan) -> None:
@@ -56,14 +56,14 @@ def test_every_row_is_searched_with_the_same_budget(calls: dict[str, list[Any]],
     assert [(config.trial, config.values["temperature"]) for config in calls["final"]] == [(1, 0.2)] * 4
 
 
-def test_a_search_that_is_there_is_gone_on_with(calls: dict[str, list[Any]], tmp_path: Path) -> None:
+def test_a_stored_search_is_continued(calls: dict[str, list[Any]], tmp_path: Path) -> None:
     run_table(PLAN, results=tmp_path)
     run_table(PLAN, results=tmp_path)
     assert len(calls["new"]) == 4
     assert len(calls["again"]) == 4
 
 
-def test_the_selection_rule_is_told(calls: dict[str, list[Any]], tmp_path: Path) -> None:
+def test_the_selection_rule_is_stated(calls: dict[str, list[Any]], tmp_path: Path) -> None:
     run_table(PLAN, results=tmp_path)
     found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
     info = found.cells["rbf", "acc"]
@@ -73,9 +73,7 @@ def test_the_selection_rule_is_told(calls: dict[str, list[Any]], tmp_path: Path)
     assert found.gaps["rbf", "acc"] == "0 of 1 runs done"
 
 
-def test_the_budget_that_is_told_is_that_of_the_search_that_was_made(
-    calls: dict[str, list[Any]], tmp_path: Path
-) -> None:
+def test_the_stated_budget_is_that_of_the_stored_search(calls: dict[str, list[Any]], tmp_path: Path) -> None:
     run_table(PLAN, results=tmp_path)
     usual = plan_table(load_table("cclk-t5a"), scale="quick", tune=True)
     found = collect(usual, StoredRuns(ResultsStore(tmp_path)))
@@ -108,7 +106,7 @@ def test_a_table_is_read_where_its_searches_could_not_run(
     assert search_of_row.study == "table-cclk-t5a-quick-tuned-cosine-colour-digits"
 
 
-def test_a_row_that_fails_takes_no_other_with_it(
+def test_a_row_that_fails_does_not_stop_the_others(
     calls: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_laplacian(configs: list[BestConfig], **more: Any) -> FinalRuns:

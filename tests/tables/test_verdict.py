@@ -1,4 +1,4 @@
-"""Verdicts on claims: by paired resamples of the seeds."""
+"""Verdicts on claims, by paired resamples of the seeds."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What one table ran in a results folder, no other runs again; and it is told where its numbers come from."""
+"""No table repeats a run or a search of another table, and each table says where its numbers come from."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def quick(table: str, **more: Any) -> TablePlan:
 
 
 FAIR, KERNELS = quick("cclk-t3"), quick("cclk-t5a")
-"""The cosine row of the second is the third row of the first."""
+"""The third row of the first table is the cosine row of the second."""
 COSINE = "table-cclk-t5a-quick-fair-cclk-colour-digits"
 
 
@@ -43,7 +43,7 @@ def score(cell: CellPlan, seed: int) -> float:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """The final runs that were made, as (study, trial, seed): each gives an accuracy of a half at once."""
+    """The final runs that were made, as (study, trial, seed); each one returns an accuracy of 0.5 at once."""
     made: list[tuple[str, int, int]] = []
 
     def run_one(request: TrialRequest) -> TrialReport:
@@ -143,7 +143,7 @@ def test_a_table_that_others_have_run_makes_no_study(
     assert study_names(open_location(tmp_path)) == [f"{COSINE}-final"]
 
 
-def test_other_seeds_or_failed_runs_are_no_runs_of_ours(
+def test_runs_with_other_seeds_and_failed_runs_do_not_count(
     tmp_path: Path, trained: list[tuple[str, int, int]]
 ) -> None:
     store_runs(KERNELS, tmp_path, lambda cell, seed: None, seeds=range(1, 3))
@@ -180,7 +180,7 @@ def test_a_run_that_fails_again_leaves_those_that_are_done(
 
 
 TUNED = quick("cclk-t3", tune=True, trials=2, seeds=1)
-"""Its third row is searched as the cosine row of the kernels' table is."""
+"""The search of its third row is the search of the cosine row of the kernels' table."""
 SEARCH = "table-cclk-t5a-quick-tuned-cosine-colour-digits"
 
 
