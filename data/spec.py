@@ -1,6 +1,6 @@
-"""What a dataset is: a family with options, and the facts of one member of it.
+"""Datasets: a family with options, and the facts of one member of it.
 
-A dataset is named `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE` (`biased-mnist:rho=0.997`), so that whatever
+A dataset is named `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE` (`biased-mnist:rho=0.997`): everything that
 changes its images is part of its name.
 """
 
@@ -26,9 +26,9 @@ Options = Mapping[str, OptionValue]
 
 @dataclass(frozen=True)
 class DatasetOption:
-    """One option of a family: its values are `choices`, or numbers from `low` to `high`, or any word.
+    """One option of a family: its values are `choices`, numbers from `low` to `high`, or any word.
 
-    `default` None means that it must be given.
+    Where `default` is None, the option must be given.
     """
 
     summary: str
@@ -42,7 +42,7 @@ class DatasetOption:
         """Return the value that `text` spells.
 
         Raises:
-            ValueError: it spells none, or one that is not allowed.
+            ValueError: it spells no value, or one that is not allowed.
         """
         if self.kind is str:
             if self.choices and text not in self.choices:
@@ -61,9 +61,9 @@ class DatasetOption:
 
 
 class DatasetFacts(Protocol):
-    """What every dataset answers before it is loaded, whether of images or transductive.
+    """The facts that every dataset gives before it is loaded, of images or transductive.
 
-    Whoever plans, trains or reports asks these and does not ask for the kind.
+    Code that plans, trains or reports uses these and does not branch on the kind of dataset.
     """
 
     @property
@@ -92,11 +92,11 @@ class DatasetFacts(Protocol):
 
     @property
     def train_size(self) -> int:
-        """Objects that training sees with their labels, of a first fold."""
+        """Training images; of a transductive dataset, the labelled objects of the first fold."""
 
     @property
     def test_size(self) -> int:
-        """Objects that a final run is scored on, of a first fold."""
+        """Test images; of a transductive dataset, the unlabelled objects of the first fold."""
 
     @property
     def condition_name(self) -> str | None:
@@ -104,7 +104,7 @@ class DatasetFacts(Protocol):
 
     @property
     def folds(self) -> int:
-        """Draws of the training data: a run takes the fold that belongs to its seed."""
+        """The number of draws of the training data; a run takes the fold that belongs to its seed."""
 
     @property
     def offers(self) -> frozenset[str]:
@@ -132,7 +132,7 @@ class DatasetFacts(Protocol):
 
     @property
     def classifier_prefix(self) -> str:
-        """What the names of the scores of a method's own classifier begin with."""
+        """The prefix of the names of the scores of a method's own classifier."""
 
     @property
     def headline(self) -> str:
@@ -142,15 +142,15 @@ class DatasetFacts(Protocol):
         """Return the scores of predicted labels, on the test data or on a validation split."""
 
     def at_view_size(self, size: int | None) -> Self:
-        """Return the facts where views are made in `size` pixels, where they are made at all."""
+        """Return the facts for views of `size` pixels; unchanged where the views come with the data."""
 
     def check_validation(self, share: float) -> None:
-        """Raise ValueError where a validation split of this share leaves too little to score."""
+        """Raise ValueError where a validation split of this share would be too small to score."""
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """What is known of a dataset without loading its images.
+    """The facts of a dataset of images, known without loading them.
 
     Attributes:
         name: the name users type, with its options.
@@ -166,7 +166,7 @@ class DatasetSpec:
         bias_classes: number of values of the bias label, None where there is none.
         multi_label: whether an image has any number of labels.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
-        groupings: of the test images, which an unbiased accuracy is averaged over; 0 where there are none.
+        groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
         class_names: the classes' names by label; empty where they are not known.
         licence: terms of use of the images.
         source: where they come from.
@@ -230,7 +230,7 @@ class DatasetSpec:
 
     @property
     def headline(self) -> str:
-        """Accuracy; on biased data it would choose the biased model, so it is averaged over (class, bias)."""
+        """Accuracy; on biased data averaged over (class, bias): plain accuracy prefers the biased model."""
         return "accuracy" if self.bias_classes is None else "balanced_accuracy"
 
     def measures(self, *, test: bool) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ class DatasetSpec:
         return replace(self, view_size=size or self.view_size)
 
     def check_validation(self, share: float) -> None:
-        """Raise ValueError where a validation split of this share has fewer images than there are classes."""
+        """Raise ValueError where a validation split of this share has fewer images than classes."""
         labelled = self.train_size - self.unlabelled_size
         if share and round(share * labelled) < self.classes:
             raise ValueError(
@@ -294,7 +294,7 @@ class DatasetFamily:
         return self.summary
 
     def parse(self, given: str) -> dict[str, OptionValue]:
-        """Return all options' values from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
+        """Return the values of all options from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
 
         Raises:
             ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.

@@ -20,7 +20,7 @@ from contrasweep.data.spec import DatasetOption, Options, OptionValue, parse_opt
 
 @dataclass(frozen=True)
 class TransductiveSpec:
-    """What is known of a transductive dataset without loading it.
+    """The facts of a transductive dataset, known without loading it.
 
     Attributes:
         name: the name users type, with its options.
@@ -50,7 +50,7 @@ class TransductiveSpec:
 
     @property
     def folds(self) -> int:
-        """How many draws of the labelled objects there are."""
+        """The number of draws of the labelled objects."""
         return len(self.labelled)
 
     @property
@@ -90,7 +90,7 @@ class TransductiveSpec:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What a method can ask of the objects: they come with their views and cannot be given others."""
+        """Labels and own views: the views come with the objects and no others can be made."""
         return frozenset({"labels", "own views"})
 
     @property
@@ -100,7 +100,7 @@ class TransductiveSpec:
 
     @property
     def classifier_prefix(self) -> str:
-        """None: there are no other scores."""
+        """No prefix: there are no other scores."""
         return ""
 
     @property
@@ -113,7 +113,7 @@ class TransductiveSpec:
         return ("f1", "auc") if self.multi_label else ("accuracy", "f1", "auc")
 
     def at_view_size(self, size: int | None) -> Self:
-        """Return the same facts: the views are as they are."""
+        """Return the same facts: the views come with the data."""
         return self
 
     def check_validation(self, share: float) -> None:
@@ -131,7 +131,7 @@ class TransductiveSpec:
 
 @dataclass(frozen=True, eq=False)
 class TransductiveData:
-    """What training may see of one fold.
+    """The part of one fold that training may see.
 
     Attributes:
         labelled: objects with their labels.
@@ -175,7 +175,7 @@ class TransductiveFamily:
         return f"{self.summary}; its unlabelled objects are the test set"
 
     def parse(self, given: str) -> dict[str, OptionValue]:
-        """Return all options' values from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
+        """Return the values of all options from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
 
         Raises:
             ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
@@ -193,9 +193,9 @@ def hold_out(
     """Hold some of the labelled objects of one fold out for the search.
 
     The labelled objects are dealt to k parts with near-equal shares of every label (or label set), and one
-    part is held out. ``split_seed`` 0..k-1 are the k parts of one deal, so that k runs hold out every object
-    once; the next k are those of another deal. The views of what is held out join the unlabelled objects, as
-    those of the test set do: the search scores under the conditions of the final run.
+    part is held out. ``split_seed`` 0..k-1 are the k parts of one deal, so k runs hold out every object once;
+    the next k seeds are the parts of another deal. The views of the held-out objects join the unlabelled
+    objects, as those of the test objects do: the search scores under the conditions of the final run.
 
     Args:
         labelled: objects with labels.

@@ -10,7 +10,7 @@ import torch
 from encoded_files import encoded, pixels, write_parquet
 
 from contrasweep.data import DATASETS, DatasetDamaged, DatasetFamily, datasets, inspect_dataset
-from contrasweep.data.spec import Options
+from contrasweep.data.spec import Options, Split
 
 HUB = "hub-parquet:path=set"
 
@@ -85,7 +85,7 @@ def test_published_checksums_and_counts_are_compared(tmp_path: Path, monkeypatch
 def test_images_without_a_label_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     digits = DATASETS["digits"]
 
-    def read(root: Path, split: datasets.Split, options: Options) -> datasets.LabelledImages:
+    def read(root: Path, split: Split, options: Options) -> datasets.LabelledImages:
         images = digits.read(root, split, options)
         labels = images.labels.clone()
         labels[:5] = -1

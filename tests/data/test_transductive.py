@@ -15,6 +15,7 @@ from contrasweep.data import (
     check_available,
     dataset_spec,
     load_test,
+    load_training,
     load_transductive,
     parse_dataset,
 )
@@ -199,6 +200,13 @@ def test_names_are_parsed_as_those_of_images_are() -> None:
         check_available("noisy-mnist-2v:levl=0.5")
     with pytest.raises(ValueError, match="level of dataset noisy-mnist-2v must be 0 to 1, given 2"):
         load_transductive("noisy-mnist-2v:level=2")
+
+
+def test_images_and_transductive_data_are_loaded_by_functions_of_their_own() -> None:
+    with pytest.raises(ValueError, match="dataset two-view-digits is transductive"):
+        load_training("two-view-digits")
+    with pytest.raises(ValueError, match="dataset digits holds labelled images and is not transductive"):
+        load_transductive("digits")
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:

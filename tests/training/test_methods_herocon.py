@@ -152,6 +152,11 @@ def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
     assert fold_of(resolve("herocon", DATA, {"seed": spec.folds + 2}), spec) == 2
 
 
+def test_a_share_that_cannot_be_held_out_is_refused_before_the_run() -> None:
+    with pytest.raises(InputError, match=r"0\.001 of the 100 labelled objects of two-view-digits is none"):
+        resolve("herocon", DATA, {"validation.fraction": 0.001})
+
+
 def test_multi_label_scores_are_f1_at_the_threshold_and_auc() -> None:
     probabilities = torch.tensor([[0.9, 0.1], [0.45, 0.8], [0.2, 0.3]])
     objects = MultiView((probabilities,), torch.tensor([[1, 0], [1, 1], [0, 0]]))

@@ -77,7 +77,7 @@ def full_name(given: str, method: Method, spec: DatasetFacts) -> str:
 
 
 def scores_own_classifier(method: Method, spec: DatasetFacts) -> bool:
-    """Return whether a classifier of the method's own is scored: beside the probe, or in its place."""
+    """Return whether the method's own classifier is scored, beside the probe or in its place."""
     return method.classifies or not spec.probed
 
 

@@ -1,1 +1,1 @@
-"""What a method is made of: the objective, its batches, the prepared dataset."""
+"""The parts that methods are made of: objectives, batches, prepared datasets, ranks."""

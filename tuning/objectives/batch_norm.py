@@ -1,6 +1,6 @@
-"""Batch norm over the images of all ranks, so that a run does not depend on how many there are.
+"""Batch norm over the images of all ranks: a run's numbers do not depend on the number of ranks.
 
-On a GPU torch has `SyncBatchNorm`; it does not run on a CPU, where `GlobalBatchNorm` does the same.
+torch's `SyncBatchNorm` does this on a GPU. It does not run on a CPU; there `GlobalBatchNorm` does the same.
 """
 
 from typing import Any
@@ -14,27 +14,27 @@ from contrasweep.losses.gather import collective
 
 
 class GlobalBatchNorm(_BatchNorm):
-    """`nn.BatchNorm1d` and its kin, with the mean and variance of the whole batch in training mode.
+    """`nn.BatchNorm1d`, `2d` and `3d` that normalise by the mean and variance of the whole batch in training.
 
-    Takes `(N, C)` or `(N, C, ...)`; N may differ between ranks. In evaluation mode, and in a process without
-    a group, it is torch's own.
+    It takes `(N, C)` or `(N, C, ...)`; N may differ between ranks. In evaluation mode, and in a process
+    without a group, it computes what torch's own batch norm does.
     """
 
     def _check_input_dim(self, inputs: Tensor) -> None:
         if inputs.dim() < 2:
             raise ValueError(f"batch norm takes (N, C, ...), got {tuple(inputs.shape)}")
 
-    # What ranks exchange is no part of compiled code.
+    # Compiled code cannot contain the exchange between ranks.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the normalised inputs; in training mode all ranks must call this together.
 
         Raises:
-            ValueError: there is no more than one value a channel on all ranks together.
+            ValueError: all ranks together have only one value for each channel.
         """
         if not self.training or not dist.is_initialized():
             return super().forward(inputs)
-        # Sums over a batch are too long for half precision.
+        # A sum over a batch loses too many digits in half precision.
         values = inputs if inputs.dtype == torch.float64 else inputs.float()
         dims, shape = [0, *range(2, inputs.dim())], [1, -1, *[1] * (inputs.dim() - 2)]
         count = values.new_full((1,), values.numel() // values.shape[1])
@@ -42,7 +42,7 @@ class GlobalBatchNorm(_BatchNorm):
         number = total[-1].detach()
         mean = total[:-1] / number
         centred = values - mean.view(shape)
-        # Not from the sum of squares, which loses its digits where the mean is large.
+        # The sum of squares would lose its digits where the mean is large.
         variance = _sum_over_ranks(centred.square().sum(dims)) / number
         self._remember(mean.detach(), variance.detach(), float(number))
         scale = (variance + self.eps).rsqrt()
@@ -54,7 +54,7 @@ class GlobalBatchNorm(_BatchNorm):
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, number: float) -> None:
         if number <= 1:
-            raise ValueError("batch norm needs more than one value a channel in training")
+            raise ValueError("batch norm needs more than one value for each channel in training")
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
@@ -73,7 +73,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        # What a rank gave is in the sum of every rank, whose losses are all there.
+        # A rank's term is in the sum of every rank, so the gradients of all ranks' losses add up.
         total = grads[0].clone()
         with collective():
             dist.all_reduce(total)
@@ -86,7 +86,7 @@ def _sum_over_ranks(tensor: Tensor) -> Tensor:
 
 
 def synchronise_batch_norm(module: nn.Module, device: torch.device) -> None:
-    """Replace the batch norms inside `module` by ones over all ranks; parameters and states stay."""
+    """Replace the batch norms inside `module` by ones over all ranks; keep their parameters and states."""
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, _BatchNorm) and not isinstance(child, nn.SyncBatchNorm | GlobalBatchNorm):

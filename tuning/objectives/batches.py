@@ -1,6 +1,7 @@
-"""From a dataset to the batches of an epoch: a sampler names images, views are made of them on the device.
+"""From a dataset to the batches of an epoch: a sampler names images, and the device makes their views.
 
-Every draw is keyed by what it is for and by (seed, epoch, step), for the global batch.
+The seed of every random draw follows from its purpose and (seed, epoch, step). Draws are for the global
+batch, so they do not depend on the number of ranks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ from contrasweep.tuning.objectives.transductive import PreparedTransductive, Tra
 
 
 class Sampler(Protocol):
-    """Which images form the batches of an epoch: rows `(B,)`, or `(V, B)` where views show other images."""
+    """Chooses the images of every batch: rows `(B,)`, or `(V, B)` where each view shows other images."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -52,7 +53,7 @@ class Feed(Protocol):
         """Yield the batches of the epoch (from 1), as the objective takes them."""
 
     def shared(self, ranks: Ranks) -> "Feed":
-        """Return the feed of one of several ranks: its part of the very same batches.
+        """Return the feed of one of several ranks: its part of the same batches.
 
         Raises:
             InputError: a batch has fewer images than there are ranks.
@@ -63,8 +64,15 @@ class Feed(Protocol):
 class ImageFeed:
     """Batches of random views of labelled images.
 
-    `views` of each image are made; `clusters` `(N,)`, where given, go with them. Of each batch, the images of
-    one of the `ranks` are shown, in the views that they have in the whole batch.
+    Attributes:
+        train: the images.
+        sampler: chooses the images of every batch.
+        transform: makes the views.
+        seed: the run's.
+        views: views of each image.
+        clusters: int64 `(N,)`, the cluster of each training image; None where the method has none.
+        ranks: the rank that the batches are for. It gets its images of every batch, in the views that they
+            have in the whole batch.
     """
 
     train: LabelledImages
@@ -84,7 +92,7 @@ class ImageFeed:
         """Yield the batches of the epoch (from 1)."""
         train, whole = self.train, self.sampler.epoch(epoch)
         rows = [_of_rank(batch, self.ranks) for batch in whole]
-        # What is not in memory is decoded ahead, while the batch before it trains.
+        # Images that are not in memory are decoded ahead, while the batch before them trains.
         for step, (own, images) in enumerate(zip(rows, image_batches(train.images, rows), strict=True)):
             yield self._batch(own.to(images.device), images, epoch, step, whole[step].shape[-1])
 

@@ -1,4 +1,4 @@
-"""Objectives with a linear classifier of their own, trained with the encoder or beside it.
+"""Objectives with a linear classifier of their own, which learns with the encoder or beside it.
 
 Shapes: V views, B images in the batch, D features, C classes.
 """
@@ -13,16 +13,16 @@ from contrasweep.models import Encoder
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
 
 MetricLoss = Callable[[Tensor, Batch], tuple[Tensor, Metrics]]
-"""Of the gathered features `(V, B, D)` and the gathered batch: a scalar and its metrics."""
+"""Takes the gathered features `(V, B, D)` and the gathered batch; returns a scalar and its metrics."""
 
 ClassifierLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
-"""Of the features `(V, B, D)` and logits `(V, B, C)`, both gathered, and the batch: a scalar, its metrics."""
+"""Takes the gathered features `(V, B, D)`, logits `(V, B, C)` and batch; returns a scalar and its metrics."""
 
 
 class ClassifierBeside(Objective):
-    """A loss of the encoder's features, and a linear classifier that learns from them without a say in them.
+    """A loss of the encoder's features, and a linear classifier that learns beside it without changing it.
 
-    The classifier reads the L2-normalised features, detached; its cross-entropy is the metric
+    The classifier takes the L2-normalised features, detached. Its cross-entropy is the metric
     `classifier_loss`.
     """
 
@@ -32,12 +32,12 @@ class ClassifierBeside(Objective):
         self.loss = loss
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
-        """Return the loss plus the classifier's: their gradients meet in no parameter."""
+        """Return the loss plus the classifier's; no parameter gets a gradient of both."""
         features, whole = self._encode(batch.views), batch.gathered(gather)
         loss, metrics = self.loss(gather(features, 1), whole)
         logits = self.classifier(functional.normalize(features.detach(), dim=2))
         own = repeated_cross_entropy(gather(logits, 1), whole.labels)
-        # The value that is reported and watched for divergence is that of the method's loss alone.
+        # The reported value, which divergence is read from, is the method's loss alone.
         return loss + (own - own.detach()), {**metrics, "classifier_loss": own.detach()}
 
     @torch.no_grad()
@@ -52,7 +52,7 @@ class ClassifierBeside(Objective):
 
 
 class EndToEndClassifier(Objective):
-    """An encoder and a linear classifier on its features, trained together by a loss of both."""
+    """An encoder and a linear classifier on its features; one loss of both trains them together."""
 
     def __init__(self, encoder: Encoder, classes: int, loss: ClassifierLoss) -> None:
         super().__init__(encoder)

@@ -1,9 +1,9 @@
 """Objectives with a momentum encoder and a queue of its keys, as in MoCo (He et al. 2020).
 
-Queries come from the encoder and its head, which learn; keys from copies of both that follow slowly. Of batch
-norm: queries and keys each go through their own network in one pass, both in training mode, so keys are
-normalised by the keys of the batch and the copies keep running statistics of their own. MoCo's shuffling of
-keys over GPUs is left out: on one process, where a batch is normalised as a whole, it changes nothing.
+Queries come from the encoder and its head, which learn. Keys come from copies of both, which follow slowly.
+Queries and keys each pass their own network at once, in training mode. So batch norm normalises keys by the
+keys of the batch, and the copies keep running statistics of their own. MoCo shuffles the keys over GPUs.
+Here a batch is normalised as a whole, so shuffling would change nothing and is left out.
 
 Shapes: V views of a batch, B images, C channels, S pixels a side, D width, Q keys in the queue.
 """
@@ -21,13 +21,13 @@ from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Obje
 
 @dataclass(frozen=True)
 class Contrast:
-    """What a loss with momentum sees of a step, gathered over ranks.
+    """The arguments of a loss with momentum, gathered over ranks.
 
     Attributes:
         queries: `(Vq, B, D)`, with gradient.
-        keys: `(Vk, B, D)` of the momentum encoder, without.
+        keys: `(Vk, B, D)` of the momentum encoder, without gradient.
         queue: `(Q, D)`, keys of earlier batches; it changes in place after the step.
-        batch: the batch, gathered but for its views.
+        batch: the batch; all of it but its views is gathered.
     """
 
     queries: Tensor
@@ -45,9 +45,9 @@ EVERY_VIEW = slice(None)
 class MomentumObjective(Objective):
     """Queries of an encoder and its head against keys of their momentum copies and a queue of older keys.
 
-    `queried` says which views of a batch are queries, `keyed` which are keys, `enqueued` which of these join
-    the queue. After the optimizer's step, `after_step` moves the copies towards their originals and puts the
-    step's keys into the queue. Copies and queue are part of the state that a checkpoint keeps.
+    `queried` says which views of a batch are queries and `keyed` which are keys; `enqueued` says which keys
+    join the queue. After the optimizer's step, `after_step` moves the copies towards their originals and puts
+    the step's keys into the queue. A checkpoint keeps the copies and the queue.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class MomentumObjective(Objective):
         return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **metrics}
 
     def after_step(self) -> None:
-        """Let the copies follow, and the keys of the step take the place of the oldest in the queue."""
+        """Move the copies towards their originals and replace the oldest keys of the queue by the step's."""
         assert self._newest is not None, "a step has been taken"
         self.key_encoder.follow(self.encoder)
         self.key_head.follow(self.head)

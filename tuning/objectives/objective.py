@@ -1,4 +1,4 @@
-"""What is trained: a batch goes in, a loss and its metrics come out.
+"""The objective: it turns a batch into a loss and its metrics, and owns all that learns.
 
 Shapes: V views, B images in the batch, C channels, S pixels a side, D width of the embedding.
 """
@@ -28,7 +28,7 @@ def identity_gather(tensor: Tensor, dim: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's data; what the dataset or the method does not have is None.
+    """One step's data; a field that the dataset or the method does not have is None.
 
     Attributes:
         views: `(V, B, C, S, S)` in [0, 1].
@@ -63,10 +63,10 @@ class Batch:
 
 
 class Objective(nn.Module, ABC):
-    """Everything learnable of a method, around an encoder, and the loss of a batch.
+    """All learnable parts of a method, around an encoder, and the loss of a batch.
 
-    A run calls `on_epoch_start` and `regroup`, then for every batch `step`, the optimizer, `after_step`. What
-    must survive a restart is a parameter or a buffer.
+    A run calls `on_epoch_start` and `regroup`, then for every batch `step`, the optimizer and `after_step`.
+    State that must survive a restart is a parameter or a buffer.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -80,7 +80,7 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def compute(self, batch: Any, gather: Gather) -> tuple[Tensor, Metrics]:
-        """Return what `step` returns: every method's own."""
+        """Return the loss (a scalar) and its metrics for one batch; every method has its own."""
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
         """Prepare for an epoch (from 1) and return metrics of it.
@@ -90,14 +90,14 @@ class Objective(nn.Module, ABC):
         return {}
 
     def regroup(self, feed: Any) -> Any:
-        """Return what the batches of the epoch that `on_epoch_start` began come from.
+        """Return the source of the batches of the epoch that `on_epoch_start` began.
 
-        It is `feed`, the run's own, unless who meets whom follows from the state of the training.
+        It is `feed`, the run's own, unless the state of the training decides which images share a batch.
         """
         return feed
 
     def after_step(self) -> None:
-        """Follow the optimizer's step: nothing, unless a method says otherwise."""
+        """Update state after the optimizer's step; most methods do nothing."""
 
     @torch.no_grad()
     def features(self, images: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Objective(nn.Module, ABC):
         return self._evaluated(lambda: self.encoder(channels_last(images)))
 
     def embed_images(self, images: Tensor) -> Tensor:
-        """Return what clusters of `images` `(N, C, S, S)` are made of, `(N, D)`: the encoder's features."""
+        """Return the vectors `(N, D)` of `images` `(N, C, S, S)` to be clustered: the encoder's features."""
         return self.features(images)
 
     @torch.no_grad()
@@ -134,8 +134,8 @@ class Objective(nn.Module, ABC):
 class ContrastiveObjective(Objective):
     """An encoder, a projection head and a loss of the embeddings of all views.
 
-    `loss` is called with the gathered embeddings `(V, B, D)` and the gathered batch, and returns per-anchor
-    terms. `measure`, where given, is called with the same, the embeddings detached, and returns metrics.
+    `loss` takes the gathered embeddings `(V, B, D)` and the gathered batch and returns per-anchor terms.
+    `measure`, where given, takes the same, with detached embeddings, and returns metrics.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ContrastiveObjective(Objective):
         self.measure = measure
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
-        """Return the mean of the loss over its valid anchors, the fraction dropped, and what is measured."""
+        """Return the mean of the loss over its valid anchors, and metrics with the dropped fraction."""
         embeddings, whole = gather(self.embed(batch.views), 1), batch.gathered(gather)
         terms = self.loss(embeddings, whole)
         measured = {} if self.measure is None else self.measure(embeddings.detach(), whole)

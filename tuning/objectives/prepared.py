@@ -132,7 +132,7 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
     """Load the experiment's dataset, cut its validation split, and move both to `device`.
 
     Raises:
-        ValueError: see `data.load_training`; its files are not in place, say.
+        ValueError: see `data.load_training`: the files are not in place, for example.
     """
     spec = spec_for(experiment, data_root)
     if isinstance(spec, TransductiveSpec):

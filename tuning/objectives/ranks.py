@@ -1,10 +1,10 @@
 """The processes (ranks) that train one run together, each on its part of every batch.
 
-Every rank holds the whole objective and computes the loss of the whole batch, from its own rows and what the
-others gathered; the average of the gradients over ranks is then that of one process, and all ranks take the
-same step. torch's DistributedDataParallel is left aside: it wants one forward pass of one module a step,
-whose parameters all learn, and would copy buffers (queues, running statistics) over those that are equal
-already.
+Every rank holds the whole objective. It computes the loss of the whole batch from its own rows and the rows
+gathered from the others. The average of the gradients over ranks is then the gradient of one process, and all
+ranks take the same step. torch's DistributedDataParallel is not used: it requires one forward pass of one
+module in each step, whose parameters all learn, and it would copy buffers (queues, running statistics) that
+are equal already.
 """
 
 from collections.abc import Callable
@@ -21,16 +21,16 @@ from contrasweep.tuning.errors import InputError
 T = TypeVar("T")
 
 AGREEMENT = 1e-3
-"""Relative difference between ranks' losses that rounding may explain."""
+"""The largest relative difference between ranks' losses that rounding can explain."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which of how many processes this is. Beside the one of `ONE`, the default process group connects them.
+    """The place of this process among those of a run; torch's default process group connects them.
 
     Attributes:
-        rank: 0..world-1; the first writes, evaluates, and has the say where ranks could differ.
-        world: how many there are.
+        rank: 0..world-1; rank 0 writes and evaluates, and its values hold where ranks could differ.
+        world: the number of processes.
     """
 
     rank: int = 0
@@ -41,7 +41,7 @@ class Ranks:
         return tensor if self.world == 1 else gather(tensor, dim)
 
     def once(self, compute: Callable[[], T]) -> T:
-        """Return on every rank what `compute()` gives on the first; what it raises there is raised on all."""
+        """Call `compute()` on the first rank; return its result, or raise its exception, on every rank."""
         if self.world == 1:
             return compute()
         told: list[Any] = [None, None]
@@ -77,11 +77,11 @@ class Ranks:
             gradient.copy_(mean.view_as(gradient))
 
     def agreed(self, losses: Tensor, method: str) -> Tensor:
-        """Return the first rank's `losses` `(steps,)` of an epoch, which must be those of every rank.
+        """Return the first rank's `losses` `(steps,)` of an epoch after a check that all ranks agree.
 
         Raises:
-            RuntimeError: they differ, on every rank: the objective does not compute the loss of the whole
-                batch, or ranks hold different states.
+            RuntimeError: they differ; raised on every rank. The objective does not compute the loss of the
+                whole batch, or ranks hold different states.
         """
         if self.world == 1:
             return losses
@@ -90,8 +90,8 @@ class Ranks:
         if not torch.allclose(of_ranks, first, rtol=AGREEMENT, atol=1e-5, equal_nan=True):
             step = int((of_ranks - first).abs().nan_to_num(torch.inf).amax(dim=0).argmax())
             raise RuntimeError(
-                f"{method}: the workers' losses of one step differ ({of_ranks[:, step].tolist()}); each must "
-                "compute that of the whole batch, from tensors that `gather` has made whole"
+                f"{method}: the workers' losses of one step differ ({of_ranks[:, step].tolist()}); each "
+                "must compute the loss of the whole batch, from tensors that `gather` has made whole"
             )
         return of_ranks[0]
 

@@ -1,4 +1,4 @@
-"""Transductive runs: few labelled objects of several views, and unlabelled ones that are the test set."""
+"""Transductive runs: they train on few labelled objects of several views and on the unlabelled test set."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -75,7 +75,7 @@ def prepare_transductive(
     """Load the fold that belongs to the experiment's seed, with its validation part held out.
 
     Raises:
-        ValueError: see `data.load_transductive`; its files are not in place, say.
+        ValueError: see `data.load_transductive`: the files are not in place, for example.
     """
     split = experiment.validation
     fold = fold_of(experiment, spec)

@@ -1,1 +1,1 @@
-"""Training: objective, optimizers, schedule, probes, and `pretrain`, which ties them together."""
+"""Training one experiment: the loop `pretrain`, its optimizers, its scores, its checkpoints."""

@@ -1,7 +1,7 @@
-"""The state of a run as bytes: model, optimizer, epoch, and which experiment it belongs to.
+"""The state of a run as bytes: model, optimizer, epoch, and the experiment that it belongs to.
 
-Random streams need no saving: each is keyed by (seed, epoch, step), and the learning rate is a function of
-the step. So a resumed run continues with the very numbers of one that was never interrupted.
+Random streams are not saved: each is keyed by (seed, epoch, step). The learning rate is a function of the
+step. So a resumed run gives the same numbers as a run that was never interrupted.
 """
 
 import hashlib
@@ -51,10 +51,11 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
     """Return the checkpoint in `source`, with its tensors on `device`.
 
     Raises:
-        InputError: the bytes are no checkpoint, or one of another experiment (with the settings that differ).
+        InputError: the bytes are no checkpoint, or the checkpoint belongs to another experiment; the message
+            names the settings that differ.
     """
     content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
-    # Settings that are younger than the checkpoint have their defaults there.
+    # A setting that did not exist when the checkpoint was written has its default there.
     there = parse_experiment(json.loads(content["experiment"]))
     saved = flat_settings(there.model_dump(mode="json"))
     wanted = flat_settings(experiment.model_dump(mode="json"))
@@ -79,7 +80,7 @@ def checkpoint_epoch(source: bytes) -> int:
 
 def _load(data: bytes, device: torch.device) -> dict[str, Any]:
     digest, state = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
-    # torch reads what it can: without a digest, most damaged bytes would load as other weights.
+    # Without a digest torch would load most damaged files, with other weights.
     if digest != _digest(state):
         raise InputError("not a readable checkpoint: it is damaged, or no checkpoint at all")
     try:

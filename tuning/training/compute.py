@@ -1,4 +1,4 @@
-"""How a run computes: in half precision, by compiled code, deterministically; by default as torch does."""
+"""The compute settings of a run: half precision, compiled code, deterministic algorithms."""
 
 import os
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from contrasweep.tuning.experiment import ComputeSettings
 
 
 def set_precision(network: nn.Module, settings: ComputeSettings) -> None:
-    """Have every backbone of a network train in the settings' precision, and copies that are made of it."""
+    """Make every backbone of a network, and its later copies, train in the precision of the settings."""
     for encoder in _encoders(network):
         encoder.trains_in_bf16 = settings.precision == "bf16"
 
 
 def compile_backbones(network: nn.Module, settings: ComputeSettings) -> None:
-    """Have torch compile every backbone at its first use, if asked to; its state keeps its names."""
+    """Let torch compile every backbone at its first use where asked for; the names in its state stay."""
     if settings.compile:
         for encoder in _encoders(network):
             encoder.body.compile()
@@ -26,12 +26,12 @@ def compile_backbones(network: nn.Module, settings: ComputeSettings) -> None:
 
 @contextmanager
 def computing(settings: ComputeSettings, device: torch.device) -> Iterator[None]:
-    """Allow only deterministic algorithms while inside, if asked to; what holds outside is as it was."""
+    """Allow only deterministic algorithms inside, where asked for; restore torch's settings afterwards."""
     if not settings.deterministic:
         yield
         return
     if device.type == "cuda":
-        # cuBLAS reads it when it is first used in a process; without it torch refuses matrix products.
+        # cuBLAS reads this at its first use in a process; without it torch refuses matrix products.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = (
         torch.are_deterministic_algorithms_enabled(),

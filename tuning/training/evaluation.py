@@ -46,10 +46,10 @@ from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 RIDGE = "ridge"
-"""The fast classifier of every epoch; the other names are those of `probes.classifier`."""
+"""The name of the fast probe of every epoch; the other names are those of `probes.classifier`."""
 
 Classifier = Callable[[Tensor], Tensor]
-"""Of features `(N, D)`, the scores of the classes `(N, C)`."""
+"""Takes features `(N, D)`; returns the scores of the classes `(N, C)`."""
 
 
 def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
@@ -58,9 +58,9 @@ def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
 
 
 def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE) -> Tensor:
-    """Return what the objective gives for every training image, whole: `(N, D)`, see `embed_images`.
+    """Return `embed_images` of every whole training image: `(N, D)`.
 
-    Each rank computes some of it, in the chunks of one process: the same bits come out.
+    Each rank computes a part, in the same chunks as one process, so the bits are the same.
     """
     assert isinstance(data, PreparedData), "clusters are of images"
     images, size = data.train.images, data.spec.view_size
@@ -76,10 +76,10 @@ def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE)
 def validation_scores(
     objective: Objective, data: Prepared, experiment: Experiment, *, full: bool
 ) -> dict[str, float]:
-    """Return the scores on the validation split by metric name, none without one.
+    """Return the scores on the validation split by metric name; nothing without a split.
 
-    The cheap ones (`val.ridge_accuracy`; of the method's own classifier `val.classifier_accuracy`), and with
-    `full` the exact ones (`val.accuracy`).
+    The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`) and of the method's
+    own classifier (`val.classifier_accuracy`). `full` adds those of the exact probe (`val.accuracy`).
     """
     held_out = data.validation
     if held_out is None:
@@ -239,7 +239,7 @@ def _fit_classifier(
         return fit_logistic(
             features, labels, classes, penalty=penalty, max_steps=steps, standardise=standardise
         )
-    # One seed for all, so that two encoders are scored by the same draws.
+    # The seed is the same for all encoders: they are compared on the same draws.
     generator = torch_generator("probe", name)
     if name != "knn":
         return fit_minibatch(features, labels, classes, probe_recipe(name), generator)

@@ -1,4 +1,4 @@
-"""The end of a final run: scores on the test split, read once, and the encoder as a file."""
+"""The end of a final run: it reads the test data once, scores the encoder and writes its file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from contrasweep.tuning.training.pretrain import EpochRecord, build_objective
 
 @dataclass(frozen=True)
 class FinalScores:
-    """Callable at the end of a run: test scores of its encoder and of the untrained one, and the export.
+    """Called at the end of a run: scores its encoder and the untrained one on the test data, and exports it.
 
-    `export` is given the content of the encoder's file (safetensors, with the experiment in its header).
+    `export` receives the content of the encoder's file (safetensors, with the experiment in its header).
     """
 
     experiment: Experiment

@@ -15,9 +15,9 @@ class LARS(Optimizer):
     """Layer-wise adaptive rate scaling with momentum (You, Gitman and Ginsburg, 2017).
 
     For a tensor p with gradient g: `d = g + weight_decay p`, `rate = trust |p| / (|g| + weight_decay |p|)`,
-    `m = momentum m + lr rate d`, `p = p - m`: the learning rate is inside the momentum buffer, as in CCL-K's
+    `m = momentum m + lr rate d`, `p = p - m`. The learning rate is inside the momentum buffer, as in CCL-K's
     released code. With `exclude=True` one-dimensional tensors (biases, norm layers) take a plain momentum
-    step without decay; with `exclude=False` a tensor that starts at zero has rate 0 and never moves.
+    step without decay. With `exclude=False` a tensor that starts at zero has rate 0 and never moves.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LARS(Optimizer):
             decay = group["weight_decay"]
             norm, gradient_norm = parameter.norm(), gradient.norm()
             rate = group["trust"] * norm / (gradient_norm + decay * norm)
-            # 0 / 0 (a zero tensor without gradient) is a tensor that stays where it is.
+            # 0 / 0: a zero tensor without gradient stays where it is.
             step = (gradient + decay * parameter) * torch.nan_to_num(rate, nan=0.0)
         state = self.state[parameter]
         if "momentum_buffer" not in state:
@@ -55,10 +55,10 @@ class LARS(Optimizer):
 
 
 class LARC(SGD):
-    """SGD whose rate each tensor may lower: layer-wise adaptive rate control in its clipping mode.
+    """SGD with layer-wise adaptive rate control in its clipping mode: a tensor's rate is at most `lr`.
 
     For a tensor p with gradient g, the rate is the smaller of `lr` and
-    `trust |p| / (|g| + weight_decay |p|)`; a tensor or gradient of zeros takes `lr`. Source: NVIDIA Apex,
+    `trust |p| / (|g| + weight_decay |p|)`. A tensor or gradient of zeros takes `lr`. Source: NVIDIA Apex,
     which HeroCon's released code uses.
     """
 
@@ -92,7 +92,7 @@ class LARC(SGD):
 def _with_gradients(
     optimizer: Optimizer, closure: Callable[[], float] | None
 ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-    """Yield every parameter that has a gradient, with the gradient and its group; refuse a closure."""
+    """Yield every parameter that has a gradient, its gradient and its group; refuse a closure."""
     if closure is not None:
         raise ValueError(f"{type(optimizer).__name__} takes no closure")
     for group in optimizer.param_groups:

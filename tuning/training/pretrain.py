@@ -1,8 +1,8 @@
-"""`pretrain`: the loop. One record before training (the untrained encoder), then one after every epoch.
+"""`pretrain`, the training loop: one record before training (the untrained encoder), one after every epoch.
 
 It knows nothing of Ray or of the store: a trial, a final run, a test and a notebook all read the same
-records. Every random draw comes from a generator keyed by what it is for and by (seed, epoch, step), for the
-global batch: results depend neither on the number of workers nor on whether the run was interrupted.
+records. The seed of every random draw follows from its purpose and (seed, epoch, step), and draws are for the
+global batch. So results do not depend on the number of workers, nor on whether the run was interrupted.
 """
 
 import time
@@ -31,11 +31,16 @@ from contrasweep.tuning.training.optimizers import build_optimizer, learning_rat
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What is known after `epoch` epochs (0: the untrained encoder).
+    """The state of a run after `epoch` epochs (0: the untrained encoder).
 
-    `metrics` are flat names (`train.loss`, `val.ridge_accuracy`; `val.accuracy` at epoch 0 and at the last
-    one); `train_seconds` and `evaluate_seconds` are the time spent on each. `objective` is the live one: it
-    changes when the next record is asked for.
+    Attributes:
+        epoch: epochs done.
+        epochs: epochs of the whole run.
+        metrics: scores by flat name: `train.loss`, `val.ridge_accuracy`, and at epoch 0 and the last one
+            `val.accuracy`.
+        train_seconds: time spent on training this epoch.
+        evaluate_seconds: time spent on its scores.
+        objective: the run's own, not a copy: it changes when the next record is asked for.
     """
 
     epoch: int
@@ -52,7 +57,7 @@ class EpochRecord:
         return self.epoch == self.epochs
 
     def checkpoint(self) -> bytes:
-        """Return the run's state, to be given to `pretrain(resume=...)`; call it before the next record."""
+        """Return the run's state for `pretrain(resume=...)`; call it before asking for the next record."""
         return dump_checkpoint(self._run.experiment, self.epoch, self.objective, self._run.optimizer)
 
 
@@ -81,17 +86,17 @@ def pretrain(
 
     Args:
         experiment: a resolved experiment (`planning.resolve`).
-        resume: a checkpoint of the same experiment: the records go on after its epoch.
-        data: the prepared dataset, if it is at hand already; else it is loaded from `data_root`.
+        resume: a checkpoint of the same experiment; the first record is the one after its epoch.
+        data: the prepared dataset; None loads it from `data_root`.
         data_root: the folder that holds the datasets.
-        device: where the data, the network and the probes live.
-        ranks: the processes that train the run together, and which of them this is. All of them call
-            this, and go on to the next record together; the numbers are those of one process. The checkpoint
-            is the first one's, and any number of ranks can go on from it.
+        device: where the data, the network and the probes are.
+        ranks: the place of this process among those that train the run together. All of them call `pretrain`
+            and ask for each record together; the numbers are those of one process. The first rank's
+            checkpoint counts, and any number of ranks can go on from it.
 
     Raises:
-        InputError: the experiment asks for what is not there, its batches do not divide among the ranks, or
-            the checkpoint is not its own.
+        InputError: a file of the experiment is missing, its batches do not divide among the ranks, or the
+            checkpoint belongs to another experiment.
         TrainingDiverged: the loss became NaN or Inf, or a batch held no anchor.
         RanksLost: another rank has ended.
     """
@@ -117,10 +122,10 @@ def pretrain(
 
 
 def build_objective(experiment: Experiment, data: Prepared) -> Objective:
-    """Return the experiment's objective, initialised from its seed alone, on the data's device.
+    """Return the experiment's objective on the data's device; its initial weights depend on the seed alone.
 
-    The encoder is drawn before and apart from the rest, so that the untrained encoder is the same for every
-    method and hyperparameter.
+    The encoder has a stream of its own, so the untrained encoder is the same for every method and
+    hyperparameter.
     """
     method = METHODS[experiment.method]
     with torch.random.fork_rng(devices=[]):
@@ -147,7 +152,7 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks) -> _Run:
 def _untrained_record(run: _Run) -> EpochRecord:
     started = time.perf_counter()
     experiment = run.experiment
-    # A classifier of the method's own, what it reads and what it is drawn after, are those of its settings.
+    # A method's own classifier also depends on its hyperparameters, so they are part of the cache key.
     values = sorted(experiment.hyperparameters.items())
     own = f"{experiment.method} {values}" if METHODS[experiment.method].classifies else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
@@ -200,7 +205,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
         objective.after_step()
         for name, value in {"loss": loss.detach(), **metrics}.items():
             trace.setdefault(name, []).append(value)
-    # Read once an epoch: asking after every step would make an accelerator wait for the host.
+    # The values are read once an epoch: reading after every step would make an accelerator wait for the host.
     stacked = {name: torch.stack(values) for name, values in trace.items()}
     stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)
     _refuse_divergence(run, epoch, stacked["loss"], stacked["dropped_fraction"])
@@ -214,7 +219,7 @@ def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: tor
     if len(broken):
         step = int(broken[0])
         raise TrainingDiverged(f"loss {float(losses[step])} at epoch {epoch}, step {step}: {where}")
-    # The last step's weights have not met a loss yet.
+    # No loss has been computed with the weights of the last step.
     if not all(bool(torch.isfinite(weight).all()) for weight in run.objective.state_dict().values()):
         raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
     empty = (dropped >= 1).nonzero()
