@@ -9,7 +9,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
-from contrasweep.tuning.tables.plan import CellPlan, plan_table
+from contrasweep.tuning.tables.plan import DATA, CellPlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
@@ -49,6 +49,23 @@ def test_an_empty_store_is_all_gaps(tmp_path: Path) -> None:
     found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
     assert found.values == ()
     assert set(found.gaps.values()) == {"0 of 3 runs done"}
+
+
+def test_stored_runs_are_shown_where_their_data_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", lambda name, root: None)
+    there = plan_table(PLAN.table, seeds=2)
+    store = store_runs(there, tmp_path / "store", lambda cell, seed: None if cell.row == "infonce" else 0.5)
+    monkeypatch.undo()
+    here = plan_table(PLAN.table, seeds=2, data_root=tmp_path / "no-data")
+    assert (here.state, here.runs, here.studies) == (DATA, 0, {})
+    found = collect(here, StoredRuns(store))
+    assert found.values == collect(there, StoredRuns(store)).values
+    assert {value.row for value in found.values} == {"fair-infonce", "fair-cclk"}
+    assert {row for row, _ in found.gaps} == {"infonce"}
+    assert "colormnist: " in found.gaps["infonce", "acc"]
+    assert runs_done(here, StoredRuns(store)) == 0
 
 
 def test_runs_with_other_settings_are_not_taken_for_ours(tmp_path: Path) -> None:

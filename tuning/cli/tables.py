@@ -192,26 +192,12 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
 def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
     """Return the table's results and verdicts; claims read other tables of the same form from the store."""
     from contrasweep.tuning.store import ResultsStore
-    from contrasweep.tuning.tables.checks import tables_read
-    from contrasweep.tuning.tables.collect import StoredRuns, collect
+    from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.verdict import judge_all
 
     runs = StoredRuns(ResultsStore(results))
     found = collect(plan, runs, data_root)
-    others = {name: _other(name, plan, runs, data_root) for name in tables_read(plan.table.claims)}
-    return found, judge_all(found, {name: one for name, one in others.items() if one is not None})
-
-
-def _other(name: str, plan: "TablePlan", runs: "StoredRuns", data_root: Path | None) -> "TableResults | None":
-    from contrasweep.search_spaces.tables import load_table
-    from contrasweep.tuning.tables.collect import collect
-    from contrasweep.tuning.tables.plan import plan_table
-
-    try:
-        other = plan_table(load_table(name), scale=plan.scale, tune=plan.tuned, data_root=data_root)
-    except InputError:
-        return None  # it has no such form, so its cells are not measured
-    return collect(other, runs, data_root)
+    return found, judge_all(found, collect_others(plan, runs, data_root))
 
 
 def _save(found: "TableResults", folder: Path) -> None:

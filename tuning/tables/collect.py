@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.data import InformationCurve, load_clusterings
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
-from contrasweep.tuning.tables.plan import CellPlan, TablePlan, own_prefix
+from contrasweep.tuning.tables.checks import tables_read
+from contrasweep.tuning.tables.plan import RUNS, CellPlan, TablePlan, own_prefix, plan_table
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
 from contrasweep.tuning.tables.reuse import (
     HeldRun,
@@ -60,20 +62,43 @@ def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) ->
     gaps: dict[Key, str] = {(cell.row, cell.column): cell.why for cell in plan.cells if cell.why}
     values: list[RunValue] = []
     cells: dict[Key, CellInfo] = {}
-    for cell in plan.running:
+    for cell in plan.planned:
         key = cell.row, cell.column
-        found, cells[key], reason = reader.cell(cell)
+        found, info, reason = reader.cell(cell)
         values += found
-        if len(found) < plan.seeds:
+        if found or cell.state == RUNS:
+            cells[key] = info
+        if len(found) == plan.seeds:
+            gaps.pop(key, None)
+        elif found or cell.state == RUNS:
             gaps[key] = reason or f"{len(found)} of {plan.seeds} runs done"
     return TableResults(
         table, plan.scale, plan.tuned, plan.seeds, tuple(values), cells, gaps, reader.provenance
     )
 
 
+def collect_others(
+    plan: TablePlan, runs: StoredRuns, data_root: Path | None = None
+) -> dict[str, TableResults]:
+    """Return the results of the tables that a table's claims read, in the same form, by id.
+
+    A table without that form is left out: its cells were not measured.
+    """
+    found = {}
+    for name in tables_read(plan.table.claims):
+        try:
+            other = plan_table(load_table(name), scale=plan.scale, tune=plan.tuned, data_root=data_root)
+        except InputError:
+            continue
+        found[name] = collect(other, runs, data_root)
+    return found
+
+
 def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
-    """Return the number of a table's planned final runs that the store holds."""
-    return len(collect(plan, runs).runs)
+    """Return the number of final runs in the store, of those that can be run here."""
+    found = collect(plan, runs)
+    here = {(cell.row, cell.column) for cell in plan.running}
+    return len({(v.study, v.trial, v.seed) for v in found.values if (v.row, v.column) in here})
 
 
 @dataclass

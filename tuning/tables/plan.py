@@ -39,7 +39,8 @@ class CellPlan:
         why: why the cell does not run; empty where it runs.
         metric, control: the test scores of the trained and of the untrained encoder, by name.
         scale: the factor from our unit to the printed unit.
-        experiment: the experiment; in a tuned table, with its settings before the search.
+        experiment: the experiment; in a tuned table, with its settings before the search. A cell without its
+            data has one too, unless only the data say what it is.
         study, trial: the name and the number under which the store holds the runs (without `-final`).
         settings: what the table sets; a search of the row holds them fixed.
     """
@@ -93,6 +94,11 @@ class TablePlan:
     def chosen(self) -> tuple[CellPlan, ...]:
         """The cells of the columns to run."""
         return tuple(cell for cell in self.cells if self.asks_for(cell.column))
+
+    @property
+    def planned(self) -> tuple[CellPlan, ...]:
+        """The cells with an experiment, whether or not their data are here."""
+        return tuple(cell for cell in self.cells if cell.experiment is not None)
 
     @property
     def running(self) -> tuple[CellPlan, ...]:
@@ -245,20 +251,23 @@ class _Planner:
             return CellPlan(row, column, NEVER, how.never)
         if isinstance(how.preset, Mapping) and column not in how.preset:
             return CellPlan(row, column, NEVER, "there are no settings for this column")
-        dataset, missing = self._dataset(measured)
-        if missing:
-            return CellPlan(row, column, DATA, missing)
-        return self._running(row, column, measured, dataset)
+        return self._planned(row, column, measured)
 
-    def _running(self, row: str, column: str, measured: ColumnRun, dataset: str) -> CellPlan:
+    def _planned(self, row: str, column: str, measured: ColumnRun) -> CellPlan:
+        """Return the plan of a cell; without its data too, because the store may hold its runs."""
+        dataset, missing = self._dataset(measured)
         method, settings = self._settings(row, measured, column)
-        experiment = resolve(method, dataset, settings, data_root=self.data_root)
+        try:
+            experiment = resolve(method, dataset, settings, data_root=self.data_root)
+        except DatasetMissing:
+            return CellPlan(row, column, DATA, missing)
         study = self._study(row, method, dataset)
         known = self.numbers.setdefault(study, {})
         return CellPlan(
             row,
             column,
-            RUNS,
+            DATA if missing else RUNS,
+            missing,
             metric=measured.metric,
             control=measured.control or measured.metric,
             scale=measured.scale,
@@ -287,12 +296,12 @@ class _Planner:
         return method, {**settings, **how.defines}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
-        """Return the first dataset whose files are here; without one, why the first is missing."""
+        """Return the first dataset whose files are here; without one, the first and why it is missing."""
         quick = self.table.run.quick
         smaller = quick.datasets if self.scale == "quick" and quick is not None else {}
+        names = [smaller.get(name, name) for name in measured.datasets]
         reason = ""
-        for name in measured.datasets:
-            name = smaller.get(name, name)
+        for name in names:
             try:
                 check_available(name, self.data_root)
             except DatasetMissing as error:
@@ -301,7 +310,7 @@ class _Planner:
                 reason = reason or f"{name}: {str(error).partition('. ')[0].replace(root, '')}"
             else:
                 return name, ""
-        return "", reason
+        return names[0], reason
 
     def _study(self, row: str, method: str, dataset: str) -> str:
         forms = [*(["quick"] if self.scale == "quick" else []), *(["tuned"] if self.tuned else [])]
