@@ -151,7 +151,7 @@ def _is_fixed(kind: object) -> bool:
 def _numbers(stored: np.ndarray, where: str) -> Tensor:
     if stored.dtype.kind not in "fiub":
         raise ValueError(f"{where} holds no real numbers but {stored.dtype}")
-    # What is beyond float32 becomes Inf, which the caller reports.
+    # Values beyond float32 become Inf, which the caller reports.
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(stored, dtype=np.float32))
 

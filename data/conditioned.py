@@ -84,13 +84,13 @@ def training_condition(root: Path, options: Options, images: int) -> Tensor | No
 def with_condition(
     images: LabelledImages, root: Path, options: Options, rows: Tensor | None = None
 ) -> LabelledImages:
-    """Return training images with the condition that the options name; themselves where they name none.
+    """Return training images with the condition that the options name; unchanged if they name none.
 
     Args:
-        images: the training images, or those of them that ``rows`` names.
+        images: the training images, or only those of ``rows``.
         root: the data root.
-        options: with the values of `CONDITION_OPTIONS`.
-        rows: int64, which of the file's rows the images have, where some images were left out.
+        options: contain the values of `CONDITION_OPTIONS`.
+        rows: int64, the rows of the file for these images, if some images were left out.
 
     Raises:
         DatasetMissing: there is no such file.

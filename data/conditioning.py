@@ -1,6 +1,6 @@
-"""How much a clustering of the conditioning variable says about the labels, without training anything.
+"""The information of clusters about the labels, computed without training.
 
-Z is the cluster and T the label of an image. Useful clusters say much about the label (a high mutual
+Z is the cluster and T the label of an image. Useful clusters tell much about the label (a high mutual
 information I(Z; T)) and little else (a low conditional entropy H(Z | T)).
 
 Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (ICLR 2022), Sections 3.2, 4.3.
@@ -19,15 +19,15 @@ from torch import Tensor
 def cluster_information(clusters: Tensor | ArrayLike, labels: Tensor | ArrayLike) -> tuple[float, float]:
     """Return the mutual information I(Z; T) and the conditional entropy H(Z | T), both in bits.
 
-    Z is the cluster and T the label of an image drawn evenly from those given; the values are exact for that
-    empirical distribution, computed from counts. I + H(Z | T) = H(Z).
+    The values are exact for the empirical distribution: Z is the cluster and T the label of an image drawn
+    uniformly from the given ones. I + H(Z | T) = H(Z).
 
     Args:
         clusters: ``(N,)`` discrete values, Z.
         labels: ``(N,)`` discrete values, T.
 
     Raises:
-        ValueError: the two are not one-dimensional, not of one length, or empty.
+        ValueError: the arguments are not one-dimensional, differ in length, or are empty.
     """
     z, t = _discrete(clusters), _discrete(labels)
     if z.ndim != 1 or z.shape != t.shape:
@@ -42,17 +42,17 @@ def cluster_information(clusters: Tensor | ArrayLike, labels: Tensor | ArrayLike
     total = len(z)
     information = math.fsum((joint / total * np.log2(joint / of_cluster * (total / of_label))).tolist())
     conditional = math.fsum((joint / total * np.log2(of_label / joint)).tolist())
-    # Rounding can leave -1e-17 where the truth is 0, and neither quantity is ever negative.
+    # Neither quantity is negative, but rounding can give -1e-17 instead of 0.
     return max(information, 0.0), max(conditional, 0.0)
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where rescaled I(Z; T) meets rescaled -H(Z | T), and the k to take.
+    """The crossing of rescaled I(Z; T) and rescaled -H(Z | T), and the best k.
 
     Attributes:
         at: the place, interpolated between the two neighbouring k along straight lines over log k.
-        k: the neighbour with the smaller distance between the two curves; of equal ones, the smaller.
+        k: the neighbour with the smaller distance between the curves; for equal distances, the smaller k.
     """
 
     at: float
@@ -61,11 +61,11 @@ class Crossing:
 
 @dataclass(frozen=True)
 class InformationCurve:
-    """What clusterings by the k attributes of the highest entropy say about the labels, for ascending k.
+    """The information about the labels in clusters by the k attributes of the highest entropy, for each k.
 
     Attributes:
-        ks: the numbers of attributes.
-        clusters: how many clusters each gives.
+        ks: the numbers of attributes, ascending.
+        clusters: the number of clusters for each k.
         information: I(Z; T), bits.
         conditional_entropy: H(Z | T), bits.
     """
@@ -77,20 +77,20 @@ class InformationCurve:
 
     @property
     def rescaled_information(self) -> tuple[float, ...] | None:
-        """I(Z; T) brought to 0..1 over the k at hand; None if it is the same for all of them."""
+        """I(Z; T), rescaled to 0..1 over the available k; None if it is the same for all k."""
         return rescaled(self.information)
 
     @property
     def rescaled_negative_entropy(self) -> tuple[float, ...] | None:
-        """-H(Z | T) brought to 0..1, that is 1 - rescaled H(Z | T); None if it is the same for all k."""
+        """-H(Z | T), rescaled to 0..1 over the available k; None if it is the same for all k."""
         return rescaled([-entropy for entropy in self.conditional_entropy])
 
     @property
     def crossing(self) -> Crossing | None:
-        """Where rescaled I rises above rescaled -H for the first time: the paper's choice of k (Section 4.3).
+        """The first place where rescaled I rises to rescaled -H: the paper's choice of k (Section 4.3).
 
-        None if one of them is the same for all k, or they do not meet; clusterings that refine one another
-        always meet. The place depends on the k at hand, because both are rescaled over them.
+        None if a curve is flat, or the curves do not meet; for clusterings that refine each other they always
+        meet. The place depends on the available k, because both curves are rescaled over them.
         """
         found = crossing(self.ks, self.information, [-entropy for entropy in self.conditional_entropy])
         return None if found is None else Crossing(found[0], self.ks[found[1]])
@@ -118,7 +118,7 @@ def information_curve(
 def crossing(
     xs: Sequence[float], rising: Sequence[float], falling: Sequence[float]
 ) -> tuple[float, int] | None:
-    """Return where the rescaled first curve rises to the rescaled second one for the first time.
+    """Return the first place where the rescaled first curve rises to the rescaled second one.
 
     Args:
         xs: ascending places, above 0.
@@ -127,8 +127,8 @@ def crossing(
 
     Returns:
         The place, interpolated between its two neighbours along straight lines over log x, and the number of
-        the neighbour with the smaller distance between the curves (of equal ones, the smaller place). None if
-        a curve is flat, or the first one does not rise to the second.
+        the neighbour with the smaller distance between the curves (for equal distances, the lower place).
+        None if a curve is flat, or the first one does not rise to the second.
     """
     ups, downs = rescaled(rising), rescaled(falling)
     if ups is None or downs is None:
@@ -142,7 +142,7 @@ def crossing(
 
 
 def rescaled(values: Sequence[float]) -> tuple[float, ...] | None:
-    """Return the values brought to 0..1; None if all are the same."""
+    """Return the values rescaled to 0..1; None if all are equal."""
     low, high = min(values), max(values)
     return None if low == high else tuple((value - low) / (high - low) for value in values)
 
@@ -152,9 +152,9 @@ def _discrete(values: Tensor | ArrayLike) -> np.ndarray:
 
 
 def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a number for each value and how often each number occurs."""
+    """Return a number for each value, and the count of each number."""
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 4 * len(values):
-        # Numbers as clusters and labels usually are: counting them needs no sorting.
+        # Clusters and labels are usually small numbers, which can be counted without sorting.
         numbers = values.astype(np.int64)
         return numbers, np.bincount(numbers)
     _, index, count = np.unique(values, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""What is made once from a dataset's files and kept in the user's cache, for all processes of a machine."""
+"""Derived files in the user's cache: made once from a dataset, for all processes of a machine."""
 
 import shutil
 import tempfile
@@ -11,14 +11,14 @@ from contrasweep.data.root import cache_folder
 
 
 def kept_folder(kind: str, identity: str, write: Callable[[Path], None]) -> Path:
-    """Return a folder of the cache, written if it is not there.
+    """Return a folder of the cache, after writing it if it is missing.
 
-    It appears whole or not at all, and one process writes it while others wait.
+    It appears whole or not at all. One process writes it while others wait.
 
     Args:
-        kind: the folder in the cache that holds all of the kind.
-        identity: names the content.
-        write: puts the content into the empty folder that it is given.
+        kind: the folder in the cache for all content of this kind.
+        identity: the name of the content.
+        write: writes the content into an empty folder.
     """
     parent = cache_folder() / kind
     folder = parent / identity

@@ -1,8 +1,8 @@
-"""k-means in batched tensor operations, for features that are on an accelerator.
+"""k-means in batched tensor operations, for features on an accelerator.
 
 N rows, D features, K clusters. Starts are drawn by greedy k-means++ (Arthur and Vassilvitskii 2007) and
-improved by Lloyd's algorithm. No sum is scattered, and the running sums are of whole numbers: nothing depends
-on the order in which a device happens to add, so a seed gives the same clusters again on the same device.
+improved by Lloyd's algorithm. There are no scattered sums, and running sums add whole numbers. So results do
+not depend on the order in which a device adds: a seed gives the same clusters again on the same device.
 """
 
 import math
@@ -14,7 +14,7 @@ from contrasweep.data.seeds import torch_generator
 
 # Lloyd stops when the centres move less than this, in units of the mean variance of a feature.
 _TOLERANCE = 1e-4
-# Distances held at once: 128 MiB in float32.
+# The number of distances in memory at once: 128 MiB in float32.
 _BLOCK_CELLS = 2**25
 _WEIGHT_STEPS = 2**30
 
@@ -22,23 +22,23 @@ _WEIGHT_STEPS = 2**30
 def lloyd_kmeans(
     features: Tensor, clusters: int, seed: int, *, starts: int = 3, iterations: int = 300
 ) -> Tensor:
-    """Group rows by k-means on the device they are on; the best start is kept.
+    """Group rows by k-means on their device; the best start is kept.
 
-    A cluster that loses all its rows takes the row that is farthest from its own centre: none stays empty.
+    An empty cluster takes the row that is farthest from its centre, so no cluster stays empty.
 
     Args:
-        features: ``(N, D)``, finite; float64 stays so, other types are computed in float32.
-        clusters: how many groups, 1..N.
-        seed: which starts.
-        starts: how many, at least 1.
-        iterations: of Lloyd's algorithm for each, at most; at least 1.
+        features: ``(N, D)``, finite; float64 is computed in float64, other types in float32.
+        clusters: the number of groups, 1..N.
+        seed: determines the starts.
+        starts: the number of starts, at least 1.
+        iterations: the most iterations of Lloyd's algorithm for each start, at least 1.
 
     Returns:
         int64 ``(N,)`` on the device of the features, every number of 0..clusters-1 at least once.
     """
     rows = features.detach()
     rows = rows if rows.dtype == torch.float64 else rows.float()
-    # Around the origin, where |x|^2 - 2xc + |c|^2 loses the fewest digits.
+    # Centred, because |x|^2 - 2xc + |c|^2 loses the fewest digits around the origin.
     rows = rows - rows.mean(dim=0)
     generator = torch_generator("lloyd k-means", seed)
     best: tuple[float, Tensor] | None = None
@@ -53,13 +53,13 @@ def lloyd_kmeans(
 def _plus_plus(rows: Tensor, clusters: int, generator: torch.Generator) -> Tensor:
     """Draw starting centres ``(K, D)``: each is the best of a few candidates, drawn by squared distance."""
     candidates = 2 + int(math.log(clusters))
-    # Drawn on the CPU, in one piece: no device draws other numbers, and none waits for them.
+    # Drawn on the CPU, all at once: every device gets the same numbers and does not wait for each.
     draws = torch.rand(clusters, candidates, generator=generator).to(rows)
     chosen = (draws[0, :1] * len(rows)).long().clamp(max=len(rows) - 1)
     nearest = _squared_distances(rows, rows[chosen])[:, 0]
     centres = [rows[chosen]]
     for step in range(1, clusters):
-        # Weights in whole numbers: their running sum is exact, whichever way a device adds.
+        # Whole numbers as weights: their running sum is exact in any order of addition.
         weights = (nearest / nearest.max().clamp(min=torch.finfo(rows.dtype).tiny) * _WEIGHT_STEPS).long()
         running = weights.cumsum(0)
         drawn = torch.searchsorted(running, (draws[step] * running[-1]).long(), right=True)
@@ -107,7 +107,7 @@ def _means(rows: Tensor, labels: Tensor, clusters: int) -> Tensor:
 
 
 def _without_empty(rows: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
-    """Give each empty cluster the row that is farthest from its centre, of a cluster that keeps others."""
+    """Give each empty cluster the row farthest from its centre, from a cluster that keeps other rows."""
     counts = labels.bincount(minlength=len(centres))
     empty = (counts == 0).nonzero()[:, 0].tolist()
     if not empty:

@@ -1,4 +1,4 @@
-"""Several views of the same objects that come with the data, each with features of its own."""
+"""Several views of the same objects, which come with the data; each view has its own features."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from contrasweep.data.images import checked_rows
 
 @dataclass(frozen=True, eq=False)
 class MultiView:
-    """One set of objects, all of it in memory on one device.
+    """A set of objects in memory, on one device.
 
     Attributes:
         views: one tensor for each view, float32 features ``(N, ...)`` or uint8 images ``(N, C, H, W)``; row i
             is object i in all of them.
-        labels: int64 ``(N,)``; of a multi-label set ``(N, c)``, columns of 0 and 1; None where they are not
-            known or not to be seen.
+        labels: int64 ``(N,)``; in a multi-label set ``(N, c)`` of 0 and 1; None if they are unknown or
+            hidden.
 
     Raises:
         ValueError: there is no view, a tensor has the wrong type, shape or values, the lengths differ, or the
@@ -53,17 +53,17 @@ class MultiView:
         """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy.
 
         Raises:
-            ValueError: ``index`` is not one-dimensional whole numbers, or names a row that is not there.
+            ValueError: ``index`` is not one-dimensional whole numbers, or names a missing row.
         """
         rows = checked_rows(index, len(self), self.views[0].device)
         return self._mapped(lambda tensor: tensor[rows])
 
     def to(self, device: torch.device | str) -> "MultiView":
-        """Return the same set on ``device``; the tensors are shared when they are there already."""
+        """Return the same set on ``device``; tensors that are there already are shared."""
         return self._mapped(lambda tensor: tensor.to(device))
 
     def without_labels(self) -> "MultiView":
-        """Return the views alone."""
+        """Return only the views, without labels."""
         return MultiView(self.views)
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "MultiView":

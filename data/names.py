@@ -1,11 +1,11 @@
-"""Names in messages: the error for a name that is not known, and lists that stay short."""
+"""Names in messages: the error for an unknown name, and short lists."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
-    """Return the message for a name that is not known: the name given, the nearest, all that are allowed."""
+    """Return the message for an unknown name: the given name, the nearest one, all allowed names."""
     names = list(known)
     return f"unknown {what} {given!r}.{did_you_mean(given, names)} Known: {', '.join(names) or 'none'}."
 

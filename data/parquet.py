@@ -1,8 +1,8 @@
-"""Encoded images in the Parquet files of the Hugging Face hub: read by row group, or unpacked for any order.
+"""Encoded images in Parquet files of the Hugging Face hub: read by row group, or unpacked for any order.
 
-In ascending order, row groups are read as they come. In random order that would read a whole group for one
-image, so the encoded images are first unpacked, once for a machine, into one flat file of the user's cache:
-every process then reads an image's bytes from its place there, through the operating system's page cache.
+In ascending order, row groups are read one after the other. In random order, each image would cost a whole
+row group. So the encoded images are first unpacked, once for each machine, into one flat file of the user's
+cache. Then every process reads the bytes of an image from there, through the page cache.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ _GROUPS_HELD = 4
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One Parquet file of a split: what identifies its content without reading it.
+    """One Parquet file of a split, with facts that identify its content without reading it.
 
     Attributes:
         filesystem: a pyarrow filesystem.
         path: the file's path in it.
-        size: bytes.
-        changed: time of the last change in nanoseconds, 0 where the filesystem keeps none.
+        size: in bytes.
+        changed: the time of the last change in nanoseconds; 0 if the filesystem does not keep it.
     """
 
     filesystem: Any
@@ -54,7 +54,7 @@ def footer(part: ParquetPart) -> Any:
     """Return the file's pyarrow `FileMetaData`: its schema, row groups and their statistics.
 
     Raises:
-        DatasetDamaged: the file is no Parquet file, or is truncated.
+        DatasetDamaged: the file is not a Parquet file, or is truncated.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -83,7 +83,7 @@ class ParquetImages:
         return int(self._starts[-1])
 
     def name(self, row: int) -> str:
-        """Return the file, and the row in it counted from 0."""
+        """Return the file of a row, and the number of the row in it, from 0."""
         part, _ = self._groups[self._group_of(row)]
         first = next(self._starts[i] for i, (other, _) in enumerate(self._groups) if other == part)
         return f"{part.path}, row {row - first}"
@@ -96,7 +96,7 @@ class ParquetImages:
                 self._held.clear()
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
-        """Return the encoded images of ``rows``; of ascending rows, each row group is read once."""
+        """Return the encoded images of ``rows``; for ascending rows, each row group is read once."""
         if self._unpacked is not None:
             return self._unpacked.read(rows)
         found = []
@@ -125,7 +125,7 @@ class ParquetImages:
         try:
             with part.filesystem.open_input_file(part.path) as file:
                 opened = pq.ParquetFile(file, metadata=footer(part))
-                # One thread: the processes of a sweep share the cores already.
+                # One thread, because the processes of a sweep already use all cores.
                 table = opened.read_row_group(group, columns=[f"{self._column}.bytes"], use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise DatasetDamaged(f"row group {group} of {part.path} cannot be read: {error}") from error
@@ -144,14 +144,14 @@ class ParquetImages:
 
 
 class UnpackedImages:
-    """Encoded images end to end in one file, and where each begins.
+    """Encoded images end to end in one file, with the place of each.
 
-    Reading by position releases the interpreter's lock, which a page fault in a memory map would hold.
+    Reading by position releases the interpreter's lock; a page fault in a memory map would hold it.
     """
 
     def __init__(self, folder: Path) -> None:
         self._ends: NDArray[np.int64] = np.load(folder / "ends.npy")
-        # Unbuffered, and open as long as this object lives.
+        # Unbuffered, and open during the life of this object.
         self._file = (folder / "images.bin").open("rb", buffering=0)
 
     def __len__(self) -> int:
@@ -169,12 +169,12 @@ class UnpackedImages:
 
 
 def unpack(identity: str, groups: Callable[[], Iterator[list[bytes]]], count: int) -> Path:
-    """Return the folder of the cache that holds these images unpacked, writing it if it is not there.
+    """Return the folder of the cache with these images unpacked, after writing it if it is missing.
 
     Args:
-        identity: names the content.
-        groups: called for an iterator over lists of encoded images, in order.
-        count: images in all, for the log.
+        identity: the name of the content.
+        groups: returns an iterator over lists of encoded images, in order.
+        count: the number of images, for the log.
     """
 
     def write(folder: Path) -> None:

@@ -1,9 +1,9 @@
-"""Colour jitter, greyscale, blur and normalisation of a batch of views, each view by its own parameters.
+"""Colour jitter, greyscale, blur and normalisation of a batch of views, each with its own parameters.
 
-The formulas are torchvision's for float images, so that equal parameters give equal views. What is drawn
-stays on the CPU; only the views need be on a device.
+The formulas are those of torchvision for float images, so equal parameters give equal views. Drawn
+parameters stay on the CPU; only the views need to be on a device.
 
-Shapes: B views, n of them concerned, C channels (1 or 3), S the height and width.
+Shapes: B views, n views that change, C channels (1 or 3), S the height and width.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ OPERATIONS = ("brightness", "contrast", "saturation", "hue")
 
 # ITU-R 601 luma, as torchvision rounds it.
 _RED, _GREEN, _BLUE = 0.2989, 0.587, 0.114
-# Where red, green and blue lie on the hexagon of hues.
+# The places of red, green and blue on the hexagon of hues.
 _CORNERS = (-2.0, 0.0, 2.0)
 _TINY = 1e-20
 
 
 def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names: Sequence[str]) -> Tensor:
-    """Change the colours of some views, each by its own factors, the operations in its own order.
+    """Change the colours of some views; each view has its own factors and its own order of operations.
 
-    Each of the four turns sorts the views by the operation whose turn it is, so that an operation runs on all
-    of its views at once, whatever their orders are.
+    Each of the four turns groups the views by their operation in this turn, so that an operation runs on all
+    its views at once.
 
     Args:
         views: float32 ``(B, C, S, S)`` in 0..1, on any device; 1 channel has no saturation or hue.
@@ -32,7 +32,7 @@ def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names:
         factors: float32 ``(B, 4)``, columns as in `OPERATIONS`: multipliers >= 0 (1 changes nothing), and the
             shift of the hue in turns, -0.5..0.5.
         order: int64 ``(B, 4)``, the operation (index into `OPERATIONS`) of each turn.
-        names: the operations that are on; the others leave their turn out.
+        names: the operations that are on; the others are skipped.
 
     Returns:
         float32 ``(B, C, S, S)``.
@@ -42,7 +42,7 @@ def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names:
         active = [index for index in active if OPERATIONS[index] in ("brightness", "contrast")]
     if not active:
         return views
-    # Views that keep their colours are a group of their own, after the four.
+    # A fifth group holds the views that keep their colours.
     order = order.where(chosen[:, None], len(OPERATIONS))
     rows = torch.arange(len(views))
     for turn in range(len(OPERATIONS)):
@@ -59,11 +59,11 @@ def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names:
 
 
 def grey_(views: Tensor, rows: Tensor) -> None:
-    """Turn some views to grey in place: every channel becomes the luma. 1 channel stays as it is.
+    """Turn some views to grey in place: every channel becomes the luma. A single channel does not change.
 
     Args:
         views: float32 ``(B, C, S, S)``.
-        rows: int64 ``(n,)``, the views concerned.
+        rows: int64 ``(n,)``, the views to change.
     """
     if views.shape[1] == 3 and len(rows):
         here = rows.to(views.device)
@@ -71,13 +71,13 @@ def grey_(views: Tensor, rows: Tensor) -> None:
 
 
 def blur_(views: Tensor, rows: Tensor, sigma: Tensor) -> None:
-    """Blur some views in place by a Gaussian, the border reflected.
+    """Blur some views in place by a Gaussian, with reflected borders.
 
     The kernel spans ``2 * (S // 20) + 1`` pixels, a tenth of the view (Chen et al. 2020, SimCLR, appendix A).
 
     Args:
         views: float32 ``(B, C, S, S)``.
-        rows: int64 ``(n,)``, the views concerned.
+        rows: int64 ``(n,)``, the views to change.
         sigma: float32 ``(n,)``, standard deviations in pixels, above 0.
     """
     if not len(rows):
@@ -92,7 +92,7 @@ def blur_(views: Tensor, rows: Tensor, sigma: Tensor) -> None:
 
 
 def normalise(views: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Return the views less each channel's mean, divided by its standard deviation.
+    """Subtract the mean of each channel and divide by its standard deviation.
 
     Args:
         views: float32 ``(B, C, S, S)`` in 0..1.
@@ -133,9 +133,9 @@ def _adjust_hue_(views: Tensor, shift: Tensor) -> None:
     """Turn the hue by `shift` at constant value (largest channel) and chroma (largest minus smallest).
 
     Hues lie on a hexagon of six unit sides, green at 0, blue at 2, red at -2. A channel is the smallest one
-    plus the chroma times ``min(max(2 - distance, 0), 1)``, the distance taken from its own corner. The hue
-    itself is ``(largest - 2 smallest + red + blue - green) / chroma``, negative where red exceeds blue:
-    written so, nothing has to ask which channel is the largest.
+    plus the chroma times ``min(max(2 - distance, 0), 1)``, with the distance to its own corner. The hue is
+    ``(largest - 2 smallest + red + blue - green) / chroma``, negative where red exceeds blue. This form does
+    not need to know which channel is the largest.
     """
     red, green, blue = views.unbind(1)
     largest = torch.maximum(red, green)
@@ -144,9 +144,9 @@ def _adjust_hue_(views: Tensor, shift: Tensor) -> None:
     torch.minimum(smallest, blue, out=smallest)
     hue = (largest + red).add_(blue).sub_(green).sub_(smallest, alpha=2.0)
     chroma = largest.sub_(smallest)
-    # A grey pixel has no hue: any finite one will do, as its chroma of 0 takes it out below.
+    # A grey pixel has no hue. Any finite value works, because its chroma of 0 removes it below.
     hue.div_(chroma + _TINY).copysign_(blue - red)
-    # From each channel's corner, in -6..6, folded into 3 - distance.
+    # The difference to each channel's corner, in -6..6, becomes 3 - distance.
     turn = torch.remainder(6.0 * shift.view(-1, 1) - shift.new_tensor(_CORNERS) + 3.0, 6.0).sub_(3.0)
     closeness = (hue[:, None] + turn[:, :, None, None]).abs_().sub_(3.0).abs_().clamp_(1.0, 2.0)
     torch.addcmul(smallest.sub_(chroma)[:, None], closeness, chroma[:, None], out=views)

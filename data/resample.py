@@ -1,8 +1,8 @@
-"""Crop, resize and flip of a batch, each image by its own box, as two matrix products per image.
+"""Crop, resize and flip a batch, each image by its own box, with two matrix products per image.
 
 ``rows @ image @ columns^T``: an interpolation matrix ``(size, H)`` holds the weights of a box's pixel rows
-for each output row, another those of its columns, and a flip reverses the columns' matrix. Where a box is
-larger than the output the weights widen (antialiasing), as torchvision's do with ``antialias=True``.
+for each output row; another one does the same for columns; a flip reverses the matrix of the columns. If a
+box is larger than the output, the weights widen (antialiasing), as in torchvision with ``antialias=True``.
 
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
@@ -55,7 +55,7 @@ def crop(
     interpolation: Interpolation = "bilinear",
     shift: Tensor | None = None,
 ) -> Tensor:
-    """Crop each image to its own box, resize that, shift and mirror it.
+    """Crop each image to its own box, resize the crop, shift and mirror it.
 
     Args:
         images: uint8 ``(B, C, H, W)``, any device.
@@ -63,8 +63,8 @@ def crop(
         flip: bool ``(B,)``: mirrored left to right.
         size: output height and width S in pixels.
         interpolation: bilinear or bicubic.
-        shift: int64 ``(B, 2)``: how many output pixels down and right the view begins in the resized box,
-            negative for up and left; black where the box ends. None shifts nothing.
+        shift: int64 ``(B, 2)``: the offset of the view in the resized box, in output pixels down and right
+            (negative: up and left); outside the box it is black. None shifts nothing.
 
     Returns:
         float32 ``(B, C, S, S)`` in 0..1 on the images' device.
@@ -84,10 +84,9 @@ def crop(
 
 
 def images_at_once(images: Tensor, size: int, *, like: int) -> int:
-    """Return how many images a device should work on at a time: a processor `like` so many of 3 x 32 x 32.
+    """Return how many images to process at a time; on a CPU, as many as `like` images of 3 x 32 x 32 fill.
 
-    Its intermediate results then stay in the cache, and in memory that need not be asked for again and again.
-    An accelerator takes them all.
+    Then intermediate results stay in the cache of the CPU. An accelerator takes all images at once.
     """
     if images.device.type != "cpu":
         return max(1, len(images))
@@ -102,7 +101,7 @@ def require_images(images: Tensor) -> None:
 
 
 def require_interpolation(interpolation: str) -> None:
-    """Raise a ValueError that names the nearest unless the interpolation is a known one."""
+    """Raise a ValueError with the nearest name unless the interpolation is known."""
     if interpolation not in get_args(Interpolation):
         raise ValueError(unknown("interpolation", interpolation, get_args(Interpolation)))
 
@@ -110,8 +109,8 @@ def require_interpolation(interpolation: str) -> None:
 def _cubic(distance: Tensor) -> Tensor:
     """Return Keys' cubic (1981, Eq. 15, a = -1/2) of distances >= 0.
 
-    Its two pieces without a choice between them: with ``v = max(2 - x, 0)`` and ``u = max(1 - x, 0)`` it is
-    ``v^2 (v - 1) / 2 + u^2 (1 - 2u)``, whose second term is the difference of the pieces.
+    One formula covers both pieces: with ``v = max(2 - x, 0)`` and ``u = max(1 - x, 0)`` it is
+    ``v^2 (v - 1) / 2 + u^2 (1 - 2u)``; the second term is the difference of the pieces.
     """
     outer = (2.0 - distance).clamp_(min=0.0)
     inner = (1.0 - distance).clamp_(min=0.0)
@@ -133,7 +132,7 @@ def _resample(
 ) -> None:
     """Write ``rows @ image @ columns^T / 255`` of each image and channel to `out`, ``(B, C, S, S)``.
 
-    Bicubic weights overshoot; what they make is clamped to 0..1.
+    Bicubic weights overshoot, so their results are clamped to 0..1.
     """
     count, channels, height, width = images.shape
     size = rows.shape[1]
@@ -157,17 +156,17 @@ def _weights(
 ) -> Tensor:
     """Return the weights that resize ``length`` pixels from ``start`` on to ``size``.
 
-    A triangle, or Keys' cubic, around each output pixel's centre, cut off at the box's border and normalised
-    to sum 1, which for enlarging is the usual rule with the border repeated.
+    The weights are a triangle, or Keys' cubic, around the centre of each output pixel, cut off at the border
+    of the box and normalised to sum 1. For enlarging, this is the usual rule with a repeated border.
 
     Args:
         start: int64 ``(B,)``, first pixel of each box.
         length: int64 ``(B,)``, pixels in each box.
         size: output pixels.
         source: stored pixels.
-        flip: bool ``(B,)``, the output reversed.
+        flip: bool ``(B,)``, reverse the output.
         interpolation: bilinear or bicubic.
-        shift: int64 ``(B,)``, output pixels by which the output begins later; what lies outside is 0.
+        shift: int64 ``(B,)``, the number of output pixels to skip; pixels outside the box are 0.
 
     Returns:
         float32 ``(B, size, source)``.
@@ -179,7 +178,7 @@ def _weights(
     if shift is not None:
         output = output + shift[:, None]
         inside = (output >= 0) & (output < size)
-        # What is outside is computed as the border, so that its sum is not 0, and then taken away.
+        # Pixels outside are computed like the border, so that no sum is 0, and set to 0 afterwards.
         output = output.clamp(0, size - 1)
     first, count = start[:, None].float(), length[:, None].float()
     scale = count / size

@@ -1,4 +1,4 @@
-"""Where datasets live on disk, and the error for one that is not there."""
+"""The folder of the datasets, and the errors for missing or damaged files."""
 
 import os
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ ROOT_VARIABLE = "CONTRASWEEP_DATA"
 
 
 class DatasetMissing(ValueError):
-    """A dataset's files are absent or incomplete; the message says which, where from, and what to set."""
+    """Files of a dataset are missing or incomplete; the message says which, and where to get them."""
 
 
 class DatasetDamaged(DatasetMissing):
-    """The files are there, but what one of them holds cannot be used; the message names it and its row."""
+    """A file of a dataset has unusable contents; the message names the file and the row."""
 
 
 def data_root(given: Path | None = None) -> Path:
     """Return the folder that holds the datasets; it need not exist.
 
-    The first of: the folder given, ``$CONTRASWEEP_DATA``, ``contrasweep/data`` in the user's cache
+    It is the given folder, else ``$CONTRASWEEP_DATA``, else ``contrasweep/data`` in the user's cache
     (``$XDG_CACHE_HOME`` or ``~/.cache``).
     """
     if given is not None:
@@ -36,10 +36,10 @@ def cache_folder() -> Path:
 
 
 def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int | None], source: str) -> None:
-    """Check that ``root/folder`` holds every file at its exact size (None: any); nothing is read.
+    """Check that ``root/folder`` holds every file with its exact size (None: any size), without reading.
 
     Raises:
-        DatasetMissing: the folder or a file is absent, or a file is too short or too long.
+        DatasetMissing: the folder or a file is missing, or a file is too short or too long.
     """
     place = root / folder
     how = (

@@ -1,7 +1,7 @@
-"""Which images form a batch: exact epochs that depend on the seed and the epoch's number alone.
+"""Batches of images: exact epochs that depend only on the seed and the number of the epoch.
 
-A sampler holds no position, so a run resumed at step S of epoch E goes on with ``epoch(E)[S:]`` and draws
-what it would have drawn without the break. Batches are global; each rank of many takes its `shard`.
+A sampler has no state, so a run that resumes at step S of epoch E goes on with ``epoch(E)[S:]`` and draws
+the same batches as without the break. Batches are global; each of many ranks takes its `shard`.
 """
 
 from dataclasses import dataclass
@@ -32,15 +32,14 @@ def shard(batch: SemiSupervisedRows, rank: int, world: int) -> SemiSupervisedRow
 
 
 def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor | SemiSupervisedRows:
-    """Return the part of a global batch that one rank takes: in order, without overlap, nothing left out.
+    """Return one rank's part of a global batch; the parts keep the order and cover the batch once.
 
-    What does not divide by the number of ranks goes to the first ones, an image more each.
+    If the batch does not divide by the number of ranks, the first ranks take one image more each.
 
     Args:
-        batch: row numbers ``(B,)``, or ``(V, B)``, whose views stay together; or both parts of a
-            `SemiSupervisedRows`.
-        rank: which rank, 0..world-1.
-        world: how many there are.
+        batch: row numbers ``(B,)``, or ``(V, B)`` with views that stay together, or a `SemiSupervisedRows`.
+        rank: the number of the rank, 0..world-1.
+        world: the number of ranks.
 
     Raises:
         ValueError: there is no such rank, or fewer images than ranks.
@@ -55,13 +54,13 @@ def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor |
 
 
 class UniformBatches:
-    """Batches of images drawn without regard to their condition; each image at most once an epoch.
+    """Batches of images drawn without regard to their condition; each image at most once per epoch.
 
-    What does not fill a batch is left out for that epoch, a different remainder each time. A set smaller than
-    a batch is one batch.
+    The remainder that does not fill a batch is left out for that epoch, another one in each epoch. A set
+    smaller than a batch is one batch.
 
     Raises:
-        ValueError: there is no image, or the batch size is below 1.
+        ValueError: there are no images, or the batch size is below 1.
     """
 
     def __init__(self, size: int, batch_size: int, seed: int) -> None:
@@ -75,7 +74,7 @@ class UniformBatches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
+        """The number of batches in an epoch."""
         return self.size // self.batch_size
 
     def epoch(self, epoch: int) -> list[Tensor]:
@@ -86,19 +85,20 @@ class UniformBatches:
 
 
 class OneClusterBatches:
-    """Batches whose images all belong to one cluster of the condition (Fair-InfoNCE, CCL-K Eq. 4).
+    """Batches of images from one cluster of the condition each (Fair-InfoNCE, CCL-K Eq. 4).
 
-    A cluster's images are dealt to near-equal batches of at most ``batch_size``, so every image of a cluster
-    of two or more is seen once an epoch and always has company. The only image of a cluster has nothing to
-    be contrasted with and is left out; ``dropped`` counts those.
+    The images of a cluster are dealt to near-equal batches of at most ``batch_size``. So every image of a
+    cluster of two or more occurs once per epoch, never alone. The only image of a cluster has no other image
+    to contrast with and is left out; ``dropped`` counts these images.
 
     Args:
         clusters: int64 ``(N,)``, the cluster of each image.
         batch_size: at least 3; with 2, an odd cluster would leave an image alone.
-        seed: which stream of batches.
+        seed: chooses the stream of batches.
 
     Raises:
-        ValueError: the batch size is below 3, the clusters are not int64 ``(N,)``, or none has two images.
+        ValueError: the batch size is below 3, the clusters are not int64 ``(N,)``, or no cluster has two
+            images.
     """
 
     def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
@@ -116,7 +116,7 @@ class OneClusterBatches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
+        """The number of batches in an epoch."""
         return sum(self._batches_of(images) for images in self.members)
 
     def epoch(self, epoch: int) -> list[Tensor]:
@@ -133,19 +133,19 @@ class OneClusterBatches:
 
 
 class PairedBatches:
-    """Uniform batches where each image comes with a partner from its cluster (Cl-InfoNCE, Definition 3.1).
+    """Uniform batches in which each image has a partner from its cluster (Cl-InfoNCE, Definition 3.1).
 
-    The partner is any other image of the cluster, evenly. The only image of a cluster is its own partner, as
-    every image is when instances are the clusters, which is SimCLR; ``alone`` counts those. An epoch has each
-    image at most once as itself, and as a partner as often as chance has it.
+    The partner is any other image of the cluster, with equal chances. The only image of a cluster is its own
+    partner; ``alone`` counts these images. With one cluster per image, this is SimCLR. An epoch has each
+    image at most once as itself, and any number of times as a partner.
 
     Args:
         clusters: int64 ``(N,)``, the cluster of each image.
         batch_size: pairs in a batch, at least 1.
-        seed: which stream of batches.
+        seed: chooses the stream of batches.
 
     Raises:
-        ValueError: the batch size is below 1, or the clusters are not int64 ``(N,)`` of an image or more.
+        ValueError: the batch size is below 1, or the clusters are not int64 ``(N,)`` with at least one image.
     """
 
     def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
@@ -153,7 +153,8 @@ class PairedBatches:
         self.uniform = UniformBatches(len(clusters), batch_size, seed)
         sizes = torch.tensor([len(images) for images in members])
         self.alone = int((sizes == 1).sum())
-        # Cluster by cluster; for each image, its place there, and its cluster's first place and size.
+        # Images in the order of their clusters; for each image, its place, and the first place and size of
+        # its cluster.
         self._in_order = torch.cat(members)
         self._place = torch.empty_like(self._in_order)
         self._place[self._in_order] = torch.arange(len(self._in_order))
@@ -162,35 +163,36 @@ class PairedBatches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
+        """The number of batches in an epoch."""
         return self.uniform.steps_per_epoch
 
     def epoch(self, epoch: int) -> list[Tensor]:
-        """Return the epoch's batches, int64 ``(2, batch_size)``: the images, and below each its partner."""
+        """Return the epoch's batches, int64 ``(2, batch_size)``: the images above their partners."""
         chance = torch.rand(
             self.uniform.size,
             generator=torch_generator("partners", self.uniform.seed, epoch),
             dtype=torch.float64,
         )
-        # A step of 1..size-1 around the cluster never comes back to the image itself.
+        # A step of 1..size-1 around the cluster never returns to the image itself.
         step = 1 + (chance * (self._size - 1)).long()
         partner = self._in_order[self._first + (self._place - self._first + step) % self._size]
         return [torch.stack([rows, partner[rows]]) for rows in self.uniform.epoch(epoch)]
 
 
 class SemiSupervisedBatches:
-    """Labelled and unlabelled images side by side: an epoch of the unlabelled ones, the labelled ones cycled.
+    """Batches of labelled and unlabelled images: one epoch of the unlabelled images, the labelled ones
+    cycled.
 
-    The unlabelled ones are drawn as in `UniformBatches`. The labelled ones go round: over an epoch, their
-    counts differ by at most one, and none is twice in a batch. A set that is smaller than its part of a batch
-    is taken whole.
+    Unlabelled images are drawn as in `UniformBatches`. Labelled images go round: over an epoch, their counts
+    differ by at most one, and no image is twice in a batch. A set that is smaller than its part of a batch is
+    taken whole.
 
     Args:
-        labelled: how many labelled images there are.
-        unlabelled: how many unlabelled ones.
+        labelled: the number of labelled images.
+        unlabelled: the number of unlabelled images.
         labelled_size: labelled images in a batch.
-        unlabelled_size: unlabelled ones.
-        seed: which stream of batches.
+        unlabelled_size: unlabelled images in a batch.
+        seed: chooses the stream of batches.
 
     Raises:
         ValueError: a number is below 1.
@@ -208,7 +210,7 @@ class SemiSupervisedBatches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
+        """The number of batches in an epoch."""
         return self.uniform.steps_per_epoch
 
     def epoch(self, epoch: int) -> list[SemiSupervisedRows]:
@@ -230,9 +232,9 @@ def _members(clusters: Tensor) -> list[Tensor]:
 
 
 def _cycled(rows: Tensor, size: int, steps: int, generator: torch.Generator) -> list[Tensor]:
-    """Return ``steps`` parts of ``size`` rows, each row in turn before any comes again.
+    """Return ``steps`` parts of ``size`` rows; all rows have their turn before any row comes again.
 
-    No part has a row twice, unless it is larger than there are rows.
+    No part has a row twice, unless there are fewer rows than its size.
     """
     parts: list[Tensor] = []
     waiting = rows[:0]
@@ -241,7 +243,7 @@ def _cycled(rows: Tensor, size: int, steps: int, generator: torch.Generator) -> 
         waiting = waiting[size:]
         while len(part) < size:
             fresh = rows[torch.randperm(len(rows), generator=generator)]
-            # Those that the part has already go to the end, to be taken by the next parts.
+            # Rows that the part has already go to the end, for the next parts.
             seen = torch.isin(fresh, part)
             fresh = torch.cat([fresh[~seen], fresh[seen]])
             missing = size - len(part)

@@ -1,6 +1,6 @@
-"""Random streams by name: every use of chance has its own seed, derived from the words that describe it.
+"""Random streams by name: each use of random numbers has its own seed, derived from words that describe it.
 
-Adding a dataset, a parameter or a worker therefore changes no other stream.
+So a new dataset, parameter or worker changes no other stream.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ import torch
 
 
 def named_seed(*parts: str | int) -> int:
-    """Return the 63-bit seed that belongs to a name such as ``("views", seed, epoch, step)``.
+    """Return the 63-bit seed of a name such as ``("views", seed, epoch, step)``.
 
-    The same on every platform and in every Python process. Words and numbers are told apart
-    (``"1"`` is not ``1``) and so are the borders between parts (``"ab", "c"`` is not ``"a", "bc"``).
+    It is the same on every platform and in every Python process. Words and numbers give different seeds
+    (``"1"`` is not ``1``), and so do different borders between parts (``"ab", "c"`` is not ``"a", "bc"``).
 
     Raises:
-        ValueError: no part was given.
+        ValueError: the name has no parts.
         TypeError: a part is neither a string nor an integer.
     """
     if not parts:
@@ -32,7 +32,7 @@ def named_seed(*parts: str | int) -> int:
 
 
 def torch_generator(*parts: str | int) -> torch.Generator:
-    """Return a CPU generator seeded by name; the CPU, so that every device sees the same draws."""
+    """Return a CPU generator seeded by name; on the CPU, so that every device gets the same draws."""
     return torch.Generator().manual_seed(named_seed(*parts))
 
 

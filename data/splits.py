@@ -1,4 +1,4 @@
-"""Cutting a labelled set in two, with the same share of every label on both sides."""
+"""Cut a labelled set in two, with the same share of every label on both sides."""
 
 import torch
 from torch import Tensor
@@ -7,15 +7,15 @@ from torch import Tensor
 def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Cut ``round(fraction * N)`` rows out of N, each label in proportion to its count.
 
-    Shares are rounded by largest remainder, so that the part has exactly the size asked for.
+    Shares are rounded by largest remainder, so that the part has exactly the requested size.
 
     Args:
         labels: int64 ``(N,)``.
-        fraction: the share cut out, above 0 and below 1.
-        generator: CPU generator that decides which rows of a label go.
+        fraction: the share to cut out, above 0 and below 1.
+        generator: a CPU generator that draws the rows of each label.
 
     Returns:
-        The rows kept and the rows cut out, both int64 and ascending.
+        The kept rows and the cut rows, both int64 and ascending.
 
     Raises:
         ValueError: the fraction is not between 0 and 1, or one side would be empty.
@@ -36,7 +36,7 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
 
 
 def _shares(labels: Tensor, fraction: float, size: int) -> dict[int, int]:
-    """Return how many rows of each label go, ``size`` in all, by largest remainder."""
+    """Return the number of rows to cut from each label, ``size`` in all, by largest remainder."""
     names, counts = torch.unique(labels, return_counts=True)
     exact = fraction * counts.double()
     shares = exact.floor().long()

@@ -1,7 +1,7 @@
-"""Images that stay on disk and are decoded batch by batch, ahead of the training that needs them.
+"""Images that stay on disk and are decoded batch by batch, ahead of the training.
 
-A split that fits is a uint8 tensor on the device; one that does not is a `StreamedImages`, which stands in
-the tensor's place: the same shape, indexing and pixels. `image_batches` draws from either.
+A split that fits into memory is a uint8 tensor on the device. A larger one is a `StreamedImages`, with the
+shape, indexing and pixels of the tensor. `image_batches` draws from either.
 
 Shapes: N images, C channels, S x S stored pixels; rows are int64 of any shape, ``(B,)`` or ``(V, B)``.
 """
@@ -17,27 +17,27 @@ from torch import Tensor
 Placement = Literal["auto", "resident", "stream"]
 
 RESIDENT_LIMIT = 4 * 2**30
-"""Bytes of decoded pixels up to which a split is held in memory, unless it is said otherwise."""
+"""By default, a split with up to this many bytes of decoded pixels is held in memory."""
 
 BATCHES_AHEAD = 2
-"""Batches that are decoded while another is used: bounds memory, does not change the result."""
+"""The number of batches decoded ahead: it bounds memory and does not change results."""
 
 _IMAGES_A_TASK = 16
 _CHUNK = 1024
 
 
 class ImageRows(Protocol):
-    """Images on disk that can be read by row, from several threads at once."""
+    """Images on disk, readable by row from several threads at once."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Channels, height and width of every image."""
 
     def __len__(self) -> int:
-        """Return how many images there are."""
+        """Return the number of images."""
 
     def prepare_random_access(self) -> None:
-        """Make ready for rows in any order; until then, rows are asked for in ascending order."""
+        """Prepare for rows in any order; before this call, rows are read in ascending order."""
 
     def decode(self, rows: Sequence[int], out: Tensor) -> None:
         """Write the images of ``rows`` into ``out``, uint8 ``(len(rows), C, S, S)`` on the CPU.
@@ -48,12 +48,12 @@ class ImageRows(Protocol):
 
 
 class StreamedImages:
-    """Images on disk in the place of a uint8 tensor ``(N, C, S, S)`` on ``device``.
+    """Images on disk that replace a uint8 tensor ``(N, C, S, S)`` on ``device``.
 
     Args:
-        source: where the images come from.
-        rows: int64 ``(N,)``, the rows of the source that belong to it; None for all.
-        device: where batches are put.
+        source: the images on disk.
+        rows: int64 ``(N,)``, the rows of the source to use; None for all.
+        device: the device for batches.
     """
 
     dtype = torch.uint8
@@ -63,7 +63,7 @@ class StreamedImages:
     ) -> None:
         self.source = source
         self.rows = torch.arange(len(source)) if rows is None else rows
-        # With its index, as tensors have it: "cuda" is not the device of a tensor that was put there.
+        # With its index, as in tensors: "cuda" differs from the device of a tensor on it.
         self.device = torch.empty(0, device=device).device
 
     @property
@@ -73,14 +73,14 @@ class StreamedImages:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all its pixels, decoded."""
+        """The number of bytes of all pixels, decoded."""
         return self.shape.numel()
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        """Return the images of ``rows``, decoded now."""
+        """Decode and return the images of ``rows``."""
         return next(self.batches([rows]))
 
     def subset(self, rows: Tensor) -> "StreamedImages":
@@ -88,11 +88,11 @@ class StreamedImages:
         return StreamedImages(self.source, self.rows[rows.cpu()], self.device)
 
     def to(self, device: torch.device | str) -> "StreamedImages":
-        """Return the same images with their batches put on ``device``."""
+        """Return the same images, with batches on ``device``."""
         return StreamedImages(self.source, self.rows, device)
 
     def resident(self) -> Tensor:
-        """Return all images decoded, in memory on the device."""
+        """Decode all images into memory on the device, and return them."""
         pixels = torch.empty(self.shape, dtype=torch.uint8)
         chunks = torch.split(torch.arange(len(self)), _CHUNK)
         for rows, images in zip(chunks, StreamedImages(self.source, self.rows).batches(chunks), strict=True):
@@ -114,15 +114,15 @@ Images = Tensor | StreamedImages
 def image_batches(images: Images, batches: Iterable[Tensor]) -> Iterator[Tensor]:
     """Yield the images of each batch of rows, in order, on the images' device.
 
-    Of a tensor they are indexed; of streamed images the next batches are decoded in threads while one is
-    used. There are as many threads as torch computes with (`torch.get_num_threads`).
+    A tensor is indexed. For streamed images, threads decode the next batches while one is used; there are as
+    many threads as torch uses (`torch.get_num_threads`).
 
     Args:
         images: uint8 ``(N, C, S, S)``, in memory or on disk.
         batches: int64 row numbers of any shape.
 
     Yields:
-        uint8, of the rows' shape and ``(C, S, S)``.
+        uint8, with the shape of the rows and ``(C, S, S)``.
 
     Raises:
         DatasetDamaged: an image cannot be decoded.
@@ -146,8 +146,8 @@ def place(images: Images, placement: Placement = "auto") -> Images:
     """Return the images decoded into memory, or left on disk.
 
     Args:
-        images: what a source gave; a tensor is resident already, and stays so.
-        placement: "auto" decodes what takes up to `RESIDENT_LIMIT` bytes; the others force it.
+        images: the images of a source; a tensor is returned as it is.
+        placement: "auto" decodes images that need up to `RESIDENT_LIMIT` bytes; the others force a choice.
 
     Raises:
         ValueError: an unknown placement.
@@ -179,7 +179,7 @@ def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor]) -> Iterator[Ten
         while waiting:
             yield _finished(*waiting.popleft())
     finally:
-        # Also where the reader stops in mid-epoch: nothing is decoded for no one.
+        # If the reader stops in mid-epoch, no further batch is decoded.
         pool.shutdown(cancel_futures=True)
 
 

@@ -1,6 +1,7 @@
 """A part of a dataset, for quick runs: `cifar10:images=5000,test_images=2000`.
 
-The first N of a fixed order in which every class keeps its share: a smaller part is within a larger one.
+It is the first N images of a fixed order in which every class keeps its share. So a smaller part lies within
+a larger one.
 """
 
 from collections.abc import Mapping
@@ -25,15 +26,15 @@ SUBSET_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
 
 
 def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
-    """Return ``count`` rows, ascending: of each class its share, to within one row, and at least one.
+    """Return ``count`` rows, ascending: the share of each class, to within one row, and at least one row.
 
-    Which rows depends on ``name`` and the labels alone, and the rows of a smaller count are among those of a
-    larger one.
+    The rows depend only on ``name`` and the labels. The rows of a smaller count are among those of a larger
+    one.
 
     Args:
-        labels: int64 ``(N,)``, or ``(N, c)`` where an image has several: equal rows are then a class.
-        count: at least as many as there are classes, at most N.
-        name: names the stream of chance.
+        labels: int64 ``(N,)``, or ``(N, c)`` for several labels per image, where equal rows form a class.
+        count: the number of rows, from the number of classes up to N.
+        name: the name of the random stream.
 
     Raises:
         ValueError: the count is out of range.
@@ -45,8 +46,8 @@ def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
     by_group = group.argsort(stable=True)
     rank = torch.empty_like(group)
     rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]
-    # The n-th of a class of m comes at n/m of the way, so that all classes run out together; each one's first
-    # comes before all.
+    # The n-th image of a class of m comes at n/m of the order, so that all classes end together. The first
+    # images of all classes come first.
     place = torch.where(rank > 0, (rank + 0.5) / sizes[group], 0.0)
     first = place.argsort(stable=True)[:count]
     return order[first].sort().values

@@ -1,4 +1,4 @@
-"""Tables in CSV files, read as text: what a column's texts mean is for its reader to say."""
+"""Tables in CSV files, read as text; the caller interprets the texts of a column."""
 
 import csv
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from contrasweep.data.names import first_few, unknown
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column whose distinct texts are kept once: row ``i`` holds ``values[codes[i]]``.
+    """A column that stores each distinct text once: row ``i`` holds ``values[codes[i]]``.
 
     Attributes:
         codes: int64 ``(N,)``.
@@ -28,17 +28,17 @@ class TextColumn:
 
 
 def read_text_table(path: Path) -> dict[str, TextColumn]:
-    """Read a comma-separated file with a header; nothing is guessed about types, and no text means "missing".
+    """Read a comma-separated file with a header. All values stay texts, and no text means "missing".
 
     Raises:
-        ValueError: there is no such file, it is empty or no UTF-8, it names a column twice, or a row has more
-            or fewer cells than the header (the message says which).
+        ValueError: the file is missing, empty or not UTF-8, it names a column twice, or a row has more or
+            fewer cells than the header (the message names it).
     """
     from pyarrow import ArrowInvalid
     from pyarrow.csv import ConvertOptions, ReadOptions, read_csv
 
     names = _header(path)
-    # One thread, so that the message about a wrong row can tell its number.
+    # One thread, so that the message about a wrong row has its number.
     reading = ReadOptions(use_threads=False, column_names=names, skip_rows=1)
     converting = ConvertOptions(column_types=dict.fromkeys(names, "string"), strings_can_be_null=False)
     try:
@@ -54,7 +54,7 @@ def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextCol
     """Return the column called ``name`` of a table that was read from ``path``.
 
     Raises:
-        ValueError: there is none; the message names the nearest.
+        ValueError: there is no such column; the message gives the nearest.
     """
     if name not in table:
         raise ValueError(f"{path}: {unknown('column', name, table)}")

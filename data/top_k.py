@@ -1,4 +1,4 @@
-"""Clusters of images that agree on the k binary attributes of the highest entropy.
+"""Clusters of images with the same values of the k binary attributes of the highest entropy.
 
 N images, A binary attributes.
 
@@ -16,8 +16,8 @@ from contrasweep.data.attributes import check_binary
 def rank_by_entropy(values: Tensor) -> Tensor:
     """Return the numbers of the attributes from the highest entropy to the lowest: int64 ``(A,)``.
 
-    Of equal ones, the earlier comes first. They are compared as counts, so that rounding breaks no tie: the
-    entropy of a binary attribute grows with the number of images on its rarer side.
+    Among equal ones, the earlier comes first. Counts are compared, so that rounding breaks no tie: the
+    entropy of a binary attribute grows with the count of its rarer value.
 
     Raises:
         ValueError: ``values`` is not a matrix of 0 and 1, ``(N, A)``.
@@ -32,12 +32,12 @@ def top_k_clusters(values: Tensor, k: int) -> Tensor:
     """Return one cluster for each distinct pattern of the ``k`` attributes of the highest entropy.
 
     Clusters are numbered from 0 in the order of their patterns, read from the highest entropy on (000, 001,
-    010, ...): a cluster's number does not depend on the order of the images. Of attributes of equal entropy
-    the earlier ones are taken.
+    010, ...), so a cluster's number does not depend on the order of the images. Among attributes of equal
+    entropy, the earlier ones are taken.
 
     Args:
         values: ``(N, A)`` of 0 and 1.
-        k: how many attributes, 1..A.
+        k: the number of attributes, 1..A.
 
     Returns:
         int64 ``(N,)`` on the CPU.
@@ -50,7 +50,7 @@ def top_k_clusters(values: Tensor, k: int) -> Tensor:
 
 
 def top_k_clusterings(values: Tensor, ks: Sequence[int]) -> Iterator[tuple[int, Tensor]]:
-    """Yield ``(k, top_k_clusters(values, k))`` for every k, each clustering refined from the one before.
+    """Yield ``(k, top_k_clusters(values, k))`` for every k; each clustering refines the one before.
 
     Args:
         values: ``(N, A)`` of 0 and 1.
@@ -79,7 +79,7 @@ def _refined(values: Tensor, ks: Sequence[int]) -> Iterator[tuple[int, Tensor]]:
 
 
 def _split(clusters: Tensor, attribute: Tensor) -> Tensor:
-    """Split each cluster by one attribute and number the halves anew, in order and without gaps."""
+    """Split each cluster by one attribute and renumber the halves, in order and without gaps."""
     halves = 2 * clusters + attribute
     there = halves.bincount() > 0
     return (there.cumsum(0) - 1)[halves]

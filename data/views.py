@@ -1,10 +1,10 @@
-"""Random views of images, batched: every sample has its own parameters, and there is no loop over images.
+"""Random views of images, batched: every image has its own parameters, and there is no loop over images.
 
-Drawing and applying are apart. Parameters are drawn on the CPU for the whole (global) batch, so that every
-device and any number of ranks agree; a rank slices its part and applies it where its images are.
+Parameters are first drawn, then applied. They are drawn on the CPU for the whole (global) batch, so that all
+devices and any number of ranks agree. A rank applies its slice on the device of its images.
 
-The order is torchvision's usual one: crop, resize, shift and flip (`data.resample`), colour jitter,
-greyscale, blur and normalisation (`data.photometric`). What is off costs nothing.
+The order is the usual one of torchvision: crop, resize, shift and flip (`data.resample`), colour jitter,
+greyscale, blur and normalisation (`data.photometric`). Operations that are off cost nothing.
 
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
@@ -26,7 +26,7 @@ from contrasweep.data.resample import (
 )
 
 _TRIES = 10
-# Standard deviations of the blur in pixels, of SimCLR (Chen et al. 2020, appendix A) and MoCo-v2 alike.
+# Standard deviations of the blur in pixels, the same in SimCLR (Chen et al. 2020, appendix A) and MoCo-v2.
 _BLUR_SIGMA = (0.1, 2.0)
 _SMALLEST_BLURRED = 20
 _COLOURED_AT_ONCE = 256
@@ -34,17 +34,17 @@ _COLOURED_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class ViewParameters:
-    """What was drawn for each sample; what is switched off is drawn too and has no effect.
+    """The drawn parameters of each image; those of operations that are off are drawn too, without effect.
 
     Attributes:
         boxes: int64 ``(B, 4)``: top, left, height, width in stored pixels.
         flip: bool ``(B,)``: mirrored left to right.
-        shift: int64 ``(B, 2)``: how far down and right the view begins in the resized crop, in its pixels.
-        source_size: stored (height, width) that the boxes were drawn for.
+        shift: int64 ``(B, 2)``: the offset of the view in the resized crop, in its pixels down and right.
+        source_size: the stored (height, width) for which the boxes were drawn.
         jitter: bool ``(B,)``: brightness, contrast, saturation and hue change.
         factors: float32 ``(B, 4)``: multipliers of brightness, contrast and saturation (1 changes nothing),
             and the shift of the hue in turns.
-        order: int64 ``(B, 4)``: which of the four (0..3, as in `factors`) is done first, second, third, last.
+        order: int64 ``(B, 4)``: the four operations (0..3, as in `factors`) in their order.
         grayscale: bool ``(B,)``: colours removed.
         blur: bool ``(B,)``: blurred.
         sigma: float32 ``(B,)``: standard deviation of the blur in pixels.
@@ -65,7 +65,7 @@ class ViewParameters:
         return len(self.boxes)
 
     def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
-        """Return the parameters of some samples, such as one rank's slice of the global batch."""
+        """Return the parameters of some images, such as one rank's slice of the global batch."""
         return self._mapped(lambda tensor: tensor[index])
 
     def to(self, device: torch.device | str) -> "ViewParameters":
@@ -89,31 +89,29 @@ class ViewParameters:
 
 @dataclass(frozen=True)
 class RandomViews:
-    """Random views by the distributions of torchvision's transforms; by default crops and flips alone.
+    """Random views with the distributions of torchvision's transforms; by default only crops and flips.
 
-    An image of one channel has brightness and contrast, but no saturation, hue or greyscale: these leave it
-    as it is.
+    For an image of one channel, saturation, hue and greyscale have no effect.
 
     Attributes:
         size: height and width of a view, in pixels.
-        min_crop: smallest share of the image's area that a crop covers; 1 takes all of it, cut to an aspect
-            that is allowed.
+        min_crop: smallest share of the image's area in a crop; 1 takes all of it, cut to an allowed aspect.
         max_crop: largest share.
-        min_aspect: smallest width / height of a crop; the logarithm is drawn evenly.
+        min_aspect: smallest width / height of a crop; its logarithm is drawn uniformly.
         max_aspect: largest width / height.
         flip: probability of mirroring.
         brightness: the factor is drawn from ``max(0, 1 - brightness)..1 + brightness``.
-        contrast: the same of the contrast.
-        saturation: the same of the saturation.
+        contrast: the same for the contrast.
+        saturation: the same for the saturation.
         hue: the shift is drawn from ``-hue..hue`` turns.
-        jitter_probability: share of the samples whose brightness, contrast, saturation and hue change.
+        jitter_probability: probability of changing brightness, contrast, saturation and hue.
         grayscale: probability of removing the colours.
         blur: probability of a Gaussian blur of standard deviation 0.1..2 pixels.
         interpolation: bilinear or bicubic, both antialiased.
-        padding: the resized crop is shifted by up to so many pixels up, down, left and right, each number of
-            pixels as likely, and black where it ends. With `min_crop` 1, a random crop of the padded image.
-        mean: mean of each channel to subtract, in the unit of 0..1 views; None leaves views in 0..1.
-        std: standard deviation of each channel to divide by.
+        padding: the largest shift of the resized crop in pixels up, down, left and right, drawn uniformly;
+            outside the crop the view is black. With `min_crop` 1, this is a random crop of the padded image.
+        mean: mean of each channel, subtracted from views in 0..1; None leaves views in 0..1.
+        std: standard deviation of each channel, the divisor.
 
     Raises:
         ValueError: a value is out of its range, or a smallest exceeds its largest.
@@ -170,14 +168,14 @@ class RandomViews:
     def draw(
         self, count: int, source_size: int | tuple[int, int], generator: torch.Generator
     ) -> ViewParameters:
-        """Draw the parameters of ``count`` samples.
+        """Draw the parameters of ``count`` images.
 
-        A crop's area and aspect are drawn up to ten times until the rounded box fits into the image; after
-        that the largest central box of an allowed aspect is taken. All tries are drawn at once, and what is
-        off is drawn too, so the generator advances by the same amount whatever the settings are.
+        The area and aspect of a crop are drawn up to ten times until the rounded box fits into the image;
+        otherwise it is the largest central box of an allowed aspect. All tries are drawn at once, and also
+        the parameters of operations that are off, so the generator advances equally for all settings.
 
         Args:
-            count: number of samples.
+            count: number of images.
             source_size: stored height and width in pixels, one number for a square.
             generator: a CPU generator.
 
@@ -191,7 +189,7 @@ class RandomViews:
             raise ValueError(f"parameters are drawn by a CPU generator, got one on {generator.device}")
         chance = torch.rand((2 * _TRIES + 3, count), generator=generator, dtype=torch.float64)
         colour = torch.rand((count, 12), generator=generator)
-        # Last, so that what is above is what it was before there were shifts.
+        # Drawn last, so that the draws above are the same as in versions without shifts.
         place = torch.rand((count, 2), generator=generator, dtype=torch.float64)
         lowest, highest = self._factor_ranges()
         jitter, grayscale, blur, sigma = colour[:, 8:].unbind(1)
@@ -209,19 +207,19 @@ class RandomViews:
         )
 
     def apply(self, images: Tensor, parameters: ViewParameters) -> Tensor:
-        """Make one view of each image by its own parameters.
+        """Make one view of each image with its own parameters.
 
         Args:
             images: uint8 ``(B, C, H, W)``, any device.
-            parameters: one row for each image, drawn for ``(H, W)``. Leave them on the CPU: sizes are read
-                from them, which would make an accelerator wait.
+            parameters: one row for each image, drawn for ``(H, W)``. Leave them on the CPU: reading sizes
+                from them would make an accelerator wait.
 
         Returns:
             float32 ``(B, C, S, S)`` on the images' device, in 0..1 unless normalised.
 
         Raises:
-            ValueError: the images are not uint8 ``(B, C, H, W)``, the parameters belong to others, or there
-                are colour changes for images of neither 1 nor 3 channels, or a mean for other channels.
+            ValueError: the images are not uint8 ``(B, C, H, W)``, the parameters do not fit the images, or
+                the settings do not fit the number of channels.
         """
         require_images(images)
         if len(parameters) != len(images) or parameters.source_size != tuple(images.shape[2:]):
@@ -275,9 +273,9 @@ class RandomViews:
             raise ValueError(f"std must be above 0, got {self.std}")
 
     def _boxes(self, chance: Tensor, source: tuple[int, int]) -> Tensor:
-        """Turn even draws, ``(2 * tries + 2, count)`` in [0, 1), into crop boxes ``(count, 4)``."""
+        """Turn uniform draws, ``(2 * tries + 2, count)`` in [0, 1), into crop boxes ``(count, 4)``."""
         if self.min_crop == 1.0:
-            # Drawn boxes would lose a row or column to rounding now and then.
+            # Drawn boxes could lose a row or column to rounding.
             return torch.tensor(self._central_box(source)).repeat(chance.shape[1], 1)
         area, shape = chance[:_TRIES], chance[_TRIES : 2 * _TRIES]
         area = source[0] * source[1] * (self.min_crop + (self.max_crop - self.min_crop) * area)
@@ -293,7 +291,7 @@ class RandomViews:
         return torch.where(fits.any(dim=0)[:, None], drawn, torch.tensor(self._central_box(source)))
 
     def _central_box(self, source: tuple[int, int]) -> tuple[int, int, int, int]:
-        """Return the largest box around the centre whose aspect is allowed."""
+        """Return the largest central box of an allowed aspect."""
         height, width = source
         if width / height < self.min_aspect:
             height = max(1, round(width / self.min_aspect))

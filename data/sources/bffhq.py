@@ -1,14 +1,14 @@
-"""Biased FFHQ: faces whose age goes with their gender in training, and not in the test.
+"""Biased FFHQ: faces with an age that correlates with gender in training, but not in the test.
 
 Source: Kim et al., "BiaSwap" (ICCV 2021); released with Lee et al., "Learning Debiased Representation via
 Disentangled Feature Augmentation" (NeurIPS 2021), and used by FairKL (Barbano et al. 2023, B.2.3).
 
-Folders and names are those that the released code of both papers and FairKL's reads:
-`0.5pct/align/CLASS/`, `0.5pct/conflict/CLASS/`, `valid/` and `test/`, files `ID_AGE_GENDER.png`; that of the
-test images only those count whose two numbers differ is theirs too. Not checked, for want of the archive: how
-many images each holds (reported: 19,104 aligned and 96 conflicting ones of training, 1,000 in `valid` and in
-`test`; what is there is counted, and much less refused), their size of 128 pixels, and which age and which
-gender is 0: no code that was found says so.
+Folders and names are those that the released code of both papers and of FairKL reads:
+`0.5pct/align/CLASS/`, `0.5pct/conflict/CLASS/`, `valid/` and `test/`, with files `ID_AGE_GENDER.png`. As in
+that code, only test images with two different numbers count. The archive was not available, so three facts
+are not checked: the number of images (papers report 19,104 aligned and 96 conflicting training images, and
+1,000 in each of `valid` and `test`; a folder with far fewer is refused), their size of 128 pixels, and which
+age and gender have the number 0.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ from contrasweep.data.streaming import StreamedImages
 NAME = "bffhq"
 FOLDER = "bffhq"
 VIEW_SIZE = 224
-"""Height and width that the network sees, as released: the images are enlarged."""
+"""Height and width of the network's input, as released: the images are enlarged."""
 SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled (BFFHQ, by its link: unpack it)"
 HOW = how_to_get(FOLDER, SOURCE, "0.5pct/align, 0.5pct/conflict, valid and test")
 
@@ -68,7 +68,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         files = _train(root)
         size, train, test = _size(files), len(files), len(_test(root, options))
     except DatasetMissing:
-        # Whoever asks for the images is told; a list of all datasets is not stopped by it.
+        # Loading the images reports what is missing; a list of all datasets must not fail here.
         size, train, test = _REPORTED_SIZE, sum(REPORTED_TRAIN), REPORTED_TEST[str(options["test"])]
     return DatasetSpec(
         name=BFFHQ.full_name(options),

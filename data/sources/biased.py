@@ -1,4 +1,4 @@
-"""Digits whose background colour gives the class away in training and not in the test: Biased-MNIST.
+"""Biased-MNIST: digits with a background colour that reveals the class in training, but not in the test.
 
 Sources: Bahng et al., "Learning De-biased Representations with Biased Representations" (ICML 2020); Barbano
 et al., "Unbiased Supervised Contrastive Learning" (ICLR 2023), Appendix B.2.1 and its released code.
@@ -32,25 +32,26 @@ BIAS_COLOURS = (
     (128, 0, 255),
     (50, 255, 128),
 )
-"""The ten colours, RGB 0..255; colour c is class c's own."""
+"""The ten colours, RGB 0..255; colour c is the usual one of class c."""
 
 MNIST_STROKE = 1
-"""The smallest MNIST value that is painted white: any pixel that is not 0, as released."""
+"""The smallest MNIST value painted white: as released, any value but 0."""
 
 DIGITS_STROKE = 128
-"""The smallest value of the 8 x 8 digits that is painted white, half full: their strokes fade into the
-background, and any pixel that is not 0 would be most of the image."""
+"""The smallest value of the 8 x 8 digits painted white: half full. Their strokes fade into the background, so
+the rule of MNIST would paint most of the image."""
 
 
 def bias_counts(images: int, rho: float) -> list[int]:
-    """Return how many of a class's images have each colour, the own one first, then the next in the palette.
+    """Return the number of a class's images with each colour: its own first, then the others in palette
+    order.
 
-    ``floor(rho * images)`` have the own colour, with rho as the decimal number that is written. The others
-    share the rest evenly; what does not divide goes, one each, to the colours that follow the own one.
+    ``floor(rho * images)`` images have the own colour, with rho as a decimal number. The other colours share
+    the rest evenly; a remainder goes, one image each, to the colours that follow the own one.
 
     Args:
-        images: images of the class.
-        rho: share of the own colour, 0..1.
+        images: the number of images of the class.
+        rho: the share of the own colour, 0..1.
 
     Returns:
         Ten numbers that add up to ``images``.
@@ -67,14 +68,14 @@ def bias_counts(images: int, rho: float) -> list[int]:
 
 
 def draw_bias(labels: Tensor, rho: float, name: str, split: str) -> Tensor:
-    """Return the colour of each image, with exactly `bias_counts` of each in each class.
+    """Return the colour of each image; each class has exactly the counts of `bias_counts`.
 
-    Which images get which depends on the dataset's name and the split; the images that keep their class's own
-    colour at one rho keep it at every larger one.
+    The dataset's name and the split determine which image gets which colour. An image with its class's own
+    colour at one rho has it at every larger rho.
 
     Args:
         labels: int64 ``(N,)``, classes 0..9.
-        rho: share of the own colour, 0..1.
+        rho: the share of the own colour, 0..1.
         name: the dataset's bare name.
         split: train or test.
 
@@ -121,7 +122,7 @@ def _family(
     read: Callable[[Path, Split], LabelledImages],
     stroke: int,
 ) -> DatasetFamily:
-    """Return the family of biased sets made from the greyscale digits that `read` gives."""
+    """Return the family of biased sets made from the greyscale digits of `read`."""
 
     def describe(root: Path, options: Options) -> DatasetSpec:
         spec = base(family.full_name(options), summary, 3)

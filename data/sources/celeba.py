@@ -3,13 +3,13 @@
 Layout: torchvision's, `celeba/img_align_celeba/000001.jpg` (178 x 218 pixels) and
 `celeba/list_attr_celeba.txt`, which has the number of images, the 40 names, and a line for each image: its
 file and 40 times 1 or -1. `list_eval_partition.txt`, the published split, is not needed: HeroCon labels 500
-of the first 50,000 images, and the other 49,500 are its test set. The archive itself was not at hand.
+of the first 50,000 images, and the other 49,500 are its test set. The archive was not available.
 
-View 1 is the rows 20 to 179 of the picture; view 2 has whole numbers from 0 to 49 added to the green of each
-pixel of its lower half, up to 255. Both are then resized to squares, as the paper says; the released code
-pads them to 224 x 224 instead. Both views of all images are made once and kept in the user's cache, as long
-as they take up to `RESIDENT_LIMIT` bytes. Which 500 are labelled is our own draw, and so is the noise: theirs
-have no seed.
+View 1 is rows 20 to 179 of the picture. View 2 adds whole numbers from 0 to 49 to the green of each pixel in
+the lower half, up to 255. Both are then resized to squares, as the paper says; the released code pads them to
+224 x 224 instead. If both views of all images take up to `RESIDENT_LIMIT` bytes, they are made once and kept
+in the user's cache. The 500 labelled images and the noise are our own draws, because the authors' have no
+seed.
 
 Sources: Liu et al., "Deep Learning Face Attributes in the Wild" (ICCV 2015); Zheng et al., "Contrastive
 Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1 and 4.3 and its released code.
@@ -53,11 +53,11 @@ SHAPE = (3, 218, 178)
 """Channels, height and width of every picture."""
 
 VIEWS, VIEWS_VERSION = "views.npy", 1
-"""The file in the cache, and the number of the way its views are made: a change of theirs is a new number."""
+"""The file in the cache, with a number that changes whenever the way of making views changes."""
 
 CROPPED_ROWS = (20, 180)
 LARGEST_NOISE = 50
-"""The noise is below it."""
+"""The upper bound of the noise, exclusive."""
 
 
 def _check(root: Path, options: Options) -> None:
@@ -107,7 +107,7 @@ def _table(root: Path) -> tuple[list[str], Tensor]:
     """Return the names of the first images and their labels, int64 ``(N, 40)`` of 0 and 1.
 
     Raises:
-        DatasetDamaged: the table is not as published.
+        DatasetDamaged: the table does not have the published form.
     """
     file = root / FOLDER / TABLE
     with file.open(encoding="utf-8") as lines:
@@ -138,7 +138,7 @@ def _two_views(files: Sequence[Path], rows: Tensor, size: int) -> tuple[Tensor, 
 
 
 def _identity(files: Sequence[Path], size: int) -> str:
-    """Name what the views of these files are: another one once a file has changed."""
+    """Return a name for the views of these files; it changes when a file changes."""
     states = (file.stat() for file in files)
     lines = [f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in zip(files, states, strict=True)]
     content = "\n".join([f"{VIEWS_VERSION} {size}", *lines])
@@ -149,7 +149,7 @@ def _write_views(folder: Path, files: Sequence[Path], size: int) -> None:
     log.info("decoding %d images into the cache, once", len(files))
     shape = (2, len(files), 3, size, size)
     kept = np.lib.format.open_memmap(folder / VIEWS, mode="w+", dtype=np.uint8, shape=shape)
-    # A disk that is full says so now; a write through the map would end the process without a word.
+    # A full disk raises an error here; a write through the memory map would kill the process.
     with (folder / VIEWS).open("r+b") as file:
         os.posix_fallocate(file.fileno(), 0, (folder / VIEWS).stat().st_size)
     _make_views(files, range(len(files)), size, torch.from_numpy(kept))

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from the pickled batches of their authors, as torchvision lays them out."""
+"""CIFAR-10 and CIFAR-100 from the authors' pickled batches, in the layout of torchvision."""
 
 import io
 import pickle
@@ -25,20 +25,20 @@ _LICENCE = "none stated by the authors (Krizhevsky 2009); research use is custom
 
 @dataclass(frozen=True)
 class CifarLayout:
-    """Where one of the two sets lies.
+    """The files of one of the two sets.
 
     Attributes:
-        name: of the dataset.
-        folder: under the data root.
-        train: the files of the training split and their sizes in bytes (None: not known).
-        test: the file of the test split, likewise.
-        meta: the file that names the classes, likewise.
-        label_key: the entry of a batch that holds the labels.
-        names_key: the entry of `meta` that holds the classes' names.
-        classes: number of labels.
-        group_size: neighbouring classes that share a level of imbalance.
-        source: where to get it.
-        torchvision: torchvision's class, which knows the checksums.
+        name: the name of the dataset.
+        folder: the folder under the data root.
+        train: the files of the training split, with their sizes in bytes (None: unknown).
+        test: the file of the test split, with its size.
+        meta: the file with the names of the classes, with its size.
+        label_key: the entry of a batch with the labels.
+        names_key: the entry of `meta` with the names of the classes.
+        classes: the number of labels.
+        group_size: the number of neighbouring classes that share a level of imbalance.
+        source: where to get the files.
+        torchvision: the class of torchvision with the checksums.
     """
 
     name: str
@@ -95,7 +95,7 @@ def read_cifar(root: Path, split: Split, layout: CifarLayout) -> LabelledImages:
     """Read one split, ``(N, 3, 32, 32)``, from the batches in ``root/layout.folder``.
 
     Raises:
-        DatasetDamaged: a batch is no pickle of arrays, or its images or labels are not what they must be.
+        DatasetDamaged: a batch is not a pickle of arrays, or has wrong images or labels.
     """
     images, labels = [], []
     for file in layout.train if split == "train" else layout.test:
@@ -122,7 +122,7 @@ def _read_batch(path: Path, label_key: str) -> tuple[Any, torch.Tensor]:
 
 
 def _class_names(root: Path, layout: CifarLayout) -> tuple[str, ...]:
-    """Return the classes' names, none where the file is not there."""
+    """Return the names of the classes; empty if their file is missing."""
     (file,) = layout.meta
     path = root / layout.folder / file
     return tuple(_unpickle(path)[layout.names_key]) if path.is_file() else ()
@@ -136,11 +136,11 @@ def _unpickle(path: Path) -> Any:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Unpickles arrays and plain values alone: a pickle from elsewhere could otherwise run any code."""
+    """Unpickles only arrays and plain values, because a foreign pickle could run any code."""
 
     def find_class(self, module: str, name: str) -> Any:
         allowed = {
-            # The array's maker has moved between versions of numpy; this is the installed one's.
+            # This function has moved between versions of numpy; here is the installed one.
             "_reconstruct": np.zeros(0).__reduce__()[0],
             "ndarray": np.ndarray,
             "dtype": np.dtype,
@@ -182,7 +182,7 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
         images = read_cifar(root, split, layout)
         if split == "test":
             return images
-        # Before images are left out: the file has a row for each of the whole split.
+        # Before images are left out, because the file has a row for each image of the whole split.
         images = with_condition(images, root, options)
         return imbalanced(images, layout.name, counts, options, layout.group_size)
 

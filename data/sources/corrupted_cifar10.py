@@ -1,17 +1,17 @@
-"""Corrupted CIFAR-10: each class has a corruption of its own in training, and any of ten in the test.
+"""Corrupted CIFAR-10: in training each class has its own corruption, in the test any of ten.
 
 Sources: Nam et al., "Learning from Failure" (NeurIPS 2020), whose code makes it from CIFAR-10; Lee et al.,
 "Learning Debiased Representation via Disentangled Feature Augmentation" (NeurIPS 2021), whose files FairKL
 (Barbano et al. 2023, B.2.2) trains on.
 
-Both layouts are as the released code has them. `png` (Lee): `cifar10c/0.5pct/align/CLASS/`,
-`0.5pct/conflict/CLASS/`, and `cifar10c/test/CLASS/`, files `ID_CLASS_CORRUPTION.png`; `0.5pct/valid` is not
-read. `npy` (Nam): `CorruptedCIFAR10-Type0-Skewed0.005-Severity4/`, with `train` and `valid`, CIFAR-10's own
-splits, as `images.npy` (N, 32, 32, 3) and `attrs.npy` (N, 2): class and corruption. In either, corruption c
-is class c's own (the code that makes the npy files was read: folders, counts, types and severities are its).
-Not checked, for want of the archive: how many images the png folders hold (about 45,000 of training, as the
-papers report; the 10,000 of CIFAR-10's test; what is there is counted, and much less refused), and which type
-and severity they were made with.
+Both layouts are those of the released code. `png` (Lee): `cifar10c/0.5pct/align/CLASS/`,
+`0.5pct/conflict/CLASS/`, and `cifar10c/test/CLASS/`, with files `ID_CLASS_CORRUPTION.png`; `0.5pct/valid` is
+not read. `npy` (Nam): `CorruptedCIFAR10-Type0-Skewed0.005-Severity4/`, with CIFAR-10's splits in `train` and
+`valid`, as `images.npy` (N, 32, 32, 3) and `attrs.npy` (N, 2): class and corruption. In both, corruption c is
+the usual one of class c. Folders, counts, types and severities of the npy files come from the code that makes
+them. The png archive was not available, so two facts are not checked: the number of images (papers report
+about 45,000 for training, and the 10,000 of CIFAR-10's test; a folder with far fewer is refused), and the
+type and severity of the corruptions.
 """
 
 from contextlib import suppress
@@ -54,7 +54,7 @@ CLASS_NAMES = (
 )
 
 PERCENTS = {"0.5": "0.005", "1": "0.01", "2": "0.02", "5": "0.05"}
-"""The shares of conflicting images in percent, and as the npy folders' names write them."""
+"""The shares of conflicting images: in percent, and as written in the names of the npy folders."""
 
 NPY_ROWS = {"train": 50_000, "valid": 10_000}
 NPY_FILES = ("images.npy", "attrs.npy")
@@ -72,7 +72,7 @@ _SIDE = 32
 
 
 def npy_folder(options: Options) -> str:
-    """Return the folder of the npy layout that the options mean."""
+    """Return the folder of the npy layout for these options."""
     skewed = PERCENTS[str(options["percent"])]
     return f"CorruptedCIFAR10-Type{options['type']}-Skewed{skewed}-Severity{options['severity']}"
 
@@ -111,7 +111,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
     if npy:
         train, test = NPY_ROWS["train"], NPY_ROWS["valid"]
     if not npy:
-        # Whoever asks for the images is told what is missing; a list of all datasets is not stopped by it.
+        # Loading the images reports what is missing; a list of all datasets must not fail here.
         with suppress(DatasetMissing):
             train, test = len(_png_train(root, options)), len(_png_test(root, options))
     return DatasetSpec(
@@ -154,10 +154,10 @@ def _array(file: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _mapped(file: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array that stays on disk; a file that was cut short is found out.
+    """Return an array that stays on disk, after checking that the file is complete.
 
     Raises:
-        DatasetDamaged: the file is no array, cut short, or of another shape.
+        DatasetDamaged: the file is not an array, is truncated, or has another shape.
     """
     try:
         stored = np.load(file, mmap_mode="r", allow_pickle=False)

@@ -4,10 +4,10 @@ Layout of the published archive: `images.txt` (`ID PATH`), `image_class_labels.t
 1), `train_test_split.txt` (`ID IS_TRAINING`), `classes.txt` (`CLASS NAME`) and
 `attributes/image_attribute_labels.txt` (`ID ATTRIBUTE IS_PRESENT CERTAINTY TIME`, a few lines with a column
 more), one line for each image and attribute. File names, columns and counts were checked against programs
-that read the archive and against the lists of the Cl-InfoNCE authors; the archive itself was not at hand.
+that read the archive and against the lists of the Cl-InfoNCE authors; the archive was not available.
 
-An attribute counts as present where `IS_PRESENT` is 1, however sure the annotator was; whether the papers did
-the same they do not say.
+An attribute counts as present if `IS_PRESENT` is 1, for any certainty of the annotator. The papers do not say
+whether they did the same.
 
 Sources: Wah et al., "The Caltech-UCSD Birds-200-2011 Dataset" (2011); Tsai et al. (ICLR 2022), Appendix E.3.
 """
@@ -80,12 +80,12 @@ def read_cub(root: Path, split: Split, attributes: int = ATTRIBUTES) -> ListedIm
 
     Args:
         root: the data root.
-        split: which images, by the published split.
-        attributes: how many of the 312 to keep, those of the highest entropy over the training images, in
-            that order; all 312 stay in the order of the file.
+        split: train or test, by the published split.
+        attributes: how many of the 312 attributes to keep: those of the highest entropy over the training
+            images, in that order. All 312 stay in the order of the file.
 
     Raises:
-        DatasetDamaged: a file does not have a line for every image, or holds something else.
+        DatasetDamaged: a file has wrong contents, or lacks a line for an image.
     """
     place = root / FOLDER
     paths = _column(place / "images.txt", IMAGES)
@@ -122,9 +122,9 @@ def _column(path: Path, rows: int) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _attributes(path: Path, changed: int) -> Tensor:
-    """Return whether each image has each attribute, uint8 ``(N, 312)``; `changed` says which state of it."""
+    """Return the attributes of each image, uint8 ``(N, 312)``; the file's time of change keys the cache."""
     try:
-        # Told which columns to read, NumPy does not mind lines that have one more.
+        # With given columns, NumPy accepts lines that have one more.
         table = np.loadtxt(path, dtype=np.int32, usecols=(0, 1, 2), ndmin=2)
     except ValueError as error:
         raise DatasetDamaged(f"{path} is not a table of numbers: {error}") from None

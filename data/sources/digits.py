@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits, plain and on coloured backgrounds: embedded, so nothing to fetch."""
+"""scikit-learn's handwritten digits, plain and on coloured backgrounds. They need no download."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def read_all_digits() -> LabelledImages:
 def read_digits(split: Split) -> LabelledImages:
     """Read one side of the digits, cut 80/20 by label.
 
-    The set comes without a split of its own; this one is fixed by name and never changes.
+    The set has no published split. Ours is fixed by name and never changes.
     """
     digits = read_all_digits()
     rows = stratified_split(digits.labels, _TEST_SHARE, torch_generator("digits", "test split"))
@@ -43,7 +43,7 @@ def read_digits(split: Split) -> LabelledImages:
 
 
 def digits_spec(name: str, summary: str, channels: int = 1) -> DatasetSpec:
-    """Return the facts that all sets made from the digits share."""
+    """Return the facts shared by all sets made from the digits."""
     return DatasetSpec(
         name=name,
         summary=summary,

@@ -1,7 +1,7 @@
 """Any labelled image dataset in Parquet, in the layout of the Hugging Face hub; local or in an object store.
 
 A split is the files `SPLIT-*.parquet` of one folder, with a column of encoded images (`{bytes, path}`) and
-one of whole-numbered labels. Names of classes are read from the schema's metadata where there are some.
+one of whole-numbered labels. Names of classes are read from the schema's metadata, if it has them.
 """
 
 import json
@@ -32,7 +32,7 @@ TEST_NAMES = ("test", "validation", "val", "valid")
 SOURCE = "huggingface.co/datasets (the Parquet files of a dataset's repository)"
 
 _LOOKED_AT = 16
-"""Images whose headers are read to learn size and colour."""
+"""The number of images whose headers are read to learn size and colour."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the files say without a pixel decoded."""
+    """Facts from the files, without decoding pixels."""
 
     columns: _Columns
     classes: int
@@ -98,7 +98,7 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     images = with_condition(images, root, options, rows)
     if options["imbalance"] == "none":
         return images
-    # The folder's own name: the same images stay wherever it lies.
+    # The bare name of the folder: the same images are chosen wherever it lies.
     name = f"{NAME} {Path(str(options['path'])).name}"
     counts = torch.bincount(images.labels, minlength=facts.classes).tolist()
     return imbalanced(images, name, counts, options, int(options["group"]))
@@ -108,7 +108,7 @@ def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...
     """Return the files of a split, by name.
 
     Raises:
-        DatasetMissing: the folder or the files are not there.
+        DatasetMissing: the folder or the files are missing.
     """
     found = _listing(root, str(options["path"]))
     wanted = str(options["test"])
@@ -126,7 +126,7 @@ def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...
 
 
 def _listing(root: Path, path: str) -> list[ParquetPart]:
-    """Return the Parquet files of a folder: of a URI (s3://...), an absolute path, or one under the root."""
+    """Return the Parquet files of a folder: a URI (s3://...), an absolute path, or one under the root."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -207,7 +207,7 @@ def _columns(part: ParquetPart, options: Mapping[str, Any]) -> _Columns:
 
 
 def _class_names(metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...]:
-    """Return the classes' names from the hub's schema metadata, or from a plain `class_names` list."""
+    """Return the names of the classes from the hub's schema metadata, or from a `class_names` list."""
     feature = _hub_info(metadata).get("features", {}).get(label, {})
     names = feature.get("names") if isinstance(feature, dict) else None
     if isinstance(names, dict):
@@ -231,7 +231,7 @@ def _hub_info(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _largest_label(parts: Sequence[ParquetPart], column: str) -> int:
-    """Return the largest label, from the row groups' statistics where all have them."""
+    """Return the largest label, from the statistics of the row groups if all have them."""
     largest = []
     for part in parts:
         meta = footer(part)
@@ -266,7 +266,7 @@ def _labels(parts: Sequence[ParquetPart], column: str) -> Tensor:
 
 
 def _headers(parts: Sequence[ParquetPart], column: str) -> list[Any]:
-    """Return the headers of the first images that have one; row groups are read by the page, not whole."""
+    """Return the headers of the first images that have one; row groups are read page by page."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

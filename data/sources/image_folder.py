@@ -1,4 +1,4 @@
-"""Trees of image files, a folder for each class: `train/CLASS/*.jpg` and `test/CLASS/*.jpg` (or `val`)."""
+"""Image files with a folder for each class: `train/CLASS/*.jpg` and `test/CLASS/*.jpg` (or `val`)."""
 
 import os
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ TRAIN_FOLDERS = ("train",)
 TEST_FOLDERS = ("test", "val", "validation")
 
 _LOOKED_AT = 16
-"""Images whose headers are read to learn whether all are grey."""
+"""The number of images whose headers are read to learn whether all are grey."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Tree:
-    """One split: its classes, and its files with the class of each, both sorted by name."""
+    """One split: its classes, and its files with the class of each file, both sorted by name."""
 
     classes: tuple[str, ...]
     files: tuple[Path, ...]
@@ -104,7 +104,7 @@ def _tree(root: Path, options: Options, split: Split) -> _Tree:
 
 @lru_cache(maxsize=8)
 def _listed(folder: Path, changed: tuple[tuple[Path, int], ...]) -> _Tree:
-    """List the files below each class's folder; `changed` says which state of them is meant."""
+    """List the files below the folder of each class; the times of change key the cache."""
     classes = [place for place, _ in changed[1:]]
     found = [(path, label) for label, place in enumerate(classes) for path in _images_below(place)]
     return _Tree(

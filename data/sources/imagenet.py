@@ -3,13 +3,13 @@
 Layout: `imagenet/train/nXXXXXXXX/*.JPEG` (the 1,000 archives of the training archive, each unpacked into a
 folder of its name), and `imagenet/val/`, either with the same folders or with all `ILSVRC2012_val_*.JPEG` and
 one of the files of `data.sources.imagenet_validation` in `imagenet/`. Classes are numbered in the order of
-their names. The archives were not at hand; file names, counts and the files' formats were checked against
-torchvision and other programs that read them.
+their names. The archives were not available; file names, counts and formats were checked against torchvision
+and other programs that read them.
 
-With `condition=FILE` the condition is what the file says of each training image (CLIP's features, say), in
-the order of the classes and then of the file names, which is that of the sorted paths. With
-`hierarchy=FILE,level=L` the condition says which ancestor at level L (the root is 1) a class has, one
-column for each: the file has a `PARENT CHILD` pair a line, as `wordnet.is_a.txt`, see `data.hierarchy`.
+With `condition=FILE`, the file gives the condition of each training image (such as CLIP's features), in the
+order of the sorted paths. With `hierarchy=FILE,level=L`, the condition is the ancestor of the class at level
+L (the root is 1), with one column for each ancestor. The file has a `PARENT CHILD` pair in each line, like
+`wordnet.is_a.txt`; see `data.hierarchy`.
 
 Sources: Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge" (IJCV 2015); Tsai et al.
 (ICLR 2022), Appendices B and E.4.
@@ -57,7 +57,7 @@ TEST_OF_A_CLASS = 50
 
 LISTS = {"cl-infonce": CL_INFONCE, "cmc": CMC}
 TRAIN_SIZES = {"cl-infonce": 128_783, "cmc": 126_689}
-"""Training images of a list; of the first as Cl-InfoNCE prints it, of the second as copies of it count."""
+"""Training images of each list: printed by Cl-InfoNCE for the first, counted in copies of the second."""
 
 _HIERARCHY_OPTIONS = {
     "hierarchy": DatasetOption("file of PARENT CHILD lines: absolute, or under the data root", str, "none"),
@@ -98,7 +98,7 @@ def _hundred_classes(root: Path, options: Options) -> Classes:
 
 @lru_cache(maxsize=8)
 def _listed(folder: Path, changed: int) -> tuple[str, ...]:
-    """List the images of one folder; `changed` says which state of it."""
+    """List the images of one folder; `changed`, its time of change, keys the cache."""
     return tuple(sorted(entry.name for entry in folder.iterdir() if entry.suffix.upper() == ".JPEG"))
 
 
@@ -114,9 +114,9 @@ def _folders(place: Path) -> Classes:
 
 @dataclass(frozen=True)
 class _Split:
-    """The images of a split: paths under `place`, and the number of the class of each.
+    """The images of a split: paths under `place`, and the number of each image's class.
 
-    Paths are made when they are asked for: 1.3 million of them would take half a gigabyte.
+    Each access makes a path: 1.3 million paths in memory would take half a gigabyte.
     """
 
     place: Path
@@ -134,7 +134,7 @@ def _split(root: Path, split: Split, classes: Classes) -> _Split:
     """List a split in the order of the classes and then of the names.
 
     Raises:
-        DatasetMissing: the validation images lie in one folder, and no file says their classes.
+        DatasetMissing: the validation images lie in one folder, and no file gives their classes.
     """
     place = root / FOLDER / ("train" if split == "train" else "val")
     number = {name: label for label, name in enumerate(classes)}
@@ -182,7 +182,7 @@ def _refuse_two_conditions(name: str, options: Options) -> None:
 
 
 def _of_hierarchy(root: Path, options: Options, classes: Classes) -> Tensor | None:
-    """Return which ancestor each class has, float32 ``(classes, ancestors)``; None if none is asked for."""
+    """Return the ancestor of each class, one-hot ``(classes, ancestors)``; None without a hierarchy."""
     if options["hierarchy"] == "none":
         return None
     file = root / Path(str(options["hierarchy"])).expanduser()
@@ -205,7 +205,7 @@ def _family(
     sizes: Callable[[Path, Options], tuple[int, int, int]],
     own_options: Mapping[str, DatasetOption],
 ) -> DatasetFamily:
-    """Return a family; ``sizes`` gives how many classes, training and test images there are."""
+    """Return a family; ``sizes`` gives the numbers of classes, of training and of test images."""
 
     def check(root: Path, options: Options) -> None:
         check_folder(name, root, f"{FOLDER}/train", HOW)

@@ -4,12 +4,12 @@ Sources: Bahng et al., "Learning De-biased Representations with Biased Represent
 whose released code (github.com/clovaai/rebias, datasets/imagenet.py) has the groups below; Hendrycks et al.,
 "Natural Adversarial Examples" (CVPR 2021), for ImageNet-A; FairKL (Barbano et al. 2023, B.2.4).
 
-ImageNet is laid out as its users have it, `imagenet/train/WNID/*.JPEG` and `imagenet/val/WNID/*.JPEG` (the
-50,000 validation images sorted into folders), ImageNet-A as its archive unpacks, `imagenet-a/WNID/*.jpg`.
-Files are taken in the order of their paths, and so are the rows of a condition file: for FairKL, the features
-of a bias-capturing network. ImageNet-A has 200 classes, 21 of them among the 42 and none of the crabs (its
-authors' evaluation code, and lists of its folders in programs that read it); how many images each has was
-not checked, for want of the archive: all of it are 7,500.
+ImageNet has the usual layout, `imagenet/train/WNID/*.JPEG` and `imagenet/val/WNID/*.JPEG` (the 50,000
+validation images sorted into folders), and ImageNet-A that of its archive, `imagenet-a/WNID/*.jpg`. Files
+come in the order of their paths, and so do the rows of a condition file (for FairKL, the features of a
+bias-capturing network). ImageNet-A has 200 classes; 21 of them are among the 42, and none is a crab (from its
+authors' evaluation code, and from lists of its folders in programs that read it). The archive was not
+available, so the number of images of each class was not checked; in all there are 7,500.
 """
 
 import os
@@ -66,20 +66,20 @@ IN_IMAGENET_A = (
     "n02655020",
     *GROUPS["insect"],
 )
-"""Those of the 42 that ImageNet-A has images of."""
+"""The classes among the 42 that ImageNet-A has."""
 A_CLASSES, A_IMAGES = 200, 7_500
-"""Of all of ImageNet-A."""
+"""The number of images in ImageNet-A."""
 NO_TEXTURES = "none"
 
 TRAIN_IMAGES_OF_A_CLASS = (732, 1_300)
-"""The fewest and the most training images that a class of ILSVRC2012 has."""
+"""The smallest and the largest number of training images in a class of ILSVRC2012."""
 VAL_IMAGES_OF_A_CLASS = 50
 VIEW_SIZE = 224
 
 
 @dataclass(frozen=True, eq=False)
 class _Files:
-    """Image files sorted by path, and the label of each."""
+    """Image files sorted by path, with their labels."""
 
     files: tuple[Path, ...]
     labels: torch.Tensor
@@ -100,9 +100,9 @@ def _test(root: Path, options: Options) -> _Files:
 
 
 def _refuse_part_of_imagenet_a(folder: Path, how: str) -> None:
-    """Refuse a folder with all of ImageNet-A's classes and not all of its images.
+    """Refuse a folder with all classes of ImageNet-A but not all of its images.
 
-    Of fewer classes nobody has published the counts: those who keep only what they need pass.
+    A folder with fewer classes is accepted: the counts of single classes are not published.
 
     Raises:
         DatasetMissing: images are missing.
@@ -134,10 +134,10 @@ def _how_to_place(source: str, holds: str) -> str:
 def _listed(
     folder: Path, fewest: int, most: int | None, how: str, classes: Sequence[str] = tuple(LABEL_OF)
 ) -> _Files:
-    """List the images of some of the 42 classes, each of which must have some number of them.
+    """List the images of some of the 42 classes; the number of images in each class is checked.
 
     Raises:
-        DatasetMissing: a folder is not there, or holds fewer or more images than there are of a class.
+        DatasetMissing: a folder is missing, or holds fewer or more images than its class has.
     """
     if not folder.is_dir():
         raise DatasetMissing(f"dataset {NAME!r} not found: {folder} does not exist. {how}")
@@ -161,7 +161,7 @@ def _listed(
 
 @lru_cache(maxsize=256)
 def _images_of(folder: Path, changed: int) -> tuple[Path, ...]:
-    """List a class's images by name; `changed` says which state of its folder is meant."""
+    """List the images of a class by name; the folder's time of change keys the cache."""
     return tuple(folder / name for name in sorted(os.listdir(folder)) if name.lower().endswith(EXTENSIONS))
 
 
@@ -172,7 +172,7 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _textures(root: Path, options: Options, images: Sequence[Path]) -> torch.Tensor | None:
-    """Return the clusters of the test images' textures, int64 ``(N, 3)``; None where none are asked for."""
+    """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none."""
     if options["textures"] == NO_TEXTURES:
         return None
     return read_texture_clusters(root / Path(str(options["textures"])).expanduser(), images)
@@ -186,7 +186,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
             f"dataset {NAME!r}: textures are known of ImageNet's own test images, give test=val with them"
         )
     train, test = TRAIN_IMAGES_OF_A_CLASS[1] * len(LABEL_OF), VAL_IMAGES_OF_A_CLASS * len(LABEL_OF)
-    # Whoever asks for the images is told what is missing; a list of all datasets is not stopped by it.
+    # Loading the images reports what is missing; a list of all datasets must not fail here.
     with suppress(DatasetMissing):
         train = len(_train(root, options).files)
         test = len(_test(root, options).files)

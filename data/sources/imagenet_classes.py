@@ -1,6 +1,6 @@
-"""The two published lists of 100 ImageNet classes that go by the name of ImageNet-100, in order.
+"""The two published lists of 100 ImageNet classes called ImageNet-100, in order.
 
-They share 3 classes: results on one do not compare with those on the other.
+They share 3 classes, so results on the two lists are not comparable.
 """
 
 _CMC = """
@@ -17,9 +17,9 @@ n04517823 n04589890 n04592741 n07714571 n07715103 n07753275 n07831146 n07836838 
 """
 
 CMC = tuple(_CMC.split())
-"""Of CMC (Tian et al., ECCV 2020), taken over by Wang and Isola (2020) and by CACR.
+"""The list of CMC (Tian et al., ECCV 2020), also used by Wang and Isola (2020) and by CACR.
 
-Checked: the file `imagenet100.txt` of the released code of CMC, and Table 6 of CACR, are the same.
+Checked: the file `imagenet100.txt` of CMC's released code and Table 6 of CACR are the same.
 """
 
 _CL_INFONCE = """
@@ -36,8 +36,8 @@ n07565083 n07583066 n07714990 n07873807 n07875152 n07880968 n11879895 n12057211 
 """
 
 CL_INFONCE = tuple(_CL_INFONCE.split())
-"""Of Cl-InfoNCE (Tsai et al., ICLR 2022): classes with one way to the root of WordNet.
+"""The list of Cl-InfoNCE (Tsai et al., ICLR 2022): classes with one path to the root of WordNet.
 
 Checked: `data_processing/imagenet100/selected_100_classes.txt` of the released code. CCL-K prints the same
-number of training images, and so presumably has the same classes.
+number of training images, so it presumably has the same classes.
 """

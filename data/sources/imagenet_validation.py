@@ -1,9 +1,11 @@
-"""The classes of ImageNet's validation images where they lie in one folder, from any of the published files.
+"""The classes of ImageNet's validation images in one folder, from any of the published files.
 
-- `imagenet_2012_validation_synset_labels.txt`: a class (`n01440764`) a line, in the order of the images.
-- `LOC_val_solution.csv` (Kaggle): `ImageId,PredictionString`, the latter beginning with the class.
-- `ILSVRC2012_devkit_t12/data/`: `ILSVRC2012_validation_ground_truth.txt` with a number a line, whose classes
-  `meta.mat` names.
+- `imagenet_2012_validation_synset_labels.txt`: a class (`n01440764`) in each line, in the order of the
+images.
+- `LOC_val_solution.csv` (Kaggle): `ImageId,PredictionString`, where the latter begins with the class.
+- `ILSVRC2012_devkit_t12/data/`: `ILSVRC2012_validation_ground_truth.txt` with a number in each line, and
+`meta.mat`
+  with the class of each number.
 """
 
 import csv
@@ -20,14 +22,14 @@ _IMAGE = "ILSVRC2012_val_{:08d}"
 
 
 def validation_classes(folder: Path, images: int) -> dict[str, str] | None:
-    """Return the class of each validation image by its name without ending, None where no file says it.
+    """Return the class of each validation image by its name without ending; None if there is no such file.
 
     Args:
         folder: holds one of the files above.
-        images: how many there must be.
+        images: the number of images that there must be.
 
     Raises:
-        DatasetDamaged: the file that is there is not as published.
+        DatasetDamaged: the file does not have the published form.
     """
     for name, read in _READERS.items():
         file = folder / name
@@ -56,7 +58,7 @@ def _ground_truth(file: Path) -> dict[str, str]:
     from scipy.io import loadmat
 
     synsets = np.atleast_1d(loadmat(str(file.parent / "meta.mat"), squeeze_me=True)["synsets"])
-    # Inner nodes of the hierarchy are listed too, behind the classes.
+    # The file also lists inner nodes of the hierarchy, after the classes.
     named = {int(one["ILSVRC2012_ID"]): str(one["WNID"]) for one in synsets}
     return _in_order([named[int(number)] for number in file.read_text(encoding="utf-8").split()])
 
@@ -74,4 +76,4 @@ _READERS: Mapping[str, Callable[[Path], dict[str, str]]] = MappingProxyType(
 )
 
 PUBLISHED_FILES = tuple(_READERS)
-"""Their names under the folder of the dataset."""
+"""The names of these files under the folder of the dataset."""

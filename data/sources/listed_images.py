@@ -1,4 +1,4 @@
-"""Photographs that a dataset's own tables list: files of any shape, with labels and attributes."""
+"""Photographs listed in a dataset's tables: files of any shape, with labels and attributes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from contrasweep.data.streaming import StreamedImages
 
 @dataclass(frozen=True, eq=False)
 class ListedImages:
-    """Image files with what is known of each.
+    """Image files with their labels and conditions.
 
     Attributes:
         files: N paths, by row.
@@ -38,7 +38,7 @@ class ListedImages:
 
 
 def listed_options(size: int) -> Mapping[str, DatasetOption]:
-    """Return the options that `open_listed` reads, with the side of the squares by default."""
+    """Return the options of `open_listed`; `size` is the default side of the squares."""
     return MappingProxyType(
         {
             "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, size, low=1),
@@ -48,11 +48,11 @@ def listed_options(size: int) -> Mapping[str, DatasetOption]:
 
 
 def listed_spec(family: DatasetFamily, options: Options, **facts: Any) -> DatasetSpec:
-    """Return the facts of a member of `family`, whose images are colour squares of the `size` asked for.
+    """Return the facts of a member of `family`; its images are colour squares of the option `size`.
 
     Args:
-        family: with the options of `listed_options`.
-        options: their values.
+        family: has the options of `listed_options`.
+        options: the values of the options.
         facts: the other fields of `DatasetSpec`.
     """
     size = int(options["size"])
@@ -67,9 +67,9 @@ def listed_spec(family: DatasetFamily, options: Options, **facts: Any) -> Datase
 
 
 def open_listed(listed: ListedImages, options: Options) -> LabelledImages:
-    """Return the images as squares ``(3, size, size)``, decoded when they are asked for.
+    """Return the images as squares ``(3, size, size)``, decoded on access.
 
-    With `corrupt=skip` every image is decoded once to find the damaged ones, which are left out.
+    With `corrupt=skip`, every image is decoded once, and damaged images are left out.
     """
     size = int(options["size"])
     source = DecodedImages(FileImages(listed.files), (3, size, size), resize=True)
@@ -81,7 +81,7 @@ def open_listed(listed: ListedImages, options: Options) -> LabelledImages:
 
 
 def where_to_put(source: str, folder: str, holds: str) -> str:
-    """Return the sentence that says where a dataset comes from and what its folder must hold."""
+    """Return the sentence with the source of a dataset and the contents of its folder."""
     return (
         f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
         f"where DIR/{folder} holds {holds}."
@@ -92,7 +92,7 @@ def check_folder(name: str, root: Path, folder: str, how: str) -> None:
     """Check that ``root/folder`` is there.
 
     Raises:
-        DatasetMissing: it is not.
+        DatasetMissing: it is missing.
     """
     place = root / folder
     if not place.is_dir():
@@ -100,10 +100,11 @@ def check_folder(name: str, root: Path, folder: str, how: str) -> None:
 
 
 def check_listed(name: str, files: Sequence[Path], how: str) -> None:
-    """Check that every image file is there; none is opened.
+    """Check that every image file exists, without opening it.
 
     Raises:
-        DatasetMissing: some are not; the message tells how many, the first, and ``how`` to get them.
+        DatasetMissing: some are missing; the message has their number, the first one, and ``how`` to get
+            them.
     """
     missing = [file for file in files if not file.is_file()]
     if missing:

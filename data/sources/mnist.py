@@ -1,4 +1,4 @@
-"""MNIST as torchvision lays it out, plain and on coloured backgrounds (ColorMNIST of CCL-K)."""
+"""MNIST in the layout of torchvision, plain and on coloured backgrounds (ColorMNIST of CCL-K)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,7 @@ LICENCE = "CC BY-SA 3.0 (LeCun, Cortes and Burges)"
 
 
 def read_mnist(root: Path, split: Split) -> LabelledImages:
-    """Read one split of MNIST, ``(N, 1, 28, 28)``, from ``root/MNIST/raw`` as torchvision lays it out."""
+    """Read one split of MNIST, ``(N, 1, 28, 28)``, from ``root/MNIST/raw``, the layout of torchvision."""
     from torchvision import datasets
 
     stored = datasets.MNIST(str(root), train=split == "train", download=False)
@@ -38,7 +38,7 @@ def read_mnist(root: Path, split: Split) -> LabelledImages:
 
 
 def read_mnist_pixels(root: Path, split: Split) -> Tensor:
-    """Read the images of one split, uint8 ``(N, 1, 28, 28)``, and leave its labels unread."""
+    """Read the images of one split, uint8 ``(N, 1, 28, 28)``, without its labels."""
     from torchvision.datasets import mnist
 
     prefix = "train" if split == "train" else "t10k"
@@ -47,7 +47,7 @@ def read_mnist_pixels(root: Path, split: Split) -> Tensor:
 
 
 def read_mnist_labels(root: Path, split: Split) -> Tensor:
-    """Read the labels of one split, int64 ``(N,)``, alone."""
+    """Read the labels of one split, int64 ``(N,)``."""
     from torchvision.datasets import mnist
 
     prefix = "train" if split == "train" else "t10k"
@@ -56,12 +56,12 @@ def read_mnist_labels(root: Path, split: Split) -> Tensor:
 
 
 def check_mnist(name: str, root: Path) -> None:
-    """Raise DatasetMissing unless the four files are in place, for the dataset `name` made from them."""
+    """Raise DatasetMissing for the dataset `name` unless the four files of MNIST are in place."""
     check_files(name, root, MNIST_FOLDER, MNIST_FILES, SOURCE)
 
 
 def mnist_spec(name: str, summary: str, channels: int = 1) -> DatasetSpec:
-    """Return the facts that all sets made from MNIST share."""
+    """Return the facts shared by all sets made from MNIST."""
     return DatasetSpec(
         name=name,
         summary=summary,

@@ -1,4 +1,4 @@
-"""Noise on greyscale images: Noisy-MNIST, for one view or for two that differ in their noise.
+"""Noise on greyscale images: Noisy-MNIST, for one view or for two views with different noise.
 
 Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1 and 4.4.
 """
@@ -23,21 +23,21 @@ MNIST_MEAN = 0.13066047627384283
 """Mean of all pixels of MNIST's training images, in 0..1."""
 
 MNIST_STD = 0.3081078039450204
-"""Their (population) standard deviation."""
+"""The (population) standard deviation of these pixels."""
 
 _CHUNK = 256
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise that is added to pixels in 0..1, which are then clipped to 0..1 and rounded to 8 bits.
+    """Noise for pixels in 0..1. The sum is clipped to 0..1 and rounded to 8 bits.
 
     Attributes:
-        law: uniform, from 0..1; or gaussian, with `mean` and `std`.
-        level: share of the pixels that it falls on, each by its own chance; all of them at 1. The noise of a
-            pixel is the same at every level that reaches it.
-        mean: of the gaussian law.
-        std: its standard deviation.
+        law: uniform in 0..1, or gaussian with `mean` and `std`.
+        level: the probability that a pixel gets noise; 1 means all pixels. The noise of a pixel is the same
+            at every level at which it gets noise.
+        mean: the mean of the gaussian law.
+        std: the standard deviation of the gaussian law.
 
     Raises:
         ValueError: the law is unknown, or the level is outside 0..1.
@@ -59,14 +59,14 @@ class Noise:
 
         Args:
             images: uint8 ``(N, C, H, W)`` on the CPU.
-            *name: names the stream of chance, such as the dataset, the split and the view.
+            *name: the name of the random stream, such as the dataset, the split and the view.
 
         Returns:
             uint8 of the same shape.
         """
         values, chances = numpy_generator("noise", self.law, *name), numpy_generator("noise where", *name)
         noisy = torch.empty_like(images)
-        # In chunks, which take the draws in order: those for all of MNIST at once would be 0.8 GB.
+        # In chunks, in the order of the draws: draws for all of MNIST at once would take 0.8 GB.
         for start in range(0, len(images), _CHUNK):
             pixels = images[start : start + _CHUNK]
             shape = tuple(pixels.shape)
@@ -95,7 +95,7 @@ def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
 
 
 def noise_of(options: Options, mean: float = MNIST_MEAN, std: float = MNIST_STD) -> Noise:
-    """Return the noise that the values of `noise_options` say."""
+    """Return the noise for the values of `noise_options`."""
     return Noise(cast(Law, options["noise"]), float(options["level"]), mean, std)
 
 

@@ -37,7 +37,7 @@ DIGITS_MEAN = 0.3053087185068797
 """Mean of all pixels of scikit-learn's digits, in 0..1."""
 
 DIGITS_STD = 0.3758859119653705
-"""Their (population) standard deviation."""
+"""The (population) standard deviation of these pixels."""
 
 _MNIST_FOLDS = 20
 _DIGITS_FOLDS = 10
@@ -51,8 +51,8 @@ def labelled_rows(labels: Tensor, per_class: int, fold: int, name: str) -> Tenso
     Args:
         labels: int64 ``(N,)``.
         per_class: objects of each class.
-        fold: which draw, from 0.
-        name: names the stream of chance.
+        fold: the number of the draw, from 0.
+        name: the name of the random stream.
 
     Raises:
         ValueError: a class has too few objects for that many draws.
@@ -89,7 +89,7 @@ _UNLABELLED_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
 
 
 def _unlabelled_rows(options: Options) -> Tensor:
-    """Return which of MNIST's training images are to be classified; their labels have no say in it."""
+    """Return the rows of MNIST's training images to classify; the choice does not use their labels."""
     size, kept = sum(TRAIN_COUNTS), int(options["unlabelled"])
     if not kept:
         return torch.arange(size)
@@ -97,7 +97,7 @@ def _unlabelled_rows(options: Options) -> Tensor:
 
 
 def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> TransductiveFamily:
-    """Return N-MNIST in so many views, whose first is that of the dataset `noisy-mnist`."""
+    """Return N-MNIST in one or two views; the first is that of the dataset `noisy-mnist`."""
 
     def describe(root: Path, options: Options) -> TransductiveSpec:
         return TransductiveSpec(

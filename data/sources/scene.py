@@ -41,8 +41,8 @@ class MultiLabelTable:
     """Objects with features and any number of labels.
 
     Attributes:
-        features: float32 ``(N, d)``, in the file's order.
-        labels: int64 ``(N, c)``, columns of 0 and 1.
+        features: float32 ``(N, d)``, in the order of the file.
+        labels: int64 ``(N, c)`` of 0 and 1.
     """
 
     features: Tensor
@@ -50,10 +50,10 @@ class MultiLabelTable:
 
 
 def read_label_names(path: Path) -> tuple[str, ...]:
-    """Read the names of the label attributes from the XML file that goes with a multi-label ARFF file.
+    """Read the names of the label attributes from the XML file of a multi-label ARFF file.
 
     Raises:
-        DatasetDamaged: it is no XML, or names no label.
+        DatasetDamaged: the file is not XML, or names no label.
     """
     try:
         tree = ElementTree.parse(path)
@@ -66,11 +66,11 @@ def read_label_names(path: Path) -> tuple[str, ...]:
 
 
 def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> MultiLabelTable:
-    """Read a dense ARFF file whose label attributes are 0 or 1 and whose others are numbers.
+    """Read a dense ARFF file; label attributes are 0 or 1, all others are numbers.
 
     Raises:
-        DatasetDamaged: it is not such a file, a label is not among its attributes, or a value is missing, not
-            finite, or of a label neither 0 nor 1. The message names the file.
+        DatasetDamaged: the file has another form, lacks a label, or has a value that is missing or not
+            finite, or a label other than 0 and 1. The message names the file.
     """
     attributes, lines = _split_arff(path)
     absent = [name for name in label_names if name not in attributes]
@@ -95,7 +95,7 @@ def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> MultiLabel
 
 
 def _split_arff(path: Path) -> tuple[list[str], list[str]]:
-    """Return the attributes' names and the lines behind `@data`."""
+    """Return the names of the attributes and the lines after `@data`."""
     attributes = []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines):
@@ -114,16 +114,16 @@ def _split_arff(path: Path) -> tuple[list[str], list[str]]:
 def unshuffled_folds(groups: np.ndarray, folds: int) -> np.ndarray:
     """Return the fold of each row, 0..folds-1: scikit-learn's StratifiedKFold without shuffling.
 
-    How many rows of a group a fold gets is read off a sorted list of all groups, of which fold f takes every
-    ``folds``-th from f on; the rows of a group then go to the folds in their order. Unlike there, groups may
-    be smaller than the number of folds without a warning: with label sets as groups, most of them are.
+    From a sorted list of the groups of all rows, fold f takes every ``folds``-th entry from f on. This gives
+    the number of rows of each group in each fold; the rows of a group go to the folds in their order. Unlike
+    scikit-learn, there is no warning for groups smaller than the number of folds, which label sets often are.
 
     Args:
-        groups: ``(N,)``, any values that compare.
-        folds: how many.
+        groups: ``(N,)``, any values that can be sorted.
+        folds: the number of folds.
     """
     _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    # Groups are numbered by their first appearance, which decides who gets the remainders.
+    # Groups are numbered by first appearance; the numbers decide which folds get the remainders.
     number = np.argsort(np.argsort(first))[inverse]
     in_order = np.sort(number)
     counts = np.stack([np.bincount(in_order[fold::folds], minlength=len(first)) for fold in range(folds)])
@@ -134,14 +134,14 @@ def unshuffled_folds(groups: np.ndarray, folds: int) -> np.ndarray:
 
 
 def noisy_views(features: Tensor, level: float) -> tuple[Tensor, Tensor]:
-    """Return two views: the first with noise on the even rows, the second on the odd ones.
+    """Return two views: the first with noise on the even rows, the second with noise on the odd rows.
 
-    The noise is ``level * N(mean, std)``, with the mean and the standard deviation of all values in the rows
-    that get it. It is drawn once, for all folds.
+    The noise is ``level * N(mean, std)``, with the mean and the standard deviation of all values in these
+    rows. It is drawn once, for all folds.
 
     Args:
         features: float32 ``(N, d)``.
-        level: its scale; 0.01 as released.
+        level: the scale of the noise; 0.01 as released.
 
     Returns:
         Two tensors, float32 ``(N, d)``.
@@ -160,7 +160,7 @@ def read_scene(root: Path) -> MultiLabelTable:
     """Read all 2,407 photographs, those of the training file first.
 
     Raises:
-        DatasetDamaged: a file holds something else.
+        DatasetDamaged: a file has other contents.
     """
     folder = root / SCENE_FOLDER
     names = read_label_names(folder / "scene.xml")

@@ -1,4 +1,4 @@
-"""STL-10 from its binary files, as torchvision lays them out; most of its training images have no label."""
+"""STL-10 from its binary files, in the layout of torchvision. Most of its images have no label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ _PARTS = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
 
 
 class RawImages:
-    """Images of uncompressed pixels in files, one after the other: an `ImageRows`.
+    """Uncompressed images in files, one after the other: an `ImageRows`.
 
-    STL-10 stores a channel's pixels by column.
+    STL-10 stores the pixels of a channel by columns.
     """
 
     shape = _SHAPE
@@ -40,7 +40,7 @@ class RawImages:
         return int(self._ends[-1])
 
     def prepare_random_access(self) -> None:
-        """Do nothing: rows are read in any order."""
+        """Do nothing: rows can be read in any order."""
 
     def decode(self, rows: Sequence[int], out: Tensor) -> None:
         """Write the images of ``rows`` into ``out``, see `data.streaming.ImageRows`."""
@@ -55,7 +55,7 @@ class RawImages:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files of some parts and their sizes in bytes."""
+    """Return the files of some parts, with their sizes in bytes."""
 
     pixels: dict[str, int]
     labels: dict[str, int]
@@ -101,9 +101,9 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
 
 
 def read_stl10(root: Path, parts: Sequence[str]) -> LabelledImages:
-    """Read "train", "test" or "unlabeled", or several in turn, ``(N, 3, 96, 96)`` on disk.
+    """Read "train", "test" or "unlabeled", or several of them in turn, ``(N, 3, 96, 96)`` on disk.
 
-    Labels are 0..9 in the order of `CLASS_NAMES`; those of unlabelled images are `UNLABELLED`.
+    Labels are 0..9 in the order of `CLASS_NAMES`; unlabelled images have `UNLABELLED`.
 
     Raises:
         DatasetDamaged: a label is out of range.
@@ -117,7 +117,7 @@ def read_stl10(root: Path, parts: Sequence[str]) -> LabelledImages:
             labels.append(torch.full((count,), UNLABELLED, dtype=torch.int64))
         else:
             file = place / f"{part}_y.bin"
-            # Stored from 1.
+            # The file counts labels from 1.
             labels.append(torch.from_numpy(np.fromfile(file, dtype=np.uint8)).long() - 1)
             check_labels(labels[-1], len(CLASS_NAMES), f"{file} (stored as one more)")
     return LabelledImages(StreamedImages(images), torch.cat(labels))

@@ -1,9 +1,9 @@
-"""Clusters of textures of 9-class ImageNet's test images, which its unbiased accuracy is averaged over.
+"""Texture clusters of the test images of 9-class ImageNet, for its unbiased accuracy.
 
 Layout: `clusters/9class_imagenet_val.csv` of ReBias's released code (github.com/clovaai/rebias, MIT licence),
-checked there: columns `path` (`WNID/ILSVRC2012_val_NNNNNNNN.JPEG`), `category` and `cluster1` to `cluster3`,
-a row for each of the 2,100 images. The clusters are three runs of k-means, with 9 clusters each, of Gram
-matrices of VGG-16's features.
+where it was checked: columns `path` (`WNID/ILSVRC2012_val_NNNNNNNN.JPEG`), `category` and `cluster1` to
+`cluster3`, a row for each of the 2,100 images. The clusters come from three runs of k-means with 9 clusters,
+on Gram matrices of VGG-16's features.
 
 Source: Bahng et al., "Learning De-biased Representations with Biased Representations" (ICML 2020), 4.3.
 """
@@ -19,7 +19,7 @@ from contrasweep.data.text_table import column_of, read_text_table
 
 CLUSTERINGS = 3
 CLUSTERS = 9
-"""Of each clustering, numbered 0..8."""
+"""The number of clusters in each clustering, numbered 0..8."""
 
 SOURCE = "https://github.com/clovaai/rebias (clusters/9class_imagenet_val.csv)"
 
@@ -29,11 +29,11 @@ def read_texture_clusters(file: Path, images: Sequence[Path]) -> Tensor:
 
     Args:
         file: the table.
-        images: their paths, which end in `WNID/NAME` as the table's do.
+        images: the paths of the images, which end in `WNID/NAME` as in the table.
 
     Raises:
         DatasetMissing: there is no such file.
-        DatasetDamaged: it is not as published, or lacks an image.
+        DatasetDamaged: the file does not have the published form, or lacks an image.
     """
     if not file.is_file():
         raise DatasetMissing(

@@ -1,14 +1,14 @@
-"""Wider Attribute: photographs of 30 kinds of events, whose people have 14 binary attributes.
+"""Wider Attribute: photographs of 30 kinds of events, with 14 binary attributes of the people in them.
 
 Layout of the published archives: `Image/{train,val,test}/EVENT/*.jpg`, and two files of annotations,
 `wider_attribute_trainval.json` and `wider_attribute_test.json`. A file holds `images`, each with `file_name`
 (from the split on), `scene_id` and `targets`, the people, each with 14 numbers `attribute`: 1 present, -1
 absent, 0 not known. `scene_id_map` and `attribute_id_map` name the numbers. The 30 scenes have numbers up to
-58, with gaps; labels count them in their order. The annotations' folder differs between copies; `PLACES` are
-those looked at.
+58, with gaps; labels number them in this order. The folder of the annotations differs between copies; they
+are searched in `PLACES`.
 
-An image has an attribute where one of its people has it. Training images are those of train and val, as in
-Cl-InfoNCE; their paths and counts agree with the authors' lists. The archive itself was not at hand.
+An image has an attribute if one of its people has it. Training images are those of train and val, as in
+Cl-InfoNCE; their paths and counts agree with the authors' lists. The archive was not available.
 
 Sources: Li et al., "Human Attribute Recognition by Deep Hierarchical Contexts" (ECCV 2016); Tsai et al. (ICLR
 2022), Appendix E.2.
@@ -41,7 +41,7 @@ FOLDER = "WIDER_Attribute"
 SOURCE = "http://mmlab.ie.cuhk.edu.hk/projects/WIDERAttribute.html (both archives: unpack them)"
 HOW = where_to_put(SOURCE, FOLDER, "Image/ and the two wider_attribute_*.json")
 PLACES = (".", "wider_attribute_annotation", "Anno", "Annotations")
-"""Folders under `FOLDER` that the annotations may lie in."""
+"""Folders under `FOLDER` that may hold the annotations."""
 
 SCENES, ATTRIBUTES = 30, 14
 SIZES = {"train": 6_871, "test": 6_918}
@@ -50,7 +50,7 @@ _FILES = {"train": "wider_attribute_trainval.json", "test": "wider_attribute_tes
 
 @dataclass(frozen=True, eq=False)
 class _Annotations:
-    """One file: paths, scenes as it numbers them, attributes uint8 ``(N, 14)``, and the scenes' names."""
+    """One file: paths, scenes by its own numbers, attributes uint8 ``(N, 14)``, names of scenes."""
 
     paths: tuple[str, ...]
     scenes: tuple[int, ...]
@@ -87,8 +87,8 @@ def read_wider(root: Path, split: Split) -> ListedImages:
     """Return the images of a split in the order of its annotations, with their scenes and attributes.
 
     Raises:
-        DatasetMissing: the annotations are not there.
-        DatasetDamaged: they are not as the layout says.
+        DatasetMissing: the annotations are missing.
+        DatasetDamaged: they do not have the form of the layout.
     """
     found = _annotations(root, _FILES[split])
     if len(found.paths) != SIZES[split]:
@@ -116,7 +116,7 @@ def _annotations(root: Path, name: str) -> _Annotations:
 
 @lru_cache(maxsize=4)
 def _parsed(file: Path, changed: int) -> _Annotations:
-    """Read an annotation file; `changed` says which state of it."""
+    """Read an annotation file; `changed`, its time of change, keys the cache."""
     try:
         content = json.loads(file.read_bytes())
         images = content["images"]

@@ -1,14 +1,15 @@
-"""XRMB: frames of speech, as acoustic and as articulatory features, with the phone that is spoken (HeroCon).
+"""XRMB: frames of speech, as acoustic and as articulatory features, with the spoken phone (HeroCon).
 
 Sources: Westbury, X-ray microbeam speech production database (1994), in the features of Wang et al., "On Deep
 Multi-View Representation Learning" (ICML 2015); Zheng et al., "Contrastive Learning with Complex
 Heterogeneity" (KDD 2022), Section 4.3 and its released code.
 
-Known from public code that reads the files, among it HeroCon's, and not from the files themselves: both are
-read by scipy, so they are not of MATLAB's HDF5 format (v7.3); `..._single1.mat` holds `X1` (1,429,236 x 273,
-float32), `..._single2.mat` `X2` (1,429,236 x 112) and `trainLabel` (uint8, one a row). Their sizes in bytes
-are not known here. Of the released code too: the classes are the labels 0 to 19 and the objects the *first*
-2,500 rows of each (the paper says drawn); the folds are unshuffled ones of 200 over the shuffled objects.
+The files were not available. These facts come from public code that reads them, including HeroCon's: scipy
+reads both files, so they do not have MATLAB's HDF5 format (v7.3). `..._single1.mat` holds `X1` (1,429,236 x
+273, float32); `..._single2.mat` holds `X2` (1,429,236 x 112) and `trainLabel` (uint8, one for each row).
+Their sizes in bytes are unknown. As in the released code, the classes are the labels 0 to 19, and the objects
+are the *first* 2,500 rows of each (the paper says that they are drawn); the 200 folds cut the shuffled
+objects in order.
 """
 
 from functools import lru_cache
@@ -35,16 +36,16 @@ WIDTHS = (273, 112)
 CLASSES = 20
 OF_EACH = 2_500
 FOLDS = 200
-"""Folds of the objects; each is the labelled objects of one run."""
+"""The number of folds; each fold has the labelled objects of one run."""
 
 
 def read_xrmb(root: Path) -> MultiView:
     """Read the objects in their shuffled order: `OF_EACH` of each class in two views.
 
-    Needs the memory of one file's training features, 1.6 GB; 77 MB stay.
+    This needs memory for the training features of one file, 1.6 GB; the result takes 77 MB.
 
     Raises:
-        DatasetDamaged: a file is not of MATLAB, lacks a variable, or holds something else than it should.
+        DatasetDamaged: a file is not a MATLAB file, lacks a variable, or has wrong contents.
     """
     place = root / FOLDER
     return _read(
@@ -54,7 +55,7 @@ def read_xrmb(root: Path) -> MultiView:
 
 @lru_cache(maxsize=1)
 def _read(place: Path, changed: tuple[int, ...]) -> MultiView:
-    """Read the objects; `changed` says which state of the files is meant."""
+    """Read the objects; `changed`, the times of change of the files, keys the cache."""
     second = place / ARTICULATORY_FILE
     labels = _variable(second, "trainLabel").astype(np.int64).reshape(-1)
     rows = _first_rows(labels, second)
@@ -67,7 +68,7 @@ def _read(place: Path, changed: tuple[int, ...]) -> MultiView:
             raise DatasetDamaged(
                 f"{file}: {name} is {found}, XRMB has {len(labels)} x {width} for its labels"
             )
-        # A copy of the rows, so that the whole matrix can go before the next is read.
+        # A copy of the rows, so that the whole matrix can be freed before the next is read.
         views.append(torch.from_numpy(features[rows[order]].astype(np.float32)))
         del features
         if not bool(views[-1].isfinite().all()):

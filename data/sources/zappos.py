@@ -3,17 +3,17 @@
 Layout of the published archives: `ut-zap50k-images-square/CATEGORY/SUBCATEGORY/BRAND/PRODUCT.COLOUR.jpg`
 (136 x 136 pixels, white around the shoe), and `ut-zap50k-data/` with `image-path.mat` (a cell array
 `imagepath`, the paths) and `meta-data-bin.csv` (`CID`, which is `PRODUCT-COLOUR`, and 151 columns of 0 and 1
-called `COLUMN.Value`). Rows of the two go together. A folder whose name ends in a full stop is stored with
-`%2E` in its place, while `image-path.mat` may spell it either way.
+called `COLUMN.Value`). Row i of one file belongs to row i of the other. A folder with a name that ends in a
+full stop is stored with `%2E` instead, while `image-path.mat` may have either spelling.
 
 A class is a category and subcategory, as in the lists of the Cl-InfoNCE authors. The 126 attributes are all
-columns but the 4 of the category and the 21 of the subcategory, which are the classes: the papers' seven
-discrete attributes (the columns are named after six). The authors' clusters by all attributes do not tell the
-label for certain, which rules out that the subcategory is among them. The archives themselves were not at
-hand; layout and counts are those of programs that read them and of the authors' lists.
+columns except the 4 of the category and the 21 of the subcategory, which are the classes: the papers' seven
+discrete attributes (the columns are named after six). The authors' clusters by all attributes do not
+determine the label, so the subcategory cannot be among the attributes. The archives were not available;
+layout and counts come from programs that read them and from the authors' lists.
 
 The published split (35,017 training and 15,008 test images) is in two files of the authors, in
-`attributes/UT-zappos50K/`; `split=random` draws one of the same sizes without them.
+`attributes/UT-zappos50K/`; `split=random` draws a split of the same sizes without them.
 
 Sources: Yu and Grauman, "Fine-Grained Visual Comparisons with Local Learning" (CVPR 2014); Tsai et al. (ICLR
 2022), Appendix E.1.
@@ -58,7 +58,7 @@ SIZES = {"train": 35_017, "test": 15_008}
 CLASS_COLUMNS = ("Category.", "SubCategory.")
 
 _WRONG_IDENTIFIERS = 0.01
-"""Largest share of rows whose `CID` may differ from the file's name: of the published ones, one does."""
+"""The largest share of rows with a `CID` that differs from the file's name; one published row does."""
 
 
 def _check(root: Path, options: Options) -> None:
@@ -94,7 +94,7 @@ def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedIm
     """Return the images of a split in the order of `image-path.mat`, with their classes and attributes.
 
     Raises:
-        DatasetDamaged: a file is not as the layout says, or the files do not belong together.
+        DatasetDamaged: a file does not have the form of the layout, or the files do not belong together.
     """
     paths = _image_paths(root)
     kinds = ["/".join(path.split("/")[:2]) for path in paths]
@@ -117,7 +117,7 @@ def _image_paths(root: Path) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2)
 def _paths_of(file: Path, changed: int) -> tuple[str, ...]:
-    """Read the paths, full stops as such; `changed` says which state of the file."""
+    """Read the paths, with full stops; `changed`, the file's time of change, keys the cache."""
     from scipy.io import loadmat
 
     try:
@@ -132,7 +132,7 @@ def _with_stops(path: str) -> str:
 
 
 def _stored(root: Path, path: str) -> Path:
-    """Return the file of an image, whose folders may end in `%2E` instead of a full stop."""
+    """Return the file of an image; folders may end in `%2E` instead of a full stop."""
     *folders, name = path.split("/")
     ending = [folder[:-1] + "%2E" if folder.endswith(".") else folder for folder in folders]
     place = root / FOLDER
@@ -141,7 +141,7 @@ def _stored(root: Path, path: str) -> Path:
 
 
 def _attributes(file: Path, paths: tuple[str, ...]) -> Tensor:
-    """Return the attributes float32 ``(N, 126)`` of the images at ``paths``, row by row."""
+    """Return the attributes of the images at ``paths``, float32 ``(N, 126)``."""
     try:
         table = read_text_table(file)
         identifiers = column_of(table, "CID", file).texts()
@@ -172,7 +172,7 @@ def _published_rows(root: Path, split: Split, paths: tuple[str, ...]) -> list[in
     file = root / ZAPPOS_FOLDER / SPLIT_FILES[split]
     try:
         table = read_text_table(file)
-        # The last line counts what is in the columns, and is no image.
+        # The last line is not an image: it counts the values of each column.
         listed = column_of(table, "path", file).texts()
         numbers = column_of(table, "", file).texts()
     except ValueError as error:
