@@ -1,4 +1,4 @@
-"""Real digits, few of them: a run of two epochs takes a tenth of a second."""
+"""A few real digits: a run of two epochs takes a tenth of a second."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.trial import DataCache, TrialRequest
 from contrasweep.tuning.store import Location, ResultsStore, open_location, save_study
 
-# Written out, so that a better default elsewhere does not change what is tested here.
+# Every setting is written out: a better default elsewhere does not change these tests.
 SMALL = {
     "epochs": 2,
     "batch_size": 32,
@@ -51,7 +51,7 @@ def _load(dataset: str) -> Prepared:
 
 @pytest.fixture
 def small_data() -> Callable[[str], Prepared]:
-    """A dataset's first images, with nothing remembered of the runs of other tests."""
+    """A dataset's first images; the runs of other tests leave nothing in them."""
 
     def prepared(dataset: str = "colour-digits") -> Prepared:
         if dataset not in _loaded:
@@ -79,7 +79,7 @@ def experiment() -> Callable[..., Experiment]:
         own = {name: value for name, value in given.items() if name in METHODS[method].hyperparameters}
         others = {name: value for name, value in own.items() if name != "temperature"}
         if "temperature" not in resolve(method, where, others).hyperparameters:
-            # A classifier has none.
+            # A method with a classifier has no projection head.
             del given["temperature"]
         return resolve(method, where, given)
 
@@ -106,7 +106,7 @@ def store(location: Location) -> ResultsStore:
 
 @pytest.fixture
 def request_of(plan: SweepPlan, location: Location) -> Callable[..., TrialRequest]:
-    """The request of a trial with the default values, changed by what is given."""
+    """The request of a trial: the default values, overridden by the given ones."""
     record = plan.record()
     save_study(location, record)
 

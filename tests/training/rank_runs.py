@@ -1,4 +1,4 @@
-"""Runs of every method by one process and by two, and what they have in common.
+"""Runs of every method by one process and by two, and how far their numbers are apart.
 
 `python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus.md`.
 """
@@ -41,12 +41,12 @@ NO_STATISTICS = {"head.name": "mlp"}
 
 
 def experiment_of(method: str, **changes: Any) -> Experiment:
-    """Two epochs of three steps, as the golden traces have them."""
+    """Two epochs of three steps, with the settings of the golden traces."""
     where = fitting_dataset(method)
     given = {**SETTINGS, **QUICK, **OWN.get(method, {}), **changes}
     settings = {name: value for name, value in given.items() if name != "temperature"}
     if "temperature" not in resolve(method, where, settings).hyperparameters:
-        # A classifier has none.
+        # A method with a classifier has no projection head.
         return resolve(method, where, settings)
     return resolve(method, where, given)
 
@@ -74,7 +74,7 @@ def small(experiment: Experiment, held: dict[str, Prepared]) -> Prepared:
 
 @dataclass
 class Trace:
-    """What a run left: each step's loss, the first step's gradients, the last state, the metrics."""
+    """The results of a run: each step's loss, the first step's gradients, the last state, the metrics."""
 
     losses: list[float]
     gradients: dict[str, torch.Tensor]
@@ -124,7 +124,7 @@ class _losses_into:  # noqa: N801
 
 
 def runs() -> Iterator[tuple[str, Experiment]]:
-    """Every registered method, and the runs that look at one thing."""
+    """Every registered method, and runs that each examine one property."""
     for method in METHODS:
         yield method, experiment_of(method)
     yield "without statistics", experiment_of("infonce", **NO_STATISTICS)
@@ -170,7 +170,7 @@ def handed_over(state: bytes | None, epochs: int, ranks: Ranks) -> tuple[bytes, 
 
 
 def embedded(ranks: Ranks) -> torch.Tensor:
-    """What k-means would be given, in chunks that the ranks share."""
+    """The input of k-means, in chunks that the ranks share."""
     experiment = experiment_of("cl-infonce")
     data = small(experiment, {})
     evaluation.CHUNK = prepared.CHUNK = 20
@@ -181,7 +181,7 @@ def embedded(ranks: Ranks) -> torch.Tensor:
 
 
 def told(ranks: Ranks) -> dict[str, Any]:
-    """What ranks say to each other, and what they refuse."""
+    """Results and errors of the exchange between ranks."""
     found: dict[str, Any] = {"once": ranks.once(lambda: f"computed by {ranks.rank}")}
 
     def fail() -> None:
@@ -200,7 +200,7 @@ def told(ranks: Ranks) -> dict[str, Any]:
 
 
 def run_rank(rank: int, folder: str) -> None:
-    """Be one of the ranks: make all runs, and leave what came of them in the folder."""
+    """Act as one of the ranks: make all runs and write their results into the folder."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
     ranks = group_ranks()
@@ -215,7 +215,7 @@ def run_rank(rank: int, folder: str) -> None:
     if rank == 0:
         alone.write_bytes(handed_over(None, 1, ONE)[0])
     dist.barrier()
-    # The first rank's state is the one that counts.
+    # Runs go on from the first rank's state.
     found["continued"] = handed_over(alone.read_bytes() if rank == 0 else None, 2, ranks)
     if rank == 0:
         try:
@@ -227,7 +227,7 @@ def run_rank(rank: int, folder: str) -> None:
 
 
 def run_group(folder: Path) -> list[dict[str, Any]]:
-    """Return what every rank of one group found."""
+    """Return the results of every rank of one group."""
     mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD)
     return [torch.load(folder / f"rank-{rank}.pt", weights_only=False) for rank in range(WORLD)]
 

@@ -1,4 +1,4 @@
-"""Half precision, compiled backbones, deterministic algorithms: what they change, what they leave alone."""
+"""Half precision, compiled backbones and deterministic algorithms change only what they should."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from contrasweep.tuning.training.pretrain import build_objective, pretrain
 Make = Callable[..., Experiment]
 Small = Callable[[str], PreparedData]
 
-# Of the version before there were these settings.
+# The identity in the version before these settings existed.
 IDENTITIES = {
     ("infonce", "colour-digits"): "c358b324e75ee7b7",
     ("fair-cclk", "colour-digits"): "358b79c2f28ff6ab",
@@ -28,7 +28,7 @@ IDENTITIES = {
 
 @pytest.mark.parametrize(("method", "dataset"), IDENTITIES)
 def test_an_experiment_that_leaves_them_alone_keeps_its_name(method: str, dataset: str) -> None:
-    """Or stored studies would not go on, and committed scores would belong to nothing."""
+    """A changed identity would keep stored studies from going on and orphan committed scores."""
     assert resolve(method, dataset, {}).identity() == IDENTITIES[method, dataset]
 
 

@@ -97,7 +97,7 @@ def test_images_on_disk_give_what_images_in_memory_do(method: str, small_data: S
 def test_it_does_on_views_of_every_kind(method: str, dataset: str) -> None:
     spec = dataset_spec(dataset)
     if spec.has_images:
-        # No larger than every encoder takes.
+        # Every encoder takes this size.
         spec = replace(
             spec, views=tuple((view[0], *(min(side, 32) for side in view[1:])) for view in spec.views)
         )
@@ -105,7 +105,7 @@ def test_it_does_on_views_of_every_kind(method: str, dataset: str) -> None:
 
 
 class _Stored:
-    """Images as a disk would give them."""
+    """Images in the form in which a disk gives them."""
 
     def __init__(self, images: Tensor) -> None:
         self.images = images

@@ -1,4 +1,4 @@
-"""A run that cannot go on says so, with what it takes to understand it."""
+"""A run that cannot go on raises an error that explains why."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def test_an_absurd_rate_is_named_with_its_step_and_settings(experiment: Make, da
 def test_weights_that_overflow_in_the_last_step_of_an_epoch_are_divergence_too(
     experiment: Make, data: PreparedData
 ) -> None:
-    # One step an epoch: its loss is still finite, and the probe is the first to meet the broken encoder.
+    # One step in an epoch: its loss is still finite, and the probe is the first to use the broken encoder.
     e = experiment("infonce", {"optimizer.lr": 1e30, "batch_size": 96})
     with pytest.raises(TrainingDiverged, match=r"epoch 1.*infonce.*1e\+30"):
         list(pretrain(e, data=data))

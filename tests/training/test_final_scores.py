@@ -1,4 +1,4 @@
-"""The end of a final run: the test split, read once, for the trained encoder and the untrained one."""
+"""The end of a final run: it reads the test split once and scores the trained and the untrained encoder."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The loss of every step of two epochs, by method: nothing in the way from an image to a loss changes unseen.
+"""The loss of every step of two epochs, by method: no change between an image and its loss stays unseen.
 
 The numbers came from this code. A deliberate change of what a run computes (views, batches, initialisation,
 a loss, an optimizer) changes them: print them anew with `python -m pytest -k golden -vv`, and say in the
@@ -20,7 +20,7 @@ from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.training.pretrain import pretrain
 
-# Every part of a run is written out, so that a new default does not look like a change of the computation.
+# Every setting is written out: a new default does not look like a change of the computation.
 SETTINGS = {
     "optimizer.name": "sgd",
     "optimizer.lr": 0.001,

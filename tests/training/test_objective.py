@@ -10,7 +10,7 @@ VIEWS, IMAGES, WIDTH = 2, 6, 5
 
 
 class _Spy:
-    """A loss that keeps what it is given; its second anchor is dropped."""
+    """A loss that keeps its arguments and drops its second anchor."""
 
     def __init__(self) -> None:
         self.embeddings = torch.empty(0)
@@ -107,7 +107,7 @@ def test_gradients_reach_encoder_and_head() -> None:
     loss, _ = objective.step(_batch())
     loss.backward()
     assert all(p.grad is not None and bool(p.grad.any()) for p in objective.encoder.parameters())
-    # The head ends in a batch norm: what this loss pulls on its last layer is rounding.
+    # The head ends in a batch norm: this loss's gradient on its last layer is rounding.
     assert all(p.grad is not None for p in objective.head.parameters())
 
 

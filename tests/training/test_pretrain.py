@@ -1,4 +1,4 @@
-"""What `pretrain` yields, and what it leaves untouched."""
+"""The records that `pretrain` yields, and the state that it leaves untouched."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -90,7 +90,7 @@ def test_scores_of_untrained_encoders_are_shared_where_they_are_equal(
 
     monkeypatch.setattr("contrasweep.tuning.training.evaluation.probe_scores", counted)
     first = next(pretrain(experiment("infonce"), data=data)).metrics
-    first["val.accuracy"] = -1.0  # a record is its reader's: what is remembered stays
+    first["val.accuracy"] = -1.0  # changing a record does not change the remembered scores
     second = next(pretrain(experiment("fair-cclk", {"optimizer.lr": 0.1}), data=data)).metrics
     assert computed == ["ridge", "logistic"]
     assert {**first, "val.accuracy": second["val.accuracy"]} == second
@@ -170,7 +170,7 @@ def test_a_run_leaves_global_state_alone(experiment: Make, data: PreparedData) -
             torch.are_deterministic_algorithms_enabled(),
         )
 
-    # A state that no run could leave behind: earlier runs of the same seed would hide one that did.
+    # No run leaves this state behind: an earlier run of the same seed would hide a run that does.
     torch.manual_seed(987_654_321)
     before = state()
     for method in ON_COLOURS:
@@ -206,7 +206,7 @@ def test_without_a_validation_split_there_are_no_scores(
 
 
 def _batches(e: Experiment, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> list[Batch]:
-    """Every batch of a run, as the objective was given it."""
+    """Every batch of a run, as the objective received it."""
     seen: list[Batch] = []
     original = Objective.step
 
@@ -234,7 +234,7 @@ def test_a_batch_holds_its_images_with_their_labels_and_conditions(
         assert batch.condition is not None
         assert train.condition is not None
         assert torch.equal(batch.condition, train.condition[batch.index])
-        # A crop of everything is the image, where its box has the image's shape.
+        # A crop with the image's shape is the whole image.
         images = train.images[batch.index].float() / 255
         whole = (batch.views - images).abs().amax(dim=(2, 3, 4)) < 1e-6
         assert bool(whole.any(dim=1).all())

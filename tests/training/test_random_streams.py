@@ -1,4 +1,4 @@
-"""Every use of chance has a stream of its own: more draws of one kind change nothing of another."""
+"""Every use of chance has its own stream: more draws of one kind do not change another."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""One run on two processes: what it computes is what one process computes, by every registered method."""
+"""Two processes compute the same as one, with every registered method."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,19 +31,19 @@ BOTH = ("without statistics", *METHODS)
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What both ranks of one group found: the group starts once."""
+    """The results of both ranks of one group; the group starts once."""
     return run_group(tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, Trace]:
-    """What one process found."""
+    """The results of one process."""
     return run_all(ONE)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """As the ranks have: with more, torch adds up in another order."""
+    """One thread, as the ranks have: with more, torch adds up in another order."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -71,7 +71,7 @@ def test_two_epochs_have_the_losses_of_one_process(
 
 @pytest.mark.parametrize("method", BOTH)
 def test_every_rank_holds_the_same_bits(method: str, ranks: list[dict[str, Any]]) -> None:
-    """Weights, running statistics, queues, prototypes, momentum copies, clusters; and the metrics of it."""
+    """Weights, running statistics, queues, prototypes, momentum copies, clusters and metrics."""
     one, other = (rank["runs"][method] for rank in ranks)
     assert one.losses == other.losses
     assert one.metrics == other.metrics

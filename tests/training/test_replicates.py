@@ -1,4 +1,4 @@
-"""A trial on several seeds: what it reports and writes, how it goes on after a death, and how it fails."""
+"""A trial on several seeds: its reports and rows, how it goes on after a worker dies, and how it fails."""
 
 import statistics
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Request = Callable[..., TrialRequest]
 
 
 class _OneSeedShort(DataCache):
-    """Has no memory left for the second seed."""
+    """A cache that runs out of memory on the second seed."""
 
     def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         if experiment.seed % 2 == 1:

@@ -1,4 +1,4 @@
-"""A run that was killed and resumed gives the numbers of one that never was, bit by bit."""
+"""A killed and resumed run gives the numbers of an uninterrupted one, bit by bit."""
 
 import io
 from collections.abc import Callable
@@ -19,7 +19,7 @@ THREE_EPOCHS = {"epochs": 3, "schedule.warmup_epochs": 1}
 
 
 def _until(e: Experiment, data: PreparedData, epoch: int) -> bytes:
-    """The checkpoint of a run that is dropped after `epoch`."""
+    """The checkpoint of a run that stops after `epoch`."""
     for record in pretrain(e, data=data):
         if record.epoch == epoch:
             return record.checkpoint()

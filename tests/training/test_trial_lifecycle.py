@@ -1,4 +1,4 @@
-"""A trial writes what happens to it, and never takes others with it."""
+"""A trial writes its outcome, and its failure ends no other trial."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""Steps that the tests of trials share: run one, drop one, read what it left."""
+"""Steps that the tests of trials share: run a trial, drop one, read its rows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ STUDY = "digits-1"
 
 
 class Clock:
-    """Seconds that pass only when told to, or `step` of them with every look."""
+    """A clock that moves only when told to, or by `step` seconds with every reading."""
 
     def __init__(self, step: float = 0.0) -> None:
         self.seconds, self.step = 0.0, step
@@ -83,7 +83,7 @@ def session_statuses(request: TrialRequest) -> list[int]:
 
 
 def fitting_dataset(method: str) -> str:
-    """Return an embedded dataset that has what the method needs; one with a bias, where it may take that."""
+    """Return an embedded dataset that the method accepts; one with a bias where possible."""
     possible = ["colour-digits", "biased-digits", "two-view-digits"]
     if any("bias" in need for need in METHODS[method].needs):
         possible.reverse()
