@@ -14,7 +14,7 @@ from contrasweep.losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
 from contrasweep.losses.hardneg import HardNegInfoNCE
-from contrasweep.losses.herocon import HeroConOneView, HeroConSupervised, HeroConUnsupervised
+from contrasweep.losses.herocon import HeroConSupervised, HeroConUnsupervised
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
@@ -35,7 +35,6 @@ __all__ = [
     "FairKL",
     "HardNegCCLK",
     "HardNegInfoNCE",
-    "HeroConOneView",
     "HeroConSupervised",
     "HeroConUnsupervised",
     "InfoNCE",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_at_least, require_positive, require_views
+from contrasweep.losses.validation import NonNegative, Positive, checked, require_views
 
 
 @full_precision
@@ -44,11 +44,14 @@ def _uniformity(z: Tensor, t: float) -> Tensor:
 class AlignUniform(nn.Module):
     """Mean of `align_uniform_terms`."""
 
-    def __init__(self, t: float = 2.0, align_weight: float = 1.0, uniform_weight: float = 1.0) -> None:
+    @checked
+    def __init__(
+        self, t: Positive = 2.0, align_weight: NonNegative = 1.0, uniform_weight: NonNegative = 1.0
+    ) -> None:
         super().__init__()
-        self.t = require_positive("t", t)
-        self.align_weight = require_at_least("align_weight", align_weight, 0)
-        self.uniform_weight = require_at_least("uniform_weight", uniform_weight, 0)
+        self.t = t
+        self.align_weight = align_weight
+        self.uniform_weight = uniform_weight
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D), V >= 2."""

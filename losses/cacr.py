@@ -13,13 +13,14 @@ With `d(a, b) = |a - b|^2 = 2 - 2 cos` and the cost c = d, every view in turn th
 import math
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, checked, require_views
 
 NEGATIVES = ("cross", "same")
 COSTS = ("euclidean", "rbf")
@@ -141,26 +142,27 @@ def repulsion_entropy(
 class CACR(nn.Module):
     """`L_CA + L_CR`: one term an image; `attraction_terms` and `repulsion_terms` say what the options do."""
 
+    @checked
     def __init__(
         self,
-        t_pos: float = 1.0,
-        t_neg: float = 2.0,
-        negatives: str = "cross",
+        t_pos: Positive = 1.0,
+        t_neg: Positive = 2.0,
+        negatives: Annotated[str, OneOf(NEGATIVES)] = "cross",
         attraction: bool = True,
         repulsion: bool = True,
-        cost: str = "euclidean",
-        precision: float = 2.0,
+        cost: Annotated[str, OneOf(COSTS)] = "euclidean",
+        precision: Positive = 2.0,
         detach_positive_weights: bool = False,
         intra_batch: bool = True,
     ) -> None:
         super().__init__()
-        self.t_pos = require_positive("t_pos", t_pos)
-        self.t_neg = require_positive("t_neg", t_neg)
-        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+        self.t_pos = t_pos
+        self.t_neg = t_neg
+        self.negatives = negatives
         self.attraction = attraction
         self.repulsion = repulsion
-        self.cost = require_choice("cost", cost, COSTS)
-        self.precision = require_positive("precision", precision)
+        self.cost = cost
+        self.precision = precision
         self.detach_positive_weights = detach_positive_weights
         self.intra_batch = intra_batch
 

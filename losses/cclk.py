@@ -17,6 +17,7 @@ Shapes: B images, D width, Z width of the condition.
 """
 
 import math
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,7 @@ from contrasweep.losses.scores import (
     without_self,
 )
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, checked, require_views
 
 WEIGHTS = ("released", "paper")
 
@@ -97,15 +98,22 @@ def _paper_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, T
 class _KernelConditioned(nn.Module):
     """The hyperparameters of the three objectives, checked: ValueError if one is out of range."""
 
+    @checked
     def __init__(
-        self, kernel: str, sigma2: float = 1.0, *, lam: float, temperature: float, weights: str = "released"
+        self,
+        kernel: Annotated[str, OneOf(KERNELS)],
+        sigma2: Positive = 1.0,
+        *,
+        lam: Positive,
+        temperature: Positive,
+        weights: Annotated[str, OneOf(WEIGHTS)] = "released",
     ) -> None:
         super().__init__()
-        self.kernel = require_choice("kernel", kernel, KERNELS)
-        self.sigma2 = require_positive("sigma2", sigma2)
-        self.lam = require_positive("lam", lam)
-        self.temperature = require_positive("temperature", temperature)
-        self.weights = require_choice("weights", weights, WEIGHTS)
+        self.kernel = kernel
+        self.sigma2 = sigma2
+        self.lam = lam
+        self.temperature = temperature
+        self.weights = weights
 
     def conditional_weights(self, condition: Tensor) -> Tensor:
         """Raw W (B, B) of `condition` (B,) or (B, Z), without gradient, float64."""

@@ -5,6 +5,7 @@ Shapes: V views, B images, D width.
 """
 
 import math
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from contrasweep.losses.groups import group_index
 from contrasweep.losses.infonce import info_nce_terms
 from contrasweep.losses.supcon import supcon_terms
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_per_image, require_positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, checked, require_per_image, require_views
 
 PAIRINGS = ("in-batch", "sampled")
 
@@ -51,10 +52,11 @@ def sample_partners(clusters: Tensor, generator: torch.Generator) -> Tensor:
 class ClInfoNCE(nn.Module):
     """Mean of `cl_info_nce_terms` over the valid anchors."""
 
-    def __init__(self, temperature: float, pairing: str = "in-batch") -> None:
+    @checked
+    def __init__(self, temperature: Positive, pairing: Annotated[str, OneOf(PAIRINGS)] = "in-batch") -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.pairing = require_choice("pairing", pairing, PAIRINGS)
+        self.temperature = temperature
+        self.pairing = pairing
 
     def terms(self, views: Tensor, clusters: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `clusters` (B,)."""

@@ -12,12 +12,7 @@ from contrasweep.losses.groups import anchor_values, group_index, group_sizes, g
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
 from contrasweep.losses.supcon import mean_positive_score
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import (
-    require_at_least,
-    require_per_image,
-    require_positive,
-    require_views,
-)
+from contrasweep.losses.validation import NonNegative, Positive, checked, require_per_image, require_views
 
 
 @full_precision
@@ -103,10 +98,11 @@ def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> 
 class EnD(nn.Module):
     """`alpha R_perp + beta R_par` (`end_terms`), to be added to a cross-entropy."""
 
-    def __init__(self, alpha: float, beta: float) -> None:
+    @checked
+    def __init__(self, alpha: NonNegative, beta: NonNegative) -> None:
         super().__init__()
-        self.alpha = require_at_least("alpha", alpha, 0)
-        self.beta = require_at_least("beta", beta, 0)
+        self.alpha = alpha
+        self.beta = beta
 
     def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
         """Two terms for `views` (V, B, D), `labels` and `bias` (B,)."""
@@ -120,9 +116,10 @@ class EnD(nn.Module):
 class BiasCon(nn.Module):
     """Mean of `bias_con_terms` over all anchors."""
 
-    def __init__(self, temperature: float = 0.07) -> None:
+    @checked
+    def __init__(self, temperature: Positive = 0.07) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
+        self.temperature = temperature
 
     def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D), `labels` and `bias` (B,)."""

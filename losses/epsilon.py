@@ -12,7 +12,7 @@ negatives:
 An anchor without a positive is invalid; one without a negative has the value -eps in eps-SupInfoNCE.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -32,10 +32,11 @@ from contrasweep.losses.scores import (
 from contrasweep.losses.supcon import positive_scores
 from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import (
-    require_at_least,
-    require_choice,
+    NonNegative,
+    OneOf,
+    Positive,
+    checked,
     require_per_image,
-    require_positive,
     require_views,
 )
 
@@ -153,11 +154,14 @@ class _MarginTerms(torch.autograd.Function):
 class EpsSupInfoNCE(nn.Module):
     """Mean of `eps_sup_info_nce_terms` over the anchors that have a positive."""
 
-    def __init__(self, temperature: float, epsilon: float, variant: str = "c") -> None:
+    @checked
+    def __init__(
+        self, temperature: Positive, epsilon: NonNegative, variant: Annotated[str, OneOf(VARIANTS)] = "c"
+    ) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.epsilon = require_at_least("epsilon", epsilon, 0)
-        self.variant = require_choice("variant", variant, VARIANTS)
+        self.temperature = temperature
+        self.epsilon = epsilon
+        self.variant = variant
 
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `labels` (B,)."""
@@ -171,10 +175,11 @@ class EpsSupInfoNCE(nn.Module):
 class EpsInfoNCE(nn.Module):
     """Eq. 2: mean of `eps_sup_info_nce_terms` with every image its own class; two views or more."""
 
-    def __init__(self, temperature: float, epsilon: float) -> None:
+    @checked
+    def __init__(self, temperature: Positive, epsilon: NonNegative) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.epsilon = require_at_least("epsilon", epsilon, 0)
+        self.temperature = temperature
+        self.epsilon = epsilon
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D), V >= 2."""
@@ -190,10 +195,11 @@ class EpsInfoNCE(nn.Module):
 class EpsSupCon(nn.Module):
     """Mean of `eps_supcon_terms` over the anchors that have a positive."""
 
-    def __init__(self, temperature: float, epsilon: float) -> None:
+    @checked
+    def __init__(self, temperature: Positive, epsilon: NonNegative) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.epsilon = require_at_least("epsilon", epsilon, 0)
+        self.temperature = temperature
+        self.epsilon = epsilon
 
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `labels` (B,)."""

@@ -16,7 +16,7 @@ conflicting (c) population:
     released    what the published code computes, see `_released`
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 from contrasweep.losses.groups import anchor_values, group_index
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_per_image, require_views
+from contrasweep.losses.validation import OneOf, checked, require_per_image, require_views
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
 
@@ -205,9 +205,10 @@ class _Moments(torch.autograd.Function):
 class FairKL(nn.Module):
     """Sum of the positives' and the negatives' term; a zero with zero gradient if neither has pairs."""
 
-    def __init__(self, form: str = "kl") -> None:
+    @checked
+    def __init__(self, form: Annotated[str, OneOf(FORMS)] = "kl") -> None:
         super().__init__()
-        self.form = require_choice("form", form, FORMS)
+        self.form = form
 
     def terms(
         self,

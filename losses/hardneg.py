@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import cosines, flat_views, full_precision, logsumexp, partner_scores, softplus
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_at_least, require_fraction, require_positive, require_views
+from contrasweep.losses.validation import Fraction, NonNegative, Positive, checked, require_views
 
 
 @full_precision
@@ -59,11 +59,12 @@ def _reweighted_negatives(
 class HardNegInfoNCE(nn.Module):
     """Mean of `hard_neg_info_nce_terms`."""
 
-    def __init__(self, temperature: float, beta: float, tau_plus: float = 0.0) -> None:
+    @checked
+    def __init__(self, temperature: Positive, beta: NonNegative, tau_plus: Fraction = 0.0) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.beta = require_at_least("beta", beta, 0)
-        self.tau_plus = require_fraction("tau_plus", tau_plus)
+        self.temperature = temperature
+        self.beta = beta
+        self.tau_plus = tau_plus
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (2, B, D)."""

@@ -7,7 +7,7 @@ Shapes: B images, D width, n labelled rows, c labels, p rows that are positive f
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from contrasweep.losses.scores import cosines, full_precision, normalised
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_views
+from contrasweep.losses.validation import Count, OneOf, checked, require_views
 
 NEGATIVES = ("both", "cross")
 DISTANCES = ("auto", "hamming", "indicator")
@@ -48,24 +48,6 @@ def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both"
     negative = torch.stack(sums) * (math.e / 2)
     positive = (z[0] * z[1]).sum(1)
     values = (negative * (-positive).exp()).log1p().flatten()
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
-
-
-@full_precision
-def herocon_one_view_terms(inputs: Tensor, embeddings: Tensor, H: Tensor) -> LossTerms:
-    """L_u, Eq. 4, which contrasts each input, mapped to the embedding's width, with the embeddings: B terms.
-
-    `-log f(x_i,z_i) / ( f(x_i,z_i) + sum_{k != i} g(z_i,z_k) f(x_i,z_k) )`; mapped `inputs`, `embeddings`
-    and `H` are (B, D). Errors: ValueError on shapes.
-    """
-    if not inputs.shape == embeddings.shape == H.shape or inputs.dim() != 2:
-        shapes = ", ".join(str(tuple(x.shape)) for x in (inputs, embeddings, H))
-        raise ValueError(f"mapped inputs, embeddings and H must have one shape (B, D), got {shapes}")
-    x, z = normalised(inputs), normalised(embeddings)
-    scores, mapped = x @ z.T, z @ normalised(H).T
-    weighted = (scores - mapped).exp() + (scores - mapped.T).exp()
-    negative = (weighted.sum(1) - weighted.diagonal()) * (math.e / 2)
-    values = (negative * (-scores.diagonal()).exp()).log1p()
     return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
 
 
@@ -205,11 +187,10 @@ def _pair_sums(u: Tensor, N: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
 class HeroConUnsupervised(nn.Module):
     """Mean of `herocon_unsupervised_terms`, with the learned map `H(a) = sigmoid(weight_net(a))`."""
 
-    def __init__(self, dim: int, negatives: str = "both") -> None:
+    @checked
+    def __init__(self, dim: Count, negatives: Annotated[str, OneOf(NEGATIVES)] = "both") -> None:
         super().__init__()
-        if dim < 1:
-            raise ValueError(f"dim must be a whole number >= 1, got {dim!r}")
-        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+        self.negatives = negatives
         self.weight_net = nn.Linear(dim, dim)
 
     def terms(self, views: Tensor) -> LossTerms:
@@ -221,32 +202,6 @@ class HeroConUnsupervised(nn.Module):
     def forward(self, views: Tensor) -> Tensor:
         """Scalar loss for `views` (2, B, dim)."""
         return self.terms(views).mean()
-
-
-class HeroConOneView(nn.Module):
-    """Mean of `herocon_one_view_terms` (Eq. 4): `input_net` maps inputs (B, input_dim) to the width dim.
-
-    The paper leaves open how an input of another width meets its embedding; a learned linear map is our
-    choice.
-    """
-
-    def __init__(self, dim: int, input_dim: int) -> None:
-        super().__init__()
-        if dim < 1 or input_dim < 1:
-            raise ValueError(f"dim and input_dim must be whole numbers >= 1, got {dim!r} and {input_dim!r}")
-        self.weight_net = nn.Linear(dim, dim)
-        self.input_net = nn.Linear(input_dim, dim)
-
-    def terms(self, inputs: Tensor, embeddings: Tensor) -> LossTerms:
-        """Terms for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
-        _require_width("inputs", inputs, self.input_net.in_features)
-        _require_width("embeddings", embeddings, self.weight_net.in_features)
-        x = _linear(inputs, self.input_net.weight, self.input_net.bias)
-        return herocon_one_view_terms(x, embeddings, _mapped(self.weight_net, embeddings))
-
-    def forward(self, inputs: Tensor, embeddings: Tensor) -> Tensor:
-        """Scalar loss for flat `inputs` (B, input_dim) and `embeddings` (B, dim)."""
-        return self.terms(inputs, embeddings).mean()
 
 
 @full_precision
@@ -266,9 +221,10 @@ def _require_width(name: str, x: Tensor, width: int) -> None:
 class HeroConSupervised(nn.Module):
     """Mean of `herocon_supervised_terms` over the labels that have a pair and a negative."""
 
-    def __init__(self, distance: str = "auto") -> None:
+    @checked
+    def __init__(self, distance: Annotated[str, OneOf(DISTANCES)] = "auto") -> None:
         super().__init__()
-        self.distance = require_choice("distance", distance, DISTANCES)
+        self.distance = distance
 
     def terms(self, features: Tensor, labels: Tensor) -> LossTerms:
         """Terms (c,) for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,)."""

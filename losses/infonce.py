@@ -8,6 +8,7 @@ Shapes: V views, B images, D width, N = V * B anchors, Q keys in the queue.
 """
 
 from itertools import combinations
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from contrasweep.losses.scores import (
     softplus,
 )
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, checked, require_views
 
 NEGATIVES = ("cross", "all")
 
@@ -91,10 +92,11 @@ def queue_info_nce_terms(queries: Tensor, keys: Tensor, queue: Tensor, temperatu
 class InfoNCE(nn.Module):
     """Mean of `info_nce_terms`: InfoNCE (`negatives="cross"`), NT-Xent (`"all"`), CMC (V > 2)."""
 
-    def __init__(self, temperature: float, negatives: str = "cross") -> None:
+    @checked
+    def __init__(self, temperature: Positive, negatives: Annotated[str, OneOf(NEGATIVES)] = "cross") -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.negatives = require_choice("negatives", negatives, NEGATIVES)
+        self.temperature = temperature
+        self.negatives = negatives
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D)."""
@@ -108,9 +110,10 @@ class InfoNCE(nn.Module):
 class QueueInfoNCE(nn.Module):
     """Mean of `queue_info_nce_terms`: MoCo's loss."""
 
-    def __init__(self, temperature: float) -> None:
+    @checked
+    def __init__(self, temperature: Positive) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
+        self.temperature = temperature
 
     def terms(self, queries: Tensor, keys: Tensor, queue: Tensor) -> LossTerms:
         """Terms for `queries` and `keys` (B, D) and `queue` (Q, D)."""

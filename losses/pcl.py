@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_per_image, require_positive
+from contrasweep.losses.validation import POSITIVE, require_per_image
 
 SMOOTHING = 10.0
 """alpha of Eq. 12, which keeps small clusters from too large a concentration."""
@@ -45,7 +45,7 @@ def cluster_concentrations(
     code, a cluster of one has the largest phi of all, and phi is cut at its 10th and 90th percentile before
     it is scaled.
     """
-    require_positive("temperature", temperature)
+    POSITIVE.check("temperature", temperature)
     require_per_image("clusters", clusters, len(embeddings))
     distances = (normalised(embeddings) - prototypes[clusters]).norm(dim=1)
     sizes = torch.bincount(clusters, minlength=len(prototypes))

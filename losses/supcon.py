@@ -4,6 +4,8 @@ SupCon: Khosla et al. 2020, https://arxiv.org/abs/2004.11362, Eq. 2 (L_out) and 
 Shapes: V views, B images, D width, N = V * B anchors, each of them against all the others.
 """
 
+from typing import Annotated
+
 from torch import Tensor, nn
 
 from contrasweep.losses.groups import (
@@ -16,7 +18,7 @@ from contrasweep.losses.groups import (
 )
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_choice, require_per_image, require_positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, checked, require_per_image, require_views
 
 FORMS = ("out", "in")
 
@@ -62,10 +64,11 @@ def positive_scores(scores: Tensor, chosen: Positives) -> Tensor:
 class SupCon(nn.Module):
     """Mean of `supcon_terms` over the anchors that have a positive."""
 
-    def __init__(self, temperature: float, form: str = "out") -> None:
+    @checked
+    def __init__(self, temperature: Positive, form: Annotated[str, OneOf(FORMS)] = "out") -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.form = require_choice("form", form, FORMS)
+        self.temperature = temperature
+        self.form = form
 
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `labels` (B,)."""

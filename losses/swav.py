@@ -5,12 +5,14 @@ https://arxiv.org/abs/2006.09882, Eq. 1-5.
 Shapes: V views, B images, D width, K prototypes.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import require_at_least, require_positive, require_views
+from contrasweep.losses.validation import Count, Number, Positive, checked, require_views
 
 
 @torch.no_grad()
@@ -67,20 +69,19 @@ class SwAV(nn.Module):
             its meaning.
     """
 
+    @checked
     def __init__(
         self,
-        dim: int,
-        prototypes: int,
-        temperature: float = 0.1,
-        epsilon: float = 0.05,
-        iterations: int = 3,
+        dim: Count,
+        prototypes: Annotated[int, Number(at_least=2, whole=True)],
+        temperature: Positive = 0.1,
+        epsilon: Positive = 0.05,
+        iterations: Count = 3,
     ) -> None:
         super().__init__()
-        self.temperature = require_positive("temperature", temperature)
-        self.epsilon = require_positive("epsilon", epsilon)
-        self.iterations = int(require_at_least("iterations", iterations, 1))
-        for name, count in (("dim", dim), ("prototypes", prototypes)):
-            require_at_least(name, count, 1)
+        self.temperature = temperature
+        self.epsilon = epsilon
+        self.iterations = iterations
         self.prototypes = nn.Parameter(torch.randn(prototypes, dim))
         self.normalise_prototypes()
 

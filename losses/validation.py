@@ -1,44 +1,142 @@
-"""Checks of arguments and inputs; each raises ValueError with the value given and what is allowed."""
+"""Checks of arguments and inputs; each raises ValueError with what was given and what is allowed.
+
+A loss states the bounds of its hyperparameters once, in the annotations of its constructor, which is
+`@checked`. Whoever else needs them (a method, a search space) reads them there with `rule_of`.
+"""
 
 import difflib
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Annotated, Literal, ParamSpec, get_args, get_origin, get_type_hints
 
-from torch import Tensor
+from torch import Tensor, nn
 
-
-def require_positive(name: str, value: float) -> float:
-    """`value` if it is finite and greater than zero."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)
+P = ParamSpec("P")
 
 
-def require_at_least(name: str, value: float, low: float) -> float:
-    """`value` if it is finite and not below `low`."""
-    if not (math.isfinite(value) and value >= low):
-        raise ValueError(f"{name} must be a finite number >= {low:g}, got {value!r}")
-    return float(value)
+@dataclass(frozen=True)
+class Number:
+    """A finite number, `whole` or not, within those of the bounds that are given."""
+
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    whole: bool = False
+
+    def check(self, name: str, value: object) -> None:
+        """Raise ValueError unless `value` is such a number; the message calls it `name`."""
+        is_int = isinstance(value, int) and not isinstance(value, bool)
+        if not (is_int or (isinstance(value, float) and math.isfinite(value) and not self.whole)):
+            kind = "whole" if self.whole else "finite"
+            raise ValueError(f"{name} must be a {kind} number, given {value!r}")
+        assert isinstance(value, int | float)
+        if self.above is not None and value <= self.above:
+            raise ValueError(f"{name} must be above {self.above:g}, given {value!r}")
+        if self.at_least is not None and value < self.at_least:
+            raise ValueError(f"{name} must be at least {self.at_least:g}, given {value!r}")
+        if self.below is not None and value >= self.below:
+            raise ValueError(f"{name} must be below {self.below:g}, given {value!r}")
+        if self.at_most is not None and value > self.at_most:
+            raise ValueError(f"{name} must be at most {self.at_most:g}, given {value!r}")
 
 
-def require_fraction(name: str, value: float) -> float:
-    """`value` if it lies in [0, 1)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {value!r}")
-    return float(value)
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few words."""
+
+    choices: tuple[str, ...]
+
+    def check(self, name: str, value: object) -> None:
+        """Raise ValueError, with the nearest word, unless `value` is one of them."""
+        if value not in self.choices:
+            hint = nearest_name(str(value), self.choices)
+            raise ValueError(f"unknown value of {name}: {value!r}.{hint} Known: {', '.join(self.choices)}.")
 
 
-def require_choice(name: str, value: str, allowed: Sequence[str]) -> str:
-    """`value` if it is one of `allowed`; the error suggests the nearest one."""
-    if value in allowed:
-        return value
-    nearest = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.5)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}{hint}")
+Rule = Number | OneOf
+"""What a hyperparameter may be."""
+
+POSITIVE = Number(above=0)
+
+Positive = Annotated[float, POSITIVE]
+NonNegative = Annotated[float, Number(at_least=0)]
+Fraction = Annotated[float, Number(at_least=0, below=1)]
+Count = Annotated[int, Number(at_least=1, whole=True)]
+
+
+def checked(init: Callable[P, None]) -> Callable[P, None]:
+    """Check the arguments of a constructor against the rules in its annotations, before its body runs.
+
+    A number annotated as `float` arrives in the body as a float. An argument without a rule is not checked.
+
+    Raises:
+        ValueError: on construction, an argument is not what its rule allows.
+    """
+    signature = inspect.signature(init)
+    rules = {name: _annotated_rule(hint) for name, hint in get_type_hints(init, include_extras=True).items()}
+
+    @wraps(init)
+    def checked_init(*args: P.args, **kwargs: P.kwargs) -> None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name, rule in rules.items():
+            if rule is None:
+                continue
+            rule.check(name, bound.arguments[name])
+            if isinstance(rule, Number) and not rule.whole:
+                bound.arguments[name] = float(bound.arguments[name])
+        init(*bound.args, **bound.kwargs)
+
+    return checked_init
+
+
+def rule_of(loss: type[nn.Module], argument: str) -> Rule:
+    """Return what an argument of a loss's constructor may be, by its annotation.
+
+    A plain `float` may be any finite number, an `int` any whole one, a `Literal` one of its words.
+
+    Raises:
+        ValueError: the constructor has no such argument (with the nearest), or its annotation is another.
+    """
+    hints = get_type_hints(loss.__init__, include_extras=True)
+    arguments = list(inspect.signature(loss).parameters)
+    if argument not in arguments:
+        hint = nearest_name(argument, tuple(arguments))
+        raise ValueError(
+            f"{loss.__name__} has no argument {argument!r}.{hint} Known: {', '.join(arguments) or 'none'}."
+        )
+    annotation = hints.get(argument)
+    rule = _annotated_rule(annotation)
+    if rule is not None:
+        return rule
+    if annotation in (float, int):
+        return Number(whole=annotation is int)
+    if get_origin(annotation) is Literal:
+        return OneOf(tuple(map(str, get_args(annotation))))
+    raise ValueError(
+        f"argument {argument!r} of {loss.__name__} is annotated {annotation!r}; "
+        "allowed: float, int, Literal[...], or Annotated[...] with a Number or OneOf"
+    )
+
+
+def _annotated_rule(annotation: object) -> Rule | None:
+    if get_origin(annotation) is not Annotated:
+        return None
+    return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, Number | OneOf)), None)
+
+
+def nearest_name(given: str, known: tuple[str, ...]) -> str:
+    """Return `" Did you mean 'x'?"` for the name closest to `given`, or an empty string if none is close."""
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def require_views(views: Tensor, at_least: int = 1, exactly: int | None = None) -> None:
-    """Views are floating point of shape (V, B, D) with enough views and at least one image."""
+    """Check that views are floating point of shape (V, B, D), with enough views and at least one image."""
     if views.dim() != 3 or not views.is_floating_point() or views.shape[1] == 0 or views.shape[2] == 0:
         raise ValueError(
             "views must be a floating point tensor of shape (V views, B images, D features), none of them 0, "
@@ -53,6 +151,6 @@ def require_views(views: Tensor, at_least: int = 1, exactly: int | None = None) 
 
 
 def require_per_image(name: str, values: Tensor, images: int) -> None:
-    """One value an image: shape (B,)."""
+    """Check that there is one value an image: shape (B,)."""
     if values.shape != (images,):
         raise ValueError(f"{name} must have shape ({images},), one value an image, got {tuple(values.shape)}")

@@ -72,10 +72,6 @@ def herocon_classes(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"features": normal(B, D, generator=g), "labels": numbers(3, B, g)}
 
 
-def one_view(B: int, D: int, g: torch.Generator) -> Inputs:
-    return {"inputs": normal(B, 3, generator=g), "embeddings": normal(B, D, generator=g)}
-
-
 def classifier(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"logits": normal(B, 4, generator=g), "labels": numbers(4, B, g), "bias": numbers(2, B, g)}
 
@@ -199,13 +195,6 @@ LOSS_CASES = [
         herocon_classes,
         "features",
         {"features": 0, "labels": 0},
-    ),
-    LossCase(
-        "herocon-one-view",
-        learned(lambda: losses.HeroConOneView(5, 3)),
-        one_view,
-        "embeddings",
-        {"inputs": 0, "embeddings": 0},
     ),
     LossCase(
         "biasbal",

@@ -237,20 +237,6 @@ def herocon_unsupervised(views: Tensor, H: Tensor, negatives: str) -> Tensor:
     return mean(values)
 
 
-def herocon_one_view(inputs: Tensor, embeddings: Tensor, H: Tensor) -> Tensor:
-    """Zheng et al. 2022, Eq. 4."""
-    values = []
-    for i in range(len(inputs)):
-        positive = cos(inputs[i], embeddings[i]).exp()
-        total = positive
-        for k in range(len(inputs)):
-            if k != i:
-                g = herocon_weight(embeddings[i], embeddings[k], H[i], H[k])
-                total = total + g * cos(inputs[i], embeddings[k]).exp()
-        values.append(-(positive / total).log())
-    return mean(values)
-
-
 def herocon_supervised(features: Tensor, Y: Tensor) -> Tensor:
     """Zheng et al. 2022, Eq. 7, hamming distances."""
     n, c = Y.shape

@@ -118,15 +118,6 @@ def herocon_unsupervised(d: Drawn, negatives: str) -> Pair:
     )
 
 
-def herocon_one_view(d: Drawn) -> Pair:
-    module, x = losses.HeroConOneView(d.D, 3).double(), d.normal(d.B, 3)
-    return (
-        lambda z: module(x, z),
-        lambda z: references.herocon_one_view(module.input_net(x), z, torch.sigmoid(module.weight_net(z))),
-        d.normal(d.B, d.D),
-    )
-
-
 def herocon_supervised(d: Drawn) -> Pair:
     Y = (d.uniform(d.B, 4) < 0.5).long()
     module = losses.HeroConSupervised("hamming")
@@ -226,7 +217,6 @@ CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     },
     "cclk-hardneg": hard_neg_cclk,
     **{f"herocon-unsup-{n}": with_options(herocon_unsupervised, n) for n in ("both", "cross")},
-    "herocon-one-view": herocon_one_view,
     "herocon-sup": herocon_supervised,
     **{f"fairkl-{form}": with_options(fair_kl, form) for form in ("kl", "jeffreys", "moments", "mean")},
     "fairkl-released": fair_kl_released,

@@ -4,24 +4,27 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from installing import install_example, write_metadata
 
-from contrasweep.losses import InfoNCE
 from contrasweep.plugins import PluginError, Registry, plugin_versions
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.methods.registry import method_registry, own_methods
 from contrasweep.tuning.provenance import package_versions
 
 HEAD = """
+from contrasweep.losses.validation import Number
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.methods import Hyperparameter, Method
 
 def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}):
     return Method(
-        name, "", "", "", {"tau": Hyperparameter("", float, above=0)}, build=lambda *_: None,
+        name, "", "", "", {"tau": Hyperparameter("", Number(above=0))}, build=lambda *_: None,
         space=None if space is None else Space.parse(space, "its space"),
     )
 
@@ -117,14 +120,32 @@ def test_a_name_of_another_plugin_is_taken(bring: Bring) -> None:
     assert "taken by my-plugin" in message
 
 
-def test_the_loss_of_the_example_is_infonce_without_its_positive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The plug-in of the documentation."""
     for folder in install_example(tmp_path):
         monkeypatch.syspath_prepend(folder)
-    views = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    values, valid = import_module("contrasweep_dcl").dcl_terms(views, 0.5)
-    with_positive = InfoNCE(0.5, negatives="all").terms(views).values
-    # InfoNCE is log(1 + e^DCL): the positive is 1 of its denominator.
-    torch.testing.assert_close(values.exp().log1p(), with_positive)
-    assert valid.all()
+    return import_module("contrasweep_dcl")
+
+
+def test_the_loss_of_the_example_is_infonce_without_its_positive(example: ModuleType) -> None:
+    views = torch.randn(2, 2, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    z = torch.nn.functional.normalize(views, dim=2)
+    cosines = torch.einsum("vid,wjd->vwij", z, z) / 0.5
+    # Of two images, each view has two negatives: both views of the other image.
+    anchors = [
+        torch.logaddexp(cosines[v, 0, i, 1 - i], cosines[v, 1, i, 1 - i]) - cosines[0, 1, i, i]
+        for v in range(2)
+        for i in range(2)
+    ]
+    torch.testing.assert_close(example.DCL(0.5)(views), torch.stack(anchors).mean())
+
+
+def test_the_loss_s_own_check_has_the_last_word(example: ModuleType) -> None:
+    # The constructor says `temperature: float`: only its body knows that 0 is too small.
+    for refused in (0.0, -1.0):
+        with pytest.raises(InputError, match=f"dcl: temperature must be above 0, given {refused}"):
+            example.METHOD.check({"temperature": refused})
+    too_wide = Space.parse({"temperature": {"uniform": [0.0, 1.0], "default": 0.5}}, "too wide")
+    with pytest.raises(InputError, match=r"too wide: dcl: temperature must be above 0, given 0\.0"):
+        example.METHOD.check_space(too_wide)

@@ -67,10 +67,16 @@ def test_it_runs_in_a_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", sorted(p for p in PROJECT.rglob("*.*") if p.suffix in (".py", ".yaml", ".toml"))
+    "file",
+    sorted(
+        path
+        for path in EXAMPLES.glob("contrasweep-*/**/*.*")
+        if path.suffix in (".py", ".yaml", ".toml")
+        and (path.name != "__init__.py" or PROJECT in path.parents)
+    ),
 )
 def test_the_documentation_shows_these_very_files(file: Path) -> None:
-    name = file.relative_to(PROJECT.parent).as_posix()
+    name = file.relative_to(EXAMPLES).as_posix()
     shown = re.search(rf"`{re.escape(name)}`:\n\n```\w+\n(.*?)```\n", PAGE, flags=re.DOTALL)
     assert shown, f"{name} is not in docs/add-a-method.md"
     assert shown.group(1) == file.read_text(encoding="utf-8")

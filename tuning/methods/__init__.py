@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from contrasweep.tuning.methods.loss_method import loss_method
 from contrasweep.tuning.methods.method import Hyperparameter, Method
 from contrasweep.tuning.methods.registry import method_registry
 
-__all__ = ["METHODS", "Hyperparameter", "Method"]
+__all__ = ["METHODS", "Hyperparameter", "Method", "loss_method"]
 
 METHODS: Mapping[str, Method] = method_registry()

@@ -3,10 +3,11 @@
 from torch import Tensor
 
 from contrasweep.losses import BiasCon
+from contrasweep.losses.validation import POSITIVE
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.conditioning import bias_of
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.classifiers import (
     EndToEndClassifier,
     repeated_cross_entropy,
@@ -34,8 +35,8 @@ METHOD = Method(
     paper="Hong and Yang 2021",
     equation="bias-contrastive loss",
     hyperparameters={
-        "temperature": TEMPERATURE,
-        "alpha": Hyperparameter("the weight of the cross-entropy", float, above=0),
+        **hyperparameters_of(BiasCon, {"temperature": TEMPERATURE}),
+        "alpha": Hyperparameter("the weight of the cross-entropy", POSITIVE),
     },
     build=build,
     needs=frozenset({"labels", "bias"}),

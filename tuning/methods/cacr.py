@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from contrasweep.losses import CACR
-from contrasweep.losses.cacr import COSTS, NEGATIVES
+from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.method import Hyperparameter, Method, with_projection_head
@@ -13,17 +13,22 @@ from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
-SWITCH = ("off", "on")
+POSITIVES = Hyperparameter("K, the other views of each: K + 1 views an image", Number(at_least=1, whole=True))
+SWITCH = OneOf(("off", "on"))
 HYPERPARAMETERS = {
-    "positives": Hyperparameter("K, the other views of each: K + 1 views an image", int, at_least=1),
-    "attraction": Hyperparameter("whether far positives weigh more than near ones", str, SWITCH),
-    "t_pos": Hyperparameter("how much more far positives weigh", float, above=0),
-    "repulsion": Hyperparameter("whether near negatives weigh more than far ones", str, SWITCH),
-    "t_neg": Hyperparameter("how much more near negatives weigh", float, above=0),
-    "negatives": Hyperparameter("negatives of another view, or of the query's own", str, NEGATIVES),
-    "cost": Hyperparameter("what a negative costs: its distance, or an rbf kernel of it", str, COSTS),
-    "precision": Hyperparameter("the scale t of the rbf cost", float, above=0),
-    "detach_positive_weights": Hyperparameter("positives' weights without gradient", str, SWITCH),
+    "positives": POSITIVES,
+    "attraction": Hyperparameter("whether far positives weigh more than near ones", SWITCH),
+    "t_pos": Hyperparameter("how much more far positives weigh", rule_of(CACR, "t_pos")),
+    "repulsion": Hyperparameter("whether near negatives weigh more than far ones", SWITCH),
+    "t_neg": Hyperparameter("how much more near negatives weigh", rule_of(CACR, "t_neg")),
+    "negatives": Hyperparameter(
+        "negatives of another view, or of the query's own", rule_of(CACR, "negatives")
+    ),
+    "cost": Hyperparameter(
+        "what a negative costs: its distance, or an rbf kernel of it", rule_of(CACR, "cost")
+    ),
+    "precision": Hyperparameter("the scale t of the rbf cost", rule_of(CACR, "precision")),
+    "detach_positive_weights": Hyperparameter("positives' weights without gradient", SWITCH),
 }
 
 
@@ -34,7 +39,7 @@ def loss_of(hyperparameters: Mapping[str, Value]) -> CACR:
     """
     given = {name: value for name, value in hyperparameters.items() if name in HYPERPARAMETERS}
     given.pop("positives")
-    switched = {name: value == "on" if value in SWITCH else value for name, value in given.items()}
+    switched = {name: value == "on" if value in SWITCH.choices else value for name, value in given.items()}
     return CACR(**switched)  # type: ignore[arg-type]
 
 

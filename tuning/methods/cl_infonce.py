@@ -12,11 +12,18 @@ from contrasweep.data import PairedBatches
 from contrasweep.losses import ClInfoNCE
 from contrasweep.losses.clinfonce import PAIRINGS
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import OneOf, rule_of
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import clustering
 from contrasweep.tuning.methods.clustering import ImageClusters, static_clusters
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, experiment_head
+from contrasweep.tuning.methods.method import (
+    TEMPERATURE,
+    Hyperparameter,
+    Method,
+    experiment_head,
+    hyperparameters_of,
+)
 from contrasweep.tuning.objectives.batches import Feed, ImageFeed, batches_seed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective, channels_last
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -111,15 +118,15 @@ METHOD = Method(
     paper="Cl-InfoNCE (Tsai et al. 2022)",
     equation="Eq. 1; Algorithms 1, 2",
     hyperparameters={
-        "temperature": TEMPERATURE,
+        **hyperparameters_of(ClInfoNCE, {"temperature": TEMPERATURE}),
         **clustering.HYPERPARAMETERS,
         "representation": Hyperparameter(
-            "what k-means groups: the encoder's features, or the head's embedding", str, (FEATURES, EMBEDDING)
+            "what k-means groups: the encoder's features, or the head's embedding",
+            OneOf((FEATURES, EMBEDDING)),
         ),
         "pairing": Hyperparameter(
             "all of a cluster in the batch attract (released code), or one partner drawn from it (Eq. 1)",
-            str,
-            PAIRINGS,
+            rule_of(ClInfoNCE, "pairing"),
         ),
     },
     build=build,

@@ -21,6 +21,7 @@ from contrasweep.data import (
     named_seed,
     top_k_clusters,
 )
+from contrasweep.losses.validation import Number, OneOf
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.conditioning import kmeans_of_condition
@@ -35,12 +36,11 @@ HYPERPARAMETERS = {
         "k-means of the method's own representation, anew in every epoch; k-means of the condition; one for "
         "each distinct condition, as the ancestors of a hierarchy are; the highest-entropy attributes of the "
         "condition; the labels; or every image by itself",
-        str,
-        (KMEANS, CONDITION, DISTINCT, ATTRIBUTES, LABELS, INSTANCES),
+        OneOf((KMEANS, CONDITION, DISTINCT, ATTRIBUTES, LABELS, INSTANCES)),
         needs={CONDITION: "condition", DISTINCT: "condition", ATTRIBUTES: "condition", LABELS: "labels"},
     ),
-    "clusters": Hyperparameter("K of k-means", int, at_least=2),
-    "top_k": Hyperparameter("attributes, those of the highest entropy", int, at_least=1),
+    "clusters": Hyperparameter("K of k-means", Number(at_least=2, whole=True)),
+    "top_k": Hyperparameter("attributes, those of the highest entropy", Number(at_least=1, whole=True)),
 }
 """Of every method with clusters of the training images."""
 

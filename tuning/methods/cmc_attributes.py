@@ -6,7 +6,13 @@ from torch import Tensor, nn
 from contrasweep.losses import InfoNCE
 from contrasweep.models import Encoder, projection_head
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Method, experiment_head, head_outputs
+from contrasweep.tuning.methods.method import (
+    TEMPERATURE,
+    Method,
+    experiment_head,
+    head_outputs,
+    hyperparameters_of,
+)
 from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -82,7 +88,7 @@ METHOD = Method(
     summary="an image and its condition attract, the conditions of other images repel",
     paper="CMC (Tian et al. 2020), a baseline of Cl-InfoNCE (Tsai et al. 2022)",
     equation="Eq. 4 of CMC",
-    hyperparameters={"temperature": TEMPERATURE},
+    hyperparameters=hyperparameters_of(InfoNCE, {"temperature": TEMPERATURE}),
     build=build,
     feed=feed,
     needs=frozenset({"condition"}),

@@ -8,40 +8,24 @@ from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import kmeans_clusters, named_seed
-from contrasweep.losses import FairCCLK, WeaklySupCCLK
-from contrasweep.losses.cclk import WEIGHTS
-from contrasweep.losses.kernels import KERNELS
-from contrasweep.models import Encoder
+from contrasweep.losses.validation import Number
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, with_projection_head
-from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter
+from contrasweep.tuning.objectives.objective import Batch
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 KERNEL = {
-    "kernel": Hyperparameter("the kernel on the condition", str, KERNELS),
-    "sigma2": Hyperparameter("the kernel's scale (not of the cosine kernel)", float, above=0),
-    "lam": Hyperparameter("the ridge lambda of the kernel regression", float, above=0),
+    "kernel": "the kernel on the condition",
+    "sigma2": "the kernel's scale (not of the cosine kernel)",
+    "lam": "the ridge lambda of the kernel regression",
     "temperature": TEMPERATURE,
-    "weights": Hyperparameter("as the released code, or literally as printed", str, WEIGHTS),
+    "weights": "as the released code, or literally as printed",
 }
-"""The hyperparameters of a kernel-conditioned loss."""
+"""What the arguments of a kernel-conditioned loss are."""
 
-CLUSTERS = {"clusters": Hyperparameter("k-means clusters of the condition", int, at_least=1)}
+CLUSTERS = {"clusters": Hyperparameter("k-means clusters of the condition", Number(at_least=1, whole=True))}
 """The hyperparameter of a method that groups the condition."""
-
-
-def condition_of(batch: Batch) -> Tensor:
-    """Return the condition `(B, Z)` of a batch whose method needs it."""
-    assert batch.condition is not None, "checked when the experiment was resolved"
-    return batch.condition
-
-
-def kernel_conditioned(experiment: Experiment, encoder: Encoder, loss: FairCCLK | WeaklySupCCLK) -> Objective:
-    """Return a kernel-conditioned loss of the projection head's output and the batch's condition."""
-    return with_projection_head(
-        experiment, encoder, lambda views, batch: loss.terms(views, condition_of(batch))
-    )
 
 
 def kmeans_of_condition(experiment: Experiment, condition: Tensor | None) -> Tensor:

@@ -6,7 +6,7 @@ from contrasweep.losses import EnD
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.conditioning import bias_of
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.method import Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (
     EndToEndClassifier,
@@ -34,10 +34,13 @@ METHOD = Method(
     summary="cross-entropy, and features that tell classes apart but not biases",
     paper="EnD (Tartaglione et al. 2021)",
     equation="R_perp and R_par",
-    hyperparameters={
-        "alpha": Hyperparameter("the weight of disentangling images of one bias value", float, at_least=0),
-        "beta": Hyperparameter("the weight of entangling a class across bias values", float, at_least=0),
-    },
+    hyperparameters=hyperparameters_of(
+        EnD,
+        {
+            "alpha": "the weight of disentangling images of one bias value",
+            "beta": "the weight of entangling a class across bias values",
+        },
+    ),
     build=build,
     feed=single_view,
     needs=frozenset({"labels", "bias"}),

@@ -10,11 +10,12 @@ from torch import Tensor
 from contrasweep.losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from contrasweep.losses.fairkl import FORMS
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.conditioning import bias_of, bias_similarity
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.methods.method import EPSILON, TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (
     ClassifierBeside,
@@ -75,12 +76,11 @@ METHOD = Method(
     paper="eps-SupInfoNCE + FairKL (Barbano et al. 2023)",
     equation="Eq. 10 with Eq. 4 or 5",
     hyperparameters={
-        "base": Hyperparameter("the supervised loss L", str, (*BASES, CROSS_ENTROPY)),
-        "temperature": TEMPERATURE,
-        "epsilon": Hyperparameter("the margin between positives and negatives", float, at_least=0),
-        "alpha": Hyperparameter("the weight of L", float, at_least=0),
-        "lam": Hyperparameter("the weight of the regulariser", float, at_least=0),
-        "form": Hyperparameter("how two distributions of distances are compared", str, FORMS),
+        "base": Hyperparameter("the supervised loss L", OneOf((*BASES, CROSS_ENTROPY))),
+        **hyperparameters_of(EpsSupInfoNCE, {"temperature": TEMPERATURE, "epsilon": EPSILON}),
+        "alpha": Hyperparameter("the weight of L", Number(at_least=0)),
+        "lam": Hyperparameter("the weight of the regulariser", Number(at_least=0)),
+        **hyperparameters_of(FairKL, {"form": "how two distributions of distances are compared"}),
     },
     build=build,
     feed=single_view,

@@ -6,7 +6,7 @@ from contrasweep.losses import HardNegCCLK
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.conditioning import KERNEL
-from contrasweep.tuning.methods.method import Method, experiment_head
+from contrasweep.tuning.methods.method import Method, experiment_head, hyperparameters_of
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
@@ -42,6 +42,6 @@ METHOD = Method(
     summary="negatives are weighted by how close their features are to the anchor's",
     paper="CCL-K (Tsai et al. 2022)",
     equation="Eq. 9",
-    hyperparameters=KERNEL,
+    hyperparameters=hyperparameters_of(HardNegCCLK, KERNEL),
     build=build,
 )

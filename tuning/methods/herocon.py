@@ -16,6 +16,7 @@ from torch.nn import functional
 from contrasweep.data import MultiView
 from contrasweep.losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models.encoders.herocon import herocon_embedding
 from contrasweep.models.encoders.multiview import MultiViewEncoder
 from contrasweep.tuning.experiment import Experiment
@@ -215,16 +216,20 @@ METHOD = Method(
     equation="Eq. 5 (of one view: Eq. 4) and Eq. 7",
     hyperparameters={
         "between_views": Hyperparameter(
-            "the contrast between views, L_u", str, ("herocon", "infonce", "cmc", NONE)
+            "the contrast between views, L_u", OneOf(("herocon", "infonce", "cmc", NONE))
         ),
         "between_labels": Hyperparameter(
-            "the contrast between labels, L_s", str, ("herocon", "supcon", NONE)
+            "the contrast between labels, L_s", OneOf(("herocon", "supcon", NONE))
         ),
-        "alpha": Hyperparameter("the weight of L_u", float, at_least=0),
-        "beta": Hyperparameter("the weight of L_s", float, at_least=0),
-        "negatives": Hyperparameter("the negatives of HeroCon's L_u", str, ("both", "cross")),
-        "temperature": TEMPERATURE,
-        "label_temperature": Hyperparameter("the scale tau of SupCon's scores", float, above=0),
+        "alpha": Hyperparameter("the weight of L_u", Number(at_least=0)),
+        "beta": Hyperparameter("the weight of L_s", Number(at_least=0)),
+        "negatives": Hyperparameter(
+            "the negatives of HeroCon's L_u", rule_of(HeroConUnsupervised, "negatives")
+        ),
+        "temperature": Hyperparameter(TEMPERATURE, rule_of(InfoNCE, "temperature")),
+        "label_temperature": Hyperparameter(
+            "the scale tau of SupCon's scores", rule_of(SupCon, "temperature")
+        ),
     },
     build=build,
     feed=transductive_feed,

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import OneOf, Rule, rule_of
 from contrasweep.models import Encoder, build_head
-from contrasweep.search_spaces import Fixed, Parameter, Range, Space, TypeName, method_space
+from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, TypeName, method_space
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.batches import Feed, image_feed
@@ -23,57 +24,50 @@ Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """What values a hyperparameter may have at all (the search range is the space's business)."""
+    """A setting of a method's own: what it is, and which values it may have at all.
+
+    The search space narrows these values down further. `needs` says by choice what it needs of the training
+    data; a choice that is not there needs nothing.
+    """
 
     summary: str
-    kind: type[float] | type[int] | type[str]
-    choices: tuple[str, ...] = ()
-    above: float | None = None
-    below: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
+    rule: Rule
     needs: Mapping[str, Need] = field(default_factory=lambda: MappingProxyType({}))
-    """By choice, what it needs of the training data; nothing where it is not among them."""
+
+    @property
+    def type(self) -> TypeName:
+        """The column type of its values."""
+        if isinstance(self.rule, OneOf):
+            return "string"
+        return "int" if self.rule.whole else "float"
 
     def check(self, name: str, value: Value) -> None:
         """Raise InputError unless `value` is allowed for the hyperparameter `name`."""
-        if self.kind is str:
-            if not isinstance(value, str) or value not in self.choices:
-                raise unknown_name(f"value of {name}:", str(value), self.choices)
-            return
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        number = whole or (self.kind is float and isinstance(value, float))
-        if not number or value != value or value in (float("inf"), float("-inf")):
-            raise InputError(f"{name} must be a finite {self.kind.__name__}, given {value!r}")
-        assert not isinstance(value, str)
-        if self.above is not None and value <= self.above:
-            raise InputError(f"{name} must be above {self.above:g}, given {value!r}")
-        if self.below is not None and value >= self.below:
-            raise InputError(f"{name} must be below {self.below:g}, given {value!r}")
-        if self.at_least is not None and value < self.at_least:
-            raise InputError(f"{name} must be at least {self.at_least:g}, given {value!r}")
-        if self.at_most is not None and value > self.at_most:
-            raise InputError(f"{name} must be at most {self.at_most:g}, given {value!r}")
-
-    def check_parameter(self, parameter: Parameter, origin: str) -> None:
-        """Raise InputError unless every value that the `parameter` of a space can take is allowed."""
-        expected = _COLUMN_TYPES[self.kind]
-        if parameter.type != expected:
-            raise InputError(
-                f"{origin}: {parameter.name}: given {parameter.type} values; allowed: {expected}"
-            )
-        values = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
-        others = parameter.of if isinstance(parameter, Fixed) else ()
-        for value in (*values, *others):
-            try:
-                self.check(parameter.name, value)
-            except InputError as error:
-                raise InputError(f"{origin}: {error}") from None
+        try:
+            self.rule.check(name, value)
+        except ValueError as error:
+            raise InputError(str(error)) from None
 
 
-_COLUMN_TYPES: Mapping[type, TypeName] = {float: "float", int: "int", str: "string"}
+TEMPERATURE = "the scale tau of the scores"
+EPSILON = "the margin between positives and negatives"
 
-TEMPERATURE = Hyperparameter("the scale tau of the scores", float, above=0)
+
+def hyperparameters_of(loss: type[nn.Module], summaries: Mapping[str, str]) -> dict[str, Hyperparameter]:
+    """Return arguments of a loss's constructor as hyperparameters: their rules are the loss's own.
+
+    Args:
+        loss: the class.
+        summaries: what each of the arguments is, in a clause.
+
+    Raises:
+        ValueError: the constructor has no such argument (with the nearest name).
+    """
+    return {name: Hyperparameter(summary, rule_of(loss, name)) for name, summary in summaries.items()}
+
+
+def _accept(hyperparameters: Mapping[str, Value]) -> None:
+    """Accept: each value by itself is all there is to check."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,7 @@ class Method:
         paper: where it comes from.
         equation: where in the paper.
         hyperparameters: what its own settings may be.
+        verify: raises ValueError for hyperparameters that are allowed one by one but not by the loss itself.
         build: the objective of an experiment, around an `Encoder`, on `PreparedData`; of a method that needs
             two views, around a `MultiViewEncoder`, on `PreparedTransductive`.
         feed: the batches of an experiment; two views of images in uniform batches unless it says otherwise.
@@ -108,6 +103,7 @@ class Method:
     classifies: bool = False
     train_metrics: tuple[str, ...] = ()
     space: Space | None = None
+    verify: Callable[[Mapping[str, Value]], None] = _accept
 
     def search_space(self) -> Space:
         """Return what is searched of the method unless the user says otherwise."""
@@ -119,6 +115,10 @@ class Method:
             if name not in self.hyperparameters:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)
             self.hyperparameters[name].check(name, value)
+        try:
+            self.verify(hyperparameters)
+        except ValueError as error:
+            raise InputError(f"{self.name}: {error}") from None
 
     def check_space(self, space: Space) -> None:
         """Check that a search space and the hyperparameters agree: the same names, types and allowed values.
@@ -133,7 +133,30 @@ class Method:
                 f"{_listed(self.hyperparameters)}: both must be the same"
             )
         for parameter in own:
-            self.hyperparameters[parameter.name].check_parameter(parameter, space.origin)
+            expected = self.hyperparameters[parameter.name].type
+            if parameter.type != expected:
+                given = f"given {parameter.type} values; allowed: {expected} values"
+                raise ValueError(f"{space.origin}: {parameter.name}: {given}")
+            try:
+                self.check_parameter(parameter, space.defaults())
+            except InputError as error:
+                raise InputError(f"{space.origin}: {error}") from None
+
+    def check_parameter(self, parameter: Parameter, others: Mapping[str, Scalar]) -> None:
+        """Check that every value which a space has for a hyperparameter is allowed.
+
+        Args:
+            parameter: one of the method's hyperparameters: its ends or its choices are tried.
+            others: the values of the other parameters meanwhile.
+
+        Raises:
+            InputError: a value is not allowed.
+        """
+        values = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
+        more = parameter.of if isinstance(parameter, Fixed) else ()
+        beside = {other: value for other, value in others.items() if other in self.hyperparameters}
+        for value in (*values, *more):
+            self.check({**beside, parameter.name: value})
 
     def needs_with(self, hyperparameters: Mapping[str, Value]) -> frozenset[Need]:
         """Return what the method needs of the training data with these hyperparameters."""
@@ -144,7 +167,7 @@ class Method:
 def with_projection_head(
     experiment: Experiment,
     encoder: Encoder,
-    loss: Callable[[Tensor, Batch], LossTerms],
+    loss: Callable[[Tensor, Batch], LossTerms | Tensor],
     measure: Callable[[Tensor, Batch], Metrics] | None = None,
 ) -> ContrastiveObjective:
     """Return the objective `loss(head(encoder(views)), batch)` with the experiment's projection head.

@@ -2,15 +2,16 @@
 
 from contrasweep.losses import QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.methods.momentum import MOMENTUM, with_momentum
 from contrasweep.tuning.objectives.momentum import Contrast
 from contrasweep.tuning.objectives.objective import Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
-SYMMETRIC = Hyperparameter("whether each view is query and key in turn", str, ("off", "on"))
+SYMMETRIC = Hyperparameter("whether each view is query and key in turn", OneOf(("off", "on")))
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
@@ -36,6 +37,10 @@ METHOD = Method(
     summary="a view attracts its momentum-encoded partner, a queue of older keys repels",
     paper="MoCo (He et al. 2020), MoCo-v2 (Chen et al. 2020)",
     equation="MoCo, Eq. 1 and 2",
-    hyperparameters={"temperature": TEMPERATURE, "symmetric": SYMMETRIC, **MOMENTUM},
+    hyperparameters={
+        **hyperparameters_of(QueueInfoNCE, {"temperature": TEMPERATURE}),
+        "symmetric": SYMMETRIC,
+        **MOMENTUM,
+    },
     build=build,
 )

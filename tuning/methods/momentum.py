@@ -1,6 +1,7 @@
 """What the methods with a momentum encoder share: two hyperparameters, and the objective they lead to."""
 
 from contrasweep.data import torch_generator
+from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder, KeyQueue
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import Hyperparameter, experiment_head, head_outputs
@@ -8,9 +9,9 @@ from contrasweep.tuning.objectives.momentum import EVERY_VIEW, MomentumLoss, Mom
 
 MOMENTUM = {
     "momentum_m": Hyperparameter(
-        "the share m that the momentum encoder keeps of itself in a step", float, at_least=0, at_most=1
+        "the share m that the momentum encoder keeps of itself in a step", Number(at_least=0, at_most=1)
     ),
-    "queue": Hyperparameter("keys of earlier batches that repel", int, at_least=1),
+    "queue": Hyperparameter("keys of earlier batches that repel", Number(at_least=1, whole=True)),
 }
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 from contrasweep.data import UNLABELLED, cluster_information, kmeans_clusters, named_seed
 from contrasweep.losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
@@ -20,6 +21,7 @@ from contrasweep.tuning.methods.method import (
     Method,
     experiment_head,
     head_outputs,
+    hyperparameters_of,
 )
 from contrasweep.tuning.methods.momentum import MOMENTUM, momentum_queue
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
@@ -133,10 +135,14 @@ METHOD = Method(
     paper="PCL (Li et al. 2021)",
     equation="Eq. 11, 12",
     hyperparameters={
-        "temperature": TEMPERATURE,
-        "clusters": Hyperparameter("k-means clusters of the coarsest clustering", int, at_least=2),
-        "clusterings": Hyperparameter("how many, each with twice the clusters before", int, at_least=1),
-        "instance_epochs": Hyperparameter("first epochs without prototypes", int, at_least=0),
+        **hyperparameters_of(QueueInfoNCE, {"temperature": TEMPERATURE}),
+        "clusters": Hyperparameter(
+            "k-means clusters of the coarsest clustering", Number(at_least=2, whole=True)
+        ),
+        "clusterings": Hyperparameter(
+            "how many, each with twice the clusters before", Number(at_least=1, whole=True)
+        ),
+        "instance_epochs": Hyperparameter("first epochs without prototypes", Number(at_least=0, whole=True)),
         **MOMENTUM,
     },
     build=build,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from contrasweep.losses import SwAV
+from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import (
@@ -13,6 +14,7 @@ from contrasweep.tuning.methods.method import (
     Method,
     experiment_head,
     head_outputs,
+    hyperparameters_of,
 )
 from contrasweep.tuning.objectives.objective import ContrastiveObjective, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -56,11 +58,18 @@ METHOD = Method(
     paper="SwAV (Caron et al. 2020)",
     equation="Eq. 1-5, without multi-crop",
     hyperparameters={
-        "temperature": TEMPERATURE,
-        "epsilon": Hyperparameter("the softness of the assignments", float, above=0),
-        "prototypes": Hyperparameter("K, how many prototypes", int, at_least=2),
-        "iterations": Hyperparameter("rounds of Sinkhorn-Knopp", int, at_least=1),
-        "freeze_epochs": Hyperparameter("first epochs in which the prototypes stay", int, at_least=0),
+        **hyperparameters_of(
+            SwAV,
+            {
+                "temperature": TEMPERATURE,
+                "epsilon": "the softness of the assignments",
+                "prototypes": "K, how many prototypes",
+                "iterations": "rounds of Sinkhorn-Knopp",
+            },
+        ),
+        "freeze_epochs": Hyperparameter(
+            "first epochs in which the prototypes stay", Number(at_least=0, whole=True)
+        ),
     },
     build=build,
 )

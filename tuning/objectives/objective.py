@@ -134,15 +134,16 @@ class Objective(nn.Module, ABC):
 class ContrastiveObjective(Objective):
     """An encoder, a projection head and a loss of the embeddings of all views.
 
-    `loss` takes the gathered embeddings `(V, B, D)` and the gathered batch and returns per-anchor terms.
-    `measure`, where given, takes the same, with detached embeddings, and returns metrics.
+    `loss` takes the gathered embeddings `(V, B, D)` and the gathered batch. It returns per-anchor terms, or a
+    scalar; a scalar counts no anchor as dropped. `measure`, where given, takes the same, with detached
+    embeddings, and returns metrics.
     """
 
     def __init__(
         self,
         encoder: Encoder,
         head: nn.Module,
-        loss: Callable[[Tensor, Batch], LossTerms],
+        loss: Callable[[Tensor, Batch], LossTerms | Tensor],
         measure: Callable[[Tensor, Batch], Metrics] | None = None,
     ) -> None:
         super().__init__(encoder)
@@ -153,9 +154,13 @@ class ContrastiveObjective(Objective):
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the mean of the loss over its valid anchors, and metrics with the dropped fraction."""
         embeddings, whole = gather(self.embed(batch.views), 1), batch.gathered(gather)
-        terms = self.loss(embeddings, whole)
+        result = self.loss(embeddings, whole)
+        if isinstance(result, LossTerms):
+            loss, dropped = result.mean(), result.dropped_fraction().detach()
+        else:
+            loss, dropped = result, torch.zeros((), device=result.device)
         measured = {} if self.measure is None else self.measure(embeddings.detach(), whole)
-        return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **measured}
+        return loss, {"dropped_fraction": dropped, **measured}
 
     def embed(self, views: Tensor) -> Tensor:
         """Return the head's embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`."""

@@ -98,12 +98,12 @@ def _check_parameter(method: str, parameter: Parameter) -> None:
         raise InputError(f"{name} is not searched: trials are compared by it; use --set or --epochs")
     base = Experiment(method=method, dataset=next(iter(DATASETS)))
     refuse_unknown(base, {name: None})
+    if name in hyperparameters:
+        METHODS[method].check_parameter(parameter, METHODS[method].search_space().defaults())
+        return
     extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
     for value in extremes:
-        if name in hyperparameters:
-            hyperparameters[name].check(name, value)
-        else:
-            base.with_values({name: value})
+        base.with_values({name: value})
 
 
 def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from contrasweep.losses import InfoNCE
 from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import OneOf
 from contrasweep.models import Encoder
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment
@@ -78,7 +79,7 @@ METHOD = Method(
     summary="InfoNCE with a fault",
     paper="none",
     equation="none",
-    hyperparameters={"fault": Hyperparameter("what goes wrong in epoch 2", str, FAULTS)},
+    hyperparameters={"fault": Hyperparameter("what goes wrong in epoch 2", OneOf(FAULTS))},
     build=build,
     space=Space.parse({"fault": {"choice": list(FAULTS), "default": "none"}}, "the space of faults"),
 )

@@ -3,42 +3,38 @@
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from contrasweep.losses.terms import LossTerms
-from contrasweep.models import Encoder
 from contrasweep.search_spaces import load_space
-from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods import Hyperparameter, Method
-from contrasweep.tuning.methods.method import with_projection_head
-from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.methods import loss_method
 
 
-def dcl_terms(views: Tensor, temperature: float) -> LossTerms:
-    """One term for each of the 2B anchors in `views` (2, B, D): all other images repel, with both views."""
-    z = normalize(views, dim=2)
-    positive = (z[0] * z[1]).sum(dim=1) / temperature
-    scores = z.flatten(0, 1) @ z.flatten(0, 1).T / temperature
-    image = torch.arange(views.shape[1], device=views.device).repeat(2)
-    negative = scores.masked_fill(image[:, None] == image, -torch.inf).logsumexp(dim=1)
-    values = negative - positive.repeat(2)
-    return LossTerms(values, valid=torch.ones_like(values, dtype=torch.bool))
+class DCL(nn.Module):
+    """The mean over the 2B images of a batch, which all other images repel, with both their views."""
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, given {temperature}")
+        self.temperature = temperature
+
+    def forward(self, views: Tensor) -> Tensor:
+        """Return the loss, a scalar, of the projected `views` (2, B, D)."""
+        z = normalize(views, dim=2)
+        positive = (z[0] * z[1]).sum(dim=1) / self.temperature
+        scores = z.flatten(0, 1) @ z.flatten(0, 1).T / self.temperature
+        image = torch.arange(views.shape[1], device=views.device).repeat(2)
+        negative = scores.masked_fill(image[:, None] == image, -torch.inf).logsumexp(dim=1)
+        return (negative - positive.repeat(2)).mean()
 
 
-def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
-    """Return DCL on the projection head's output."""
-    temperature = float(experiment.hyperparameters["temperature"])
-    return with_projection_head(experiment, encoder, lambda views, batch: dcl_terms(views, temperature))
-
-
-METHOD = Method(
+METHOD = loss_method(
+    DCL,
     name="dcl",
     summary="InfoNCE without the positive in its denominator",
     paper="DCL (Yeh et al. 2022)",
     equation="L_DC",
-    hyperparameters={"temperature": Hyperparameter("the scale tau of the scores", float, above=0)},
-    build=build,
+    hyperparameters={"temperature": "the scale tau of the scores"},
     space=load_space(Path(__file__).with_name("dcl.yaml")),
 )

@@ -1,0 +1,182 @@
+"""A method from a loss: one `nn.Module` whose `forward` takes the projected views becomes a `Method`."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.validation import nearest_name
+from contrasweep.models import Encoder
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.methods.method import (
+    Hyperparameter,
+    Method,
+    Need,
+    hyperparameters_of,
+    with_projection_head,
+)
+from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+
+VIEWS = "views"
+
+BATCH_ARGUMENTS: Mapping[str, Need | None] = MappingProxyType(
+    {"labels": "labels", "bias": "bias", "condition": "condition", "clusters": None, "index": None}
+)
+"""What a loss may take beside the views, and what it then needs of the training data."""
+
+
+def loss_method(
+    loss: type[nn.Module],
+    *,
+    name: str,
+    summary: str,
+    paper: str,
+    equation: str,
+    hyperparameters: Mapping[str, str | Hyperparameter],
+    feed: Callable[[Experiment, Any], Feed] = image_feed,
+    needs: frozenset[Need] = frozenset(),
+    smallest_batch: int = 2,
+    space: Space | None = None,
+) -> Method:
+    """Return the method that minimises `loss` of the projection head's output.
+
+    The names of the loss's arguments say what it is given:
+
+    - `forward` takes `views` `(V, B, D)`, not normalised, and those of `BATCH_ARGUMENTS` that it needs, each
+      with B rows. It returns a scalar. If the loss also has a method `terms` with the same arguments that
+      returns `LossTerms`, the run reports the fraction of dropped anchors. A default is never replaced.
+    - The constructor takes hyperparameters. Their annotations say what is allowed, see
+      `losses.validation.rule_of`, and the constructor has the last word: a ValueError is the user's error.
+
+    Args:
+        loss: the class; it may have parameters, which are trained.
+        name: what users type.
+        summary: what the method does, in a clause.
+        paper: where it comes from.
+        equation: where in the paper.
+        hyperparameters: by name, what each argument of the constructor is; a `Hyperparameter` for a setting
+            that the loss does not take (one of the batches, say).
+        feed: the batches of an experiment.
+        needs: what else the method needs of the training data.
+        smallest_batch: images.
+        space: the search space, of a plug-in.
+
+    Raises:
+        ValueError: the loss takes an argument that nothing gives, or a hyperparameter is not among them.
+    """
+    of_loss = {one: text for one, text in hyperparameters.items() if isinstance(text, str)}
+    own = {one: item for one, item in hyperparameters.items() if isinstance(item, Hyperparameter)}
+    _refuse_open_arguments(loss, of_loss)
+    arguments = batch_arguments(loss)
+    if "clusters" in arguments and feed is image_feed:
+        raise ValueError(f"{loss.__name__} takes clusters: feed= must give batches that have them")
+    rules = hyperparameters_of(loss, of_loss)
+    construction = _Construction(loss, tuple(of_loss), arguments)
+    asked = {need for one in arguments if (need := BATCH_ARGUMENTS[one]) is not None}
+    return Method(
+        name=name,
+        summary=summary,
+        paper=paper,
+        equation=equation,
+        hyperparameters={one: own.get(one) or rules[one] for one in hyperparameters},
+        build=construction.build,
+        feed=feed,
+        needs=needs | asked,
+        smallest_batch=smallest_batch,
+        space=space,
+        verify=construction.verify,
+    )
+
+
+def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
+    """Return what a loss takes of a batch beside the views.
+
+    Raises:
+        ValueError: the first argument is not `views`, or one is unknown (with the nearest name).
+    """
+    function = getattr(loss, "terms", loss.forward)
+    _, first, *others = inspect.signature(function).parameters.values()
+    if first.name != VIEWS:
+        raise ValueError(f"the first argument of {loss.__name__} must be views, given {first.name!r}")
+    found = tuple(one.name for one in others if one.default is inspect.Parameter.empty)
+    for one in found:
+        if one not in BATCH_ARGUMENTS:
+            hint = nearest_name(one, tuple(BATCH_ARGUMENTS))
+            known = ", ".join(BATCH_ARGUMENTS)
+            raise ValueError(f"{loss.__name__} takes {one!r}, which no batch has.{hint} Known: {known}.")
+    return found
+
+
+class LossOfBatch(nn.Module):
+    """A loss that takes its arguments from a batch by their names."""
+
+    def __init__(self, loss: nn.Module, arguments: tuple[str, ...]) -> None:
+        super().__init__()
+        self.loss = loss
+        self.arguments = arguments
+
+    def forward(self, views: Tensor, batch: Batch) -> LossTerms | Tensor:
+        """Return the terms, or the scalar, for `views` `(V, B, D)` and the batch that they show.
+
+        Raises:
+            TypeError: the loss returns something else.
+        """
+        given = {name: getattr(batch, name) for name in self.arguments}
+        assert all(value is not None for value in given.values()), "checked when the experiment was resolved"
+        result = getattr(self.loss, "terms", self.loss)(views, **given)
+        if isinstance(result, LossTerms) or (isinstance(result, Tensor) and result.dim() == 0):
+            return result
+        shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""
+        raise TypeError(
+            f"{type(self.loss).__name__} must return a scalar or LossTerms, "
+            f"returned {type(result).__name__}{shape}"
+        )
+
+
+@dataclass(frozen=True)
+class _Construction:
+    """How to make a loss from an experiment's hyperparameters, of which it takes those named."""
+
+    loss: type[nn.Module]
+    hyperparameters: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+    def build(self, experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+        """Return the objective of the loss on the projection head's output."""
+        loss = LossOfBatch(self._new(experiment.hyperparameters), self.arguments)
+        return with_projection_head(experiment, encoder, loss)
+
+    def verify(self, hyperparameters: Mapping[str, Value]) -> None:
+        """Raise ValueError unless the loss can be made, where all that it requires is given."""
+        if all(one in hyperparameters for one in _required(self.loss)):
+            with torch.random.fork_rng(devices=[]):
+                self._new(hyperparameters)
+
+    def _new(self, hyperparameters: Mapping[str, Value]) -> nn.Module:
+        given = {one: value for one, value in hyperparameters.items() if one in self.hyperparameters}
+        return self.loss(**given)
+
+
+def _required(loss: type[nn.Module]) -> tuple[str, ...]:
+    arguments = inspect.signature(loss).parameters.values()
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(
+        one.name for one in arguments if one.default is inspect.Parameter.empty and one.kind not in open_ended
+    )
+
+
+def _refuse_open_arguments(loss: type[nn.Module], given: Mapping[str, str]) -> None:
+    missing = [one for one in _required(loss) if one not in given]
+    if missing:
+        raise ValueError(
+            f"{loss.__name__} requires {', '.join(missing)}: name it among the hyperparameters, "
+            "or give it a default"
+        )
