@@ -19,7 +19,9 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.ray.searcher import Progress
-from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.store import ResultsStore
+from tests.studies import PlannedStudy
+from tests.studies import Run as WrittenRun
 
 Run = Callable[..., Result]
 UNTRAINED = 0.5
@@ -43,24 +45,21 @@ def write_study(
     plan = plan_sweep(
         "infonce", "colour-digits", trials=len(finals), epochs=2, results=results, name=name, **options
     )
-    location, record = open_location(results, writable=True), plan.record()
-    save_study(location, record)
-    for number, final in enumerate(finals):
-        values = {**plan.space.defaults(), "temperature": 0.1 + number / 100}
-        experiment = plan.experiment_of(values)
-        info = TrialInfo(number, 0, "search", experiment.identity(), values, experiment.epochs)
-        writer = TrialWriter(location, record, info, attempt=1)
-        writer.start()
-        metrics = {"val.accuracy": UNTRAINED, "val.ridge_accuracy": UNTRAINED}
-        writer.add_epoch(0, metrics, seconds=1, train_seconds=0)
-        if final is None:
-            writer.finish("failed", {}, error="loss nan at epoch 1")
-            continue
-        metrics = {"val.accuracy": final, "val.ridge_accuracy": final}
-        metrics["val.colour_mse"] = colours[number] if colours else 100.0
-        writer.add_epoch(2, metrics, seconds=1, train_seconds=1)
-        writer.finish("completed", metrics)
+    PlannedStudy(plan).write(*(_run(number, final, colours) for number, final in enumerate(finals)))
     return plan
+
+
+def _run(number: int, final: float | None, colours: Sequence[float]) -> WrittenRun:
+    values = {"temperature": 0.1 + number / 100}
+    untrained = {0: {"val.accuracy": UNTRAINED, "val.ridge_accuracy": UNTRAINED}}
+    if final is None:
+        return WrittenRun(values=values, curve=untrained, status="failed", error="loss nan at epoch 1")
+    metrics = {
+        "val.accuracy": final,
+        "val.ridge_accuracy": final,
+        "val.colour_mse": colours[number] if colours else 100.0,
+    }
+    return WrittenRun(values=values, curve={**untrained, 2: metrics}, final=metrics)
 
 
 def test_studies_lists_what_there_is(run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.store import TrialInfo, TrialWriter, open_location, save_study
+from tests.studies import PlannedStudy, Run
 
 
 @pytest.fixture
@@ -16,15 +16,13 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "results"
     plan = plan_sweep("infonce", "colour-digits", trials=22, epochs=1, results=folder, name="written")
-    location, record = open_location(folder, writable=True), plan.record()
-    save_study(location, record)
-    for number in range(22):
-        values = {**plan.space.defaults(), "temperature": 0.05 + number / 25}
-        writer = TrialWriter(location, record, TrialInfo(number, 0, "search", "x", values, 1), attempt=1)
-        writer.start()
-        score = {"val.accuracy": 0.5 + number / 50, "val.ridge_accuracy": 0.5 + number / 50}
-        writer.add_epoch(1, score, seconds=1, train_seconds=1)
-        writer.finish("completed", score)
+    scores = [{"val.accuracy": 0.5 + n / 50, "val.ridge_accuracy": 0.5 + n / 50} for n in range(22)]
+    PlannedStudy(plan).write(
+        *(
+            Run(values={"temperature": 0.05 + number / 25}, curve={1: score}, final=score)
+            for number, score in enumerate(scores)
+        )
+    )
     return folder
 
 

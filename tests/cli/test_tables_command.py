@@ -14,9 +14,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tables"))
-from stored import store_runs
+from tests.tables.stored import store_runs
 
 Run = Callable[..., Result]
 QUICK = plan_table(load_table("cclk-t3"), scale="quick")

@@ -1,11 +1,13 @@
+"""Studies for reports: the store is all that a report reads."""
+
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from written_studies import Written, make_record, write_trial
 
-from contrasweep.tuning.store import Location, ResultsStore, TrialInfo, TrialWriter, open_location, save_study
+from contrasweep.tuning.store import Location, ResultsStore, open_location
+from tests.studies import Run, WrittenStudy, make_final_record, make_record
 
 WriteStudy = Callable[..., str]
 
@@ -22,13 +24,11 @@ def store(location: Location) -> ResultsStore:
 
 @pytest.fixture
 def write_study(location: Location) -> WriteStudy:
-    """Write a study of `Written` trials; trial n starts 10 n seconds after the study and takes 8 seconds."""
+    """Write a study of these runs; `changes` are those of `make_record`."""
 
-    def write(trials: Sequence[Written], name: str = "demo", **changes: Any) -> str:
-        record = make_record(name, len(trials), **changes)
-        save_study(location, record)
-        for number, trial in enumerate(trials):
-            write_trial(location, record, number if trial.trial is None else trial.trial, trial)
+    def write(runs: Sequence[Run], name: str = "demo", search: Any = None, **changes: Any) -> str:
+        record = make_record(name, search={"trials": len(runs), **(search or {})}, **changes)
+        WrittenStudy(location, record).write(*runs)
         return name
 
     return write
@@ -40,13 +40,12 @@ def write_final(location: Location) -> WriteStudy:
 
     def write(scores: Sequence[tuple[float, float]], of: str = "demo") -> str:
         names = ("test.accuracy", "test.untrained_accuracy")
-        record = make_record(of + "-final", 0, metrics=names, search={"metric": "test.accuracy"}, space={})
-        save_study(location, record)
-        for seed, pair in enumerate(scores, 1):
-            info = TrialInfo(0, seed, "final", "abc", {}, epochs=2)
-            writer = TrialWriter(location, record, info, 1)
-            writer.start()
-            writer.finish("completed", dict(zip(names, pair, strict=True)))
+        record = make_final_record(of + "-final", metrics=names)
+        runs = [
+            Run(0, seed, final=dict(zip(names, pair, strict=True)), phase="final")
+            for seed, pair in enumerate(scores, 1)
+        ]
+        WrittenStudy(location, record).write(*runs)
         return record.name
 
     return write

@@ -12,12 +12,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from written_studies import Written
 
 from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.reports.report import report
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from tests.sensitivity.analysed_studies import page_of, study
+from tests.studies import scored
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -112,12 +112,12 @@ def browse(tmp_path: Path) -> Browse:
 
 def test_a_whole_report_is_drawn(write_study, write_final, store, browse: Browse) -> None:
     write_study(
-        [Written([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
-        + [Written([0.5, float("nan")], "failed", error="</script> loss nan")]
-        + [Written([0.5, 0.55], "stopped")]
+        [scored([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
+        + [scored([0.5, float("nan")], "failed", error="</script> loss nan")]
+        + [scored([0.5, 0.55], "stopped")]
     )
     write_final([(0.9, 0.8), (0.92, 0.82), (0.94, 0.84)])
-    write_study([Written()], "other", method="infonce")
+    write_study([scored()], "other", method="infonce")
     page = report(store, ["demo", "other"])
     seen = browse(page)
     assert seen.console == []
@@ -127,8 +127,8 @@ def test_a_whole_report_is_drawn(write_study, write_final, store, browse: Browse
 def test_a_report_fits_a_phone(write_study, store, browse: Browse) -> None:
     rbf = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.3}
     write_study(
-        [Written([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
-        + [Written([0.5, 0.6 + n / 100], "stopped", values=rbf) for n in range(6)]
+        [scored([0.5, 0.6 + n / 100], colour=100.0 - n) for n in range(6)]
+        + [scored([0.5, 0.6 + n / 100], "stopped", values=rbf) for n in range(6)]
     )
     seen = browse(report(store, ["demo"]), width=PHONE)
     assert seen.console == []

@@ -3,17 +3,17 @@
 from datetime import timedelta
 
 import pytest
-from written_studies import CREATED, Written
 
 from contrasweep.tuning.reports.cost import Cost, cost_of
 from contrasweep.tuning.reports.final import mean_and_std
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import Summary
+from tests.studies import CREATED, scored
 
 
 def test_what_a_study_cost(write_study, store) -> None:
     # Trials run from second 0 to 8 and from 10 to 18; of 3 epochs, 2 train for 1.5 s, all score for 0.5 s.
-    write_study([Written(), Written()])
+    write_study([scored(), scored()])
     cost = cost_of(read_study(store, "demo"))
     assert cost == Cost(trials=16.0, train=6.0, evaluate=3.0, wall=18.0, idle=2.0, slots=2, epochs=4)
     assert cost.other == 7.0
@@ -21,13 +21,13 @@ def test_what_a_study_cost(write_study, store) -> None:
 
 
 def test_the_seeds_of_a_trial_share_its_slot(write_study, store) -> None:
-    write_study([Written(trial=0), Written(trial=0, seed=1)])
+    write_study([scored(trial=0), scored(trial=0, seed=1)])
     cost = cost_of(read_study(store, "demo"))
     assert (cost.trials, cost.train) == (8.0, 6.0)
 
 
 def test_a_running_trial_costs_until_now_and_a_cut_off_one_is_unknown(write_study, store) -> None:
-    write_study([Written(status="running")])
+    write_study([scored(status="running")])
     now = CREATED + timedelta(seconds=30)
     # Its driver is gone, so it reads as interrupted: nobody knows how long it went on.
     assert cost_of(read_study(store, "demo", now)).trials == 0.0

@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from written_studies import Written
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.reports.comparison import budget_line, comparison_section
@@ -14,10 +13,11 @@ from contrasweep.tuning.reports.report import report, watch_report, write_report
 from contrasweep.tuning.reports.rows import write_rows
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
+from tests.studies import scored
 
 
 def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store, tmp_path: Path) -> None:
-    write_study([Written(), Written([0.5, 0.6], "stopped")])
+    write_study([scored(), scored([0.5, 0.6], "stopped")])
     write_final([(0.9, 0.8)])
     write_report(store, ["demo"], tmp_path / "demo.html")
     html = (tmp_path / "demo.html").read_text()
@@ -33,22 +33,22 @@ def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store
 
 
 def test_a_damaged_file_is_named(write_study, store, tmp_path: Path) -> None:
-    write_study([Written(), Written()])
+    write_study([scored(), scored()])
     damaged = min((tmp_path / "results" / "trials" / "study=demo").glob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:50])
     assert f"Left out, damaged: {damaged}" in report(store, ["demo"])
 
 
 def test_a_sweep_from_python_gets_its_command(write_study, store) -> None:
-    write_study([Written()], command="", experiment={"epochs": 3})
+    write_study([scored()], command="", experiment={"epochs": 3})
     html = report(store, ["demo"])
     assert "contrasweep sweep fair-cclk --data colour-digits --trials 1 --sampler tpe" in html
     assert "--epochs 2" in html
 
 
 def test_equal_budgets_are_stated(write_study, store) -> None:
-    write_study([Written()] * 2, "one")
-    write_study([Written()] * 2, "two", method="infonce")
+    write_study([scored()] * 2, "one")
+    write_study([scored()] * 2, "two", method="infonce")
     studies = [read_study(store, name) for name in ("one", "two")]
     assert budget_line(studies) == "Equal budgets: 2 trials of at most 2 epochs each, scheduler asha."
     html = report(store, ["one", "two"])
@@ -58,8 +58,8 @@ def test_equal_budgets_are_stated(write_study, store) -> None:
 
 
 def test_unequal_budgets_and_datasets_are_stated(write_study, write_final, store) -> None:
-    write_study([Written()] * 2, "one")
-    write_study([Written()] * 3, "two", dataset="digits")
+    write_study([scored()] * 2, "one")
+    write_study([scored()] * 3, "two", dataset="digits")
     write_final([(0.9, 0.8)] * 3, of="one")
     section = comparison_section([read_study(store, name) for name in ("one", "two")])
     assert "budgets differ" in section.text
@@ -72,14 +72,14 @@ def test_unequal_budgets_and_datasets_are_stated(write_study, write_final, store
 
 
 def test_wrong_studies(write_study, store) -> None:
-    write_study([Written()])
+    write_study([scored()])
     with pytest.raises(InputError, match="each study once"):
         report(store, ["demo", "demo"])
 
 
 @pytest.mark.parametrize("name", ["demo.pdf", "a-file/demo.html", "folder.html"])
 def test_a_file_that_cannot_be_written_is_refused(write_study, store, tmp_path: Path, name: str) -> None:
-    write_study([Written()])
+    write_study([scored()])
     (tmp_path / "folder.html").mkdir()
     (tmp_path / "a-file").write_text("")
     with pytest.raises(InputError, match="-o"):
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_written_is_refused(write_study, store, tmp_path: 
 
 
 def test_a_page_that_cannot_be_replaced_leaves_the_old_one(write_study, store, tmp_path, monkeypatch) -> None:
-    write_study([Written()])
+    write_study([scored()])
     page = tmp_path / "demo.html"
     page.write_text("old")
 
@@ -102,7 +102,7 @@ def test_a_page_that_cannot_be_replaced_leaves_the_old_one(write_study, store, t
 
 
 def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path: Path) -> None:
-    write_study([Written(), Written(status="running")])
+    write_study([scored(), scored(status="running")])
     page, seen = tmp_path / "demo.html", []
     driver = Heartbeat(location, "demo", interval=3600)
     driver.__enter__()
@@ -122,7 +122,7 @@ def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path:
 
 
 def test_ctrl_c_leaves_a_page_that_stands_still(write_study, location: Location, tmp_path: Path) -> None:
-    write_study([Written(status="running")])
+    write_study([scored(status="running")])
 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -133,14 +133,14 @@ def test_ctrl_c_leaves_a_page_that_stands_still(write_study, location: Location,
 
 
 def test_too_short_a_watch(write_study, store, tmp_path: Path) -> None:
-    write_study([Written()])
+    write_study([scored()])
     for seconds in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match="--watch"):
             watch_report(store, ["demo"], tmp_path / "demo.html", seconds, lambda _: None)
 
 
 def test_rows_as_files(write_study, write_final, store, tmp_path: Path) -> None:
-    write_study([Written(), Written([0.5], "failed", error='loss, "nan"')])
+    write_study([scored(), scored([0.5], "failed", error='loss, "nan"')])
     write_final([(0.9, 0.8)])
     written = write_rows(store, "demo", tmp_path / "rows")
     names = [

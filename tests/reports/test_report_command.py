@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-from written_studies import Written
 
 from contrasweep.tuning.cli import app
+from tests.studies import scored
 
 Run = Callable[..., Result]
 
@@ -21,7 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 
 def test_the_page_is_named_after_the_study(write_study, run: Run, tmp_path: Path) -> None:
-    write_study([Written()])
+    write_study([scored()])
     done = run("demo")
     assert done.exit_code == 0
     assert done.output.startswith("Wrote demo.html (")
@@ -29,8 +29,8 @@ def test_the_page_is_named_after_the_study(write_study, run: Run, tmp_path: Path
 
 
 def test_several_studies_and_their_rows(write_study, run: Run, tmp_path: Path) -> None:
-    write_study([Written()], "one")
-    write_study([Written()], "two")
+    write_study([scored()], "one")
+    write_study([scored()], "two")
     told = json.loads(run("one", "two", "--rows", "rows", "--json").output)
     assert told["page"] == "report.html"
     assert {Path(file).name for file in told["rows"]} >= {"one-trials.csv", "two-epochs.parquet"}
@@ -38,7 +38,7 @@ def test_several_studies_and_their_rows(write_study, run: Run, tmp_path: Path) -
 
 
 def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_path: Path) -> None:
-    write_study([Written()])
+    write_study([scored()])
     done = run("demo", "--watch", "5")
     assert done.exit_code == 0
     assert 'http-equiv="refresh"' not in (tmp_path / "demo.html").read_text()
@@ -57,7 +57,7 @@ def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_pa
 def test_wrong_input_is_refused_before_anything_is_written(
     write_study, run: Run, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    write_study([Written()])
+    write_study([scored()])
     (tmp_path / "a-file").write_text("")
     done = run(*arguments)
     assert done.exit_code == 2

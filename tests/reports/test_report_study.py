@@ -2,23 +2,25 @@ import math
 import random
 
 import pytest
-from written_studies import Written, make_record
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.reports.figures import best_so_far
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
+from tests.studies import PlannedStudy, Run, scored
 
 
 def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(write_study, store) -> None:
     write_study(
         [
-            Written([0.5, 0.7]),
-            Written([0.5, 0.9], status="stopped"),
-            Written([0.5, 0.8]),
-            Written([0.5, 0.8]),
-            Written([0.5, math.nan]),
-            Written([0.5], status="failed", error="loss nan"),
+            scored([0.5, 0.7]),
+            scored([0.5, 0.9], status="stopped"),
+            scored([0.5, 0.8]),
+            scored([0.5, 0.8]),
+            scored([0.5, math.nan]),
+            scored([0.5], status="failed", error="loss nan"),
         ]
     )
     data = read_study(store, "demo")
@@ -32,13 +34,13 @@ def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(writ
 def test_seeds_of_a_trial_are_averaged(write_study, store) -> None:
     write_study(
         [
-            Written([0.4, 0.6], trial=0, seed=0),
-            Written([0.6, 0.9], trial=0, seed=1),
-            Written([0.5, 0.7], trial=1, seed=0),
-            Written([0.7, 0.9], trial=1, seed=1),
-            Written([0.5, 0.7], trial=2, seed=0),
+            scored([0.4, 0.6], trial=0, seed=0),
+            scored([0.6, 0.9], trial=0, seed=1),
+            scored([0.5, 0.7], trial=1, seed=0),
+            scored([0.7, 0.9], trial=1, seed=1),
+            scored([0.5, 0.7], trial=2, seed=0),
         ],
-        search=make_record("demo", 3).with_search(seeds=2).search,
+        search={"trials": 3, "seeds": 2},
     )
     data = read_study(store, "demo")
     assert [trial.score for trial in data.trials] == [pytest.approx(0.75), pytest.approx(0.8), None]
@@ -49,13 +51,13 @@ def test_seeds_of_a_trial_are_averaged(write_study, store) -> None:
 
 
 def test_a_trial_of_which_a_seed_failed_has_failed(write_study, store) -> None:
-    write_study([Written(trial=0), Written([0.5], "failed", trial=0, seed=1, error="out of memory")])
+    write_study([scored(trial=0), scored([0.5], "failed", trial=0, seed=1, error="out of memory")])
     (trial,) = read_study(store, "demo").trials
     assert (trial.status, trial.score, trial.error) == ("failed", None, "out of memory")
 
 
 def test_the_untrained_encoder_is_the_mean_of_epoch_0(write_study, store) -> None:
-    write_study([Written([0.4, 0.9]), Written([0.6, 0.8]), Written([math.nan, 0.7])])
+    write_study([scored([0.4, 0.9]), scored([0.6, 0.8]), scored([math.nan, 0.7])])
     data = read_study(store, "demo")
     assert data.untrained == 0.5
     assert data.untrained_score("val.accuracy") == 0.5
@@ -63,14 +65,14 @@ def test_the_untrained_encoder_is_the_mean_of_epoch_0(write_study, store) -> Non
 
 
 def test_values_that_a_trial_does_not_have_are_absent(write_study, store) -> None:
-    write_study([Written(values={"kernel": "rbf", "sigma2": 3.0, "optimizer.lr": 0.1}), Written()])
+    write_study([scored(values={"kernel": "rbf", "sigma2": 3.0, "optimizer.lr": 0.1}), scored()])
     data = read_study(store, "demo")
     assert data.trials[0].values["sigma2"] == 3.0
     assert "sigma2" not in data.trials[1].values
 
 
 def test_the_order_of_writing_changes_nothing(write_study, store) -> None:
-    trials = [Written([0.5, 0.5 + n / 20], trial=n) for n in range(8)]
+    trials = [scored([0.5, 0.5 + n / 20], trial=n) for n in range(8)]
     write_study(trials, "sorted")
     write_study(random.Random(1).sample(trials, len(trials)), "shuffled")
     first, second = (read_study(store, name) for name in ("sorted", "shuffled"))
@@ -80,13 +82,18 @@ def test_the_order_of_writing_changes_nothing(write_study, store) -> None:
 
 def test_best_so_far_leaves_out_the_untrained_encoder_and_nan(write_study, store) -> None:
     write_study(
-        [Written([0.9, math.nan]), Written([0.9, 0.6, 0.5]), Written([0.9, 0.4]), Written([0.9, 0.7])]
+        [
+            scored([0.9, math.nan]),
+            scored([0.9, 0.6, 0.5]),
+            scored([0.9, 0.4]),
+            scored([0.9, 0.7]),
+        ]
     )
     assert best_so_far(read_study(store, "demo").curves.values()) == ([1, 3], [0.6, 0.7])
 
 
 def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_final, store) -> None:
-    write_study([Written()])
+    write_study([scored()])
     assert read_study(store, "demo").final_rows == []
     write_final([(0.9, 0.8)])
     assert [row["seed"] for row in read_study(store, "demo").final_rows] == [1]
@@ -95,7 +102,7 @@ def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_fin
 
 
 def test_an_unknown_study(write_study, store: ResultsStore) -> None:
-    write_study([Written()])
+    write_study([scored()])
     with pytest.raises(StoreError, match="Did you mean 'demo'"):
         read_study(store, "deme")
 
@@ -107,22 +114,13 @@ def test_a_study_before_its_first_trial(write_study, store) -> None:
 
 
 def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
-    from contrasweep.tuning.planning.plan_sweep import plan_sweep
-    from contrasweep.tuning.results.selection import best_trials
-    from contrasweep.tuning.store import TrialInfo, TrialWriter, open_location, save_study
-
     plan = plan_sweep("infonce", "colour-digits", trials=4, epochs=1, results=tmp_path, name="demo")
-    location, record = open_location(tmp_path, writable=True), plan.record()
-    save_study(location, record)
-    for number, score in enumerate([0.5, 0.8, math.nan, 0.8]):
-        values = plan.space.defaults()
-        writer = TrialWriter(location, record, TrialInfo(number, 0, "search", "c", values, 1), 1)
-        writer.start()
-        writer.add_epoch(0, {"val.accuracy": 0.6, "val.ridge_accuracy": 0.6}, seconds=1, train_seconds=0)
-        writer.finish("completed", {"val.accuracy": score})
-    store = ResultsStore(location)
-    selected = best_trials(store, "demo", top=4)
-    ranked = read_study(store, "demo").ranked
+    study, untrained = PlannedStudy(plan), {"val.accuracy": 0.6, "val.ridge_accuracy": 0.6}
+    study.write(
+        *(Run(curve={0: untrained}, final={"val.accuracy": score}) for score in (0.5, 0.8, math.nan, 0.8))
+    )
+    selected = best_trials(study.store, "demo", top=4)
+    ranked = read_study(study.store, "demo").ranked
     assert [(t.trial, t.score, t.untrained) for t in selected] == [
         (t.number, t.score, t.untrained) for t in ranked
     ]
@@ -130,6 +128,6 @@ def test_the_report_selects_as_the_selection_does(tmp_path) -> None:
 
 def test_a_stopped_trial_is_not_selected_though_it_has_the_metric(write_study, store) -> None:
     # As on transductive data, where the metric has no cheaper form.
-    search = make_record("demo", 2).with_search(metric="val.ridge_accuracy").search
-    write_study([Written([0.5, 0.7]), Written([0.5, 0.9], "stopped")], search=search)
+    search = {"metric": "val.ridge_accuracy"}
+    write_study([scored([0.5, 0.7]), scored([0.5, 0.9], "stopped")], search=search)
     assert [trial.number for trial in read_study(store, "demo").ranked] == [0]

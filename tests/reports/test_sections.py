@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 
 import pytest
-from written_studies import CATEGORICAL, Written
 
 from contrasweep.tuning.reports import sections
 from contrasweep.tuning.reports.final import selected_runs
@@ -14,16 +13,22 @@ from contrasweep.tuning.reports.sample import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.sections import state_line, study_sections
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.results.trials import Curve
+from tests.studies import Run, scored
+
+CATEGORICAL = {
+    "kernel": {"choice": ["rbf", "cosine", "linear"], "default": "rbf"},
+    "flip": {"choice": [True, False], "default": True},
+}
 
 
 def by_title(data: StudyData) -> Mapping[str, Section]:
     return {section.title: section for section in study_sections(data)}
 
 
-def many(count: int, **changes: object) -> list[Written]:
+def many(count: int, **changes: object) -> list[Run]:
     """Trials that differ in score and value; the best is the middle one."""
     return [
-        Written(
+        scored(
             [0.5, 0.5 + 0.4 * (1 - abs(n / count - 0.5))], values={"kernel": "cosine", "optimizer.lr": 0.1}
         )
         for n in range(count)
@@ -31,7 +36,7 @@ def many(count: int, **changes: object) -> list[Written]:
 
 
 def test_one_trial(write_study, store) -> None:
-    write_study([Written([0.5, 0.6, 0.7])])
+    write_study([scored([0.5, 0.6, 0.7])])
     found = by_title(read_study(store, "demo"))
     assert "Too few to tell how good the search could get: 1 trial completed." in found["Best trials"].text
     assert "Too few to tell" in found["Searched parameters"].text
@@ -50,7 +55,7 @@ def test_before_the_first_trial(write_study, store) -> None:
 
 
 def test_all_failed(write_study, store) -> None:
-    write_study([Written([0.5, math.nan], "failed", error=f"loss nan at step {n}") for n in range(3)])
+    write_study([scored([0.5, math.nan], "failed", error=f"loss nan at step {n}") for n in range(3)])
     found = by_title(read_study(store, "demo"))
     kinds, each = found["Failed trials"].tables
     # The same error three times: it differs in a number alone.
@@ -60,7 +65,7 @@ def test_all_failed(write_study, store) -> None:
 
 
 def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) -> None:
-    write_study([Written([0.5, 0.6]), Written([0.5, 0.8]), Written([0.5, 0.9], "stopped")])
+    write_study([scored([0.5, 0.6]), scored([0.5, 0.8]), scored([0.5, 0.9], "stopped")])
     best = by_title(read_study(store, "demo"))["Best trials"]
     assert "highest val.accuracy at the last epoch among completed trials" in best.text
     assert "Trial 1 is the best of 2 completed: val.accuracy 0.8, against 0.5 before training." in best.text
@@ -70,7 +75,7 @@ def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) 
 
 
 def test_training_that_helped_nothing_is_said(write_study, store) -> None:
-    write_study([Written([0.8, 0.6])])
+    write_study([scored([0.8, 0.6])])
     assert (
         "does not beat the encoder before training (0.8)"
         in by_title(read_study(store, "demo"))["Best trials"].text
@@ -78,7 +83,7 @@ def test_training_that_helped_nothing_is_said(write_study, store) -> None:
 
 
 def test_final_runs_with_their_control(write_study, write_final, store) -> None:
-    write_study([Written()])
+    write_study([scored()])
     write_final([(0.90, 0.80), (0.92, 0.82), (0.94, 0.84)])
     final = by_title(read_study(store, "demo"))["Final runs"]
     (table,) = final.tables
@@ -93,7 +98,7 @@ def test_final_runs_with_their_control(write_study, write_final, store) -> None:
 def test_the_final_runs_that_are_compared_are_those_of_the_best_trial_that_has_any(
     write_study, write_final, store
 ) -> None:
-    write_study([Written([0.5, 0.6]), Written([0.5, 0.9]), Written([0.5, 0.8])])
+    write_study([scored([0.5, 0.6]), scored([0.5, 0.9]), scored([0.5, 0.8])])
     write_final([(0.6, 0.5)] * 3)
     data = read_study(store, "demo")
     later = [{**row, "trial": 2, "metric.test.accuracy": 0.8} for row in data.final_rows]
@@ -106,21 +111,21 @@ def test_the_final_runs_that_are_compared_are_those_of_the_best_trial_that_has_a
 
 
 def test_two_final_runs_are_too_few(write_study, write_final, store) -> None:
-    write_study([Written()])
+    write_study([scored()])
     write_final([(0.9, 0.8), (0.92, 0.82)])
     assert "Too few to tell: 2 trained" in by_title(read_study(store, "demo"))["Final runs"].text
 
 
 def test_final_runs_that_lost_to_their_control(write_study, write_final, store) -> None:
-    write_study([Written()])
+    write_study([scored()])
     write_final([(0.7, 0.8)] * 3)
     assert "did not beat the untrained" in by_title(read_study(store, "demo"))["Final runs"].text
 
 
 def test_the_front_of_accuracy_and_colour(write_study, store) -> None:
     write_study(
-        [Written([0.5, score], colour=colour) for score, colour in ((0.9, 50.0), (0.8, 300.0), (0.7, 200.0))]
-        + [Written([0.5, 0.99], "stopped", colour=999.0)]
+        [scored([0.5, score], colour=colour) for score, colour in ((0.9, 50.0), (0.8, 300.0), (0.7, 200.0))]
+        + [scored([0.5, 0.99], "stopped", colour=999.0)]
     )
     front = by_title(read_study(store, "demo"))["Pareto front"]
     (table,) = front.tables
@@ -131,7 +136,11 @@ def test_the_front_of_accuracy_and_colour(write_study, store) -> None:
 
 def test_stopped_and_failed_curves_are_marked_and_the_selected_one_stands_out(write_study, store) -> None:
     write_study(
-        [Written([0.5, 0.7, 0.8]), Written([0.5, 0.6], "stopped"), Written([0.5, 0.6, math.nan], "failed")]
+        [
+            scored([0.5, 0.7, 0.8]),
+            scored([0.5, 0.6], "stopped"),
+            scored([0.5, 0.6, math.nan], "failed"),
+        ]
     )
     (figure,) = by_title(read_study(store, "demo"))["Learning curves"].figures
     traces = {trace.name.partition(" ")[0]: trace for trace in figure.data}
@@ -146,7 +155,7 @@ def test_categories_only(write_study, store) -> None:
     values = [
         {"kernel": kernel, "flip": flip} for kernel in ("rbf", "cosine", "linear") for flip in (True, False)
     ]
-    write_study([Written([0.5, 0.6 + n / 100], values=v) for n, v in enumerate(values)], space=CATEGORICAL)
+    write_study([scored([0.5, 0.6 + n / 100], values=v) for n, v in enumerate(values)], space=CATEGORICAL)
     (figure,) = by_title(read_study(store, "demo"))["Searched parameters"].figures
     assert list(figure.layout.yaxis.ticktext) == ["kernel", "flip", "val.ridge_accuracy"]
     assert {"rbf", "cosine", "linear", "True", "False"} <= {a.text for a in figure.layout.annotations}
@@ -154,7 +163,7 @@ def test_categories_only(write_study, store) -> None:
 
 def test_a_parameter_that_a_trial_does_not_have_is_beside_the_row(write_study, store) -> None:
     rbf = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.3}
-    write_study([Written([0.5, 0.6 + n / 100], values=rbf) for n in range(4)] + [Written([0.5, 0.9])])
+    write_study([scored([0.5, 0.6 + n / 100], values=rbf) for n in range(4)] + [scored([0.5, 0.9])])
     (figure,) = by_title(read_study(store, "demo"))["Searched parameters"].figures
     best = next(trace for trace in figure.data if trace.name.startswith("best fifth"))
     # Rows: kernel, sigma2, lr, score; the best trial is cosine, without a sigma2, lr 0.1 of 0.01..0.3.
@@ -166,7 +175,7 @@ def test_a_parameter_that_a_trial_does_not_have_is_beside_the_row(write_study, s
 
 
 def test_equal_scores_can_be_drawn(write_study, store) -> None:
-    write_study([Written([0.5, 0.7])] * 6)
+    write_study([scored([0.5, 0.7])] * 6)
     assert by_title(read_study(store, "demo"))["Searched parameters"].figures
 
 
@@ -197,7 +206,7 @@ def test_a_long_curve_keeps_its_ends() -> None:
 
 
 def test_an_interrupted_study_says_how_to_go_on(write_study, store) -> None:
-    write_study([Written(), Written(status="running")])
+    write_study([scored(), scored(status="running")])
     line = state_line(read_study(store, "demo"))
     assert "interrupted; --resume goes on" in line
     assert "1 of 2 trials are over" in line

@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError
-from tests.results.written import STUDY, WrittenStudy
+from tests.studies import PlannedStudy, Run
+
+STUDY = "study-1"
 
 
-class _Study(WrittenStudy):
-    """Trials with a score, and that of their untrained encoder."""
+class _Study(PlannedStudy):
+    """Trials with a score, and that of their untrained encoder; `options` are those of `plan_sweep`."""
+
+    def __init__(self, results: Path, **options: Any) -> None:
+        super().__init__(
+            plan_sweep("fair-cclk", "colour-digits", epochs=2, results=results, name=STUDY, **options)
+        )
 
     def add(
         self,
@@ -29,8 +37,8 @@ class _Study(WrittenStudy):
         **metrics: float,
     ) -> None:
         # In between the score was better: it is the last epoch that counts.
-        epochs = [(epoch, {"val.accuracy": value}) for epoch, value in enumerate((untrained, 0.99, score))]
-        self.write(trial, seed, values or {}, epochs, status, {"val.accuracy": score, **metrics})
+        curve = {epoch: {"val.accuracy": value} for epoch, value in enumerate((untrained, 0.99, score))}
+        self.write(Run(trial, seed, values or {}, curve, status, {"val.accuracy": score, **metrics}))
 
     def best(self, top: int = 1) -> list[SelectedTrial]:
         return best_trials(self.store, STUDY, top)

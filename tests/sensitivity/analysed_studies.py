@@ -1,7 +1,6 @@
 """Sensitivity pages about studies with a known truth, without a store."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from contrasweep.tuning.sensitivity.analyse import Sensitivity
@@ -9,8 +8,9 @@ from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.page import sensitivity_page
 from contrasweep.tuning.sensitivity.parts import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
-from contrasweep.tuning.store import StudyRecord, StudySchema
+from contrasweep.tuning.store import StudyRecord
 from tests.sensitivity.synthetic import observed, space_of
+from tests.studies import make_record
 
 SPACE = space_of(
     kernel={"choice": ["rbf", "cosine"], "default": "rbf"},
@@ -32,19 +32,7 @@ def study(trials: int = 60, name: str = "one", seed: int = 0, dataset: str = "di
 
 
 def record(one: Observations) -> StudyRecord:
-    return StudyRecord(
-        name=one.study,
-        created=datetime(2026, 1, 1, tzinfo=UTC),
-        command="contrasweep sweep",
-        method=one.method,
-        dataset=one.dataset,
-        experiment={},
-        space={},
-        search={"metric": one.metric},
-        columns=StudySchema(hyperparameters={}, metrics=()),
-        versions={"contrasweep": "0.1"},
-        host="host",
-    )
+    return make_record(one.study, method=one.method, dataset=one.dataset, search={"metric": one.metric})
 
 
 def page_of(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> str:

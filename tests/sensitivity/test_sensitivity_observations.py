@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.analyse import analyse
 from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
@@ -15,11 +16,18 @@ from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.schema import STATUSES
 from contrasweep.tuning.store.study import FinalRecord
-from tests.results.written import STUDY, WrittenStudy
+from tests.studies import PlannedStudy, Run
+
+STUDY = "study-1"
 
 
-class _Study(WrittenStudy):
-    """Trials with a score, 0.1 less an epoch before."""
+class _Study(PlannedStudy):
+    """Trials with a score, 0.1 less an epoch before; `options` are those of `plan_sweep`."""
+
+    def __init__(self, results: Path, **options: Any) -> None:
+        super().__init__(
+            plan_sweep("fair-cclk", "colour-digits", epochs=2, results=results, name=STUDY, **options)
+        )
 
     def add(
         self,
@@ -33,8 +41,8 @@ class _Study(WrittenStudy):
     ) -> None:
         early = math.nan if score is None else score
         curve = [0.5, early - 0.1, early][: 2 if status == "stopped" else 3]
-        epochs = [(e, {"val.ridge_accuracy": value, "val.accuracy": value}) for e, value in enumerate(curve)]
-        self.write(trial, seed, values, epochs, status, {"val.accuracy": score}, rung)
+        epochs = {e: {"val.ridge_accuracy": value, "val.accuracy": value} for e, value in enumerate(curve)}
+        self.write(Run(trial, seed, values, epochs, status, {"val.accuracy": score}, rung))
 
     def observe(self) -> Observations:
         return observe(self.store, STUDY)

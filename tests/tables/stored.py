@@ -1,25 +1,17 @@
 """Write final runs and searches into a store without training, as `contrasweep table` leaves them."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.store import (
-    FINAL_SUFFIX,
-    ResultsStore,
-    StudyRecord,
-    StudySchema,
-    TrialInfo,
-    TrialWriter,
-    open_location,
-    save_study,
-    study_names,
-)
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, StudySchema
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record
 
 Score = Callable[[CellPlan, int], float | None]
 """The accuracy of the run of a cell with a seed; None where the run failed."""
@@ -30,61 +22,49 @@ def store_runs(plan: TablePlan, results: Path, score: Score, seeds: range | None
 
     Every score of a trained encoder is `score`, every score of an untrained encoder 0.5.
     """
-    location = open_location(results, writable=True)
     for study, cells in plan.studies.items():
-        record = _record(study + FINAL_SUFFIX, cells)
-        if record.name not in study_names(location):
-            save_study(location, record)
-        for cell in cells:
-            for seed in seeds or range(1, plan.seeds + 1):
-                _write(location, record, cell, seed, score(cell, seed))
-    return ResultsStore(location)
+        name = study + FINAL_SUFFIX
+        written = WrittenStudy(results, _record(name, cells))
+        chosen = seeds or range(1, plan.seeds + 1)
+        written.write(
+            *(_run(written.record, cell, seed, score(cell, seed)) for cell in cells for seed in chosen)
+        )
+    return ResultsStore(results)
 
 
 def store_search(plan: SweepPlan) -> None:
     """Write a search of two completed trials; the second one is better."""
-    location, record = open_location(plan.results, writable=True), plan.record()
-    save_study(location, record)
-    for trial, accuracy in enumerate((0.6, 0.7)):
-        values = {**plan.space.defaults(), "temperature": 0.1 + trial / 10}
-        info = TrialInfo(trial, 0, "search", plan.experiment_of(values).identity(), values, 3)
-        writer = TrialWriter(location, record, info, attempt=1)
-        writer.start()
-        writer.finish("completed", {"val.accuracy": accuracy})
+    PlannedStudy(plan).write(
+        *(
+            Run(values={"temperature": 0.1 + trial / 10}, final={"val.accuracy": accuracy})
+            for trial, accuracy in enumerate((0.6, 0.7))
+        )
+    )
 
 
 def _record(name: str, cells: list[CellPlan]) -> StudyRecord:
     experiment = cells[0].experiment
     assert experiment is not None
     values = {k: v for cell in cells for k, v in cell.config.values.items()}
-    kinds = {int: "int", float: "float", str: "string"}
-    return StudyRecord(
-        name=name,
-        created=datetime.now(UTC),
-        command="test",
+    kinds: Mapping[type, Any] = {int: "int", float: "float", str: "string"}
+    return make_final_record(
+        name,
         method=experiment.method,
         dataset=experiment.dataset,
         experiment=experiment.model_dump(mode="json"),
-        space={},
-        search={},
         columns=StudySchema(
-            hyperparameters={k: kinds[type(v)] for k, v in values.items()},  # type: ignore[misc]
+            hyperparameters={k: kinds[type(v)] for k, v in values.items()},
             metrics=final_metrics(METHODS[experiment.method], dataset_spec(experiment.dataset)),
         ),
-        versions={"contrasweep": "0.1.0", "torch": "2.9.0"},
-        host="here",
     )
 
 
-def _write(location, record, cell, seed, score):  # type: ignore[no-untyped-def]
+def _run(record: StudyRecord, cell: CellPlan, seed: int, score: float | None) -> Run:
+    assert cell.experiment is not None
     experiment = cell.experiment.with_values({"seed": seed, "validation.fraction": 0.0})
-    info = TrialInfo(cell.trial, seed, "final", experiment.identity(), cell.config.values, experiment.epochs)
-    writer = TrialWriter(location, record, info, attempt=1)
-    writer.start()
+    run = Run(cell.trial, seed, cell.config.values, phase="final", config=experiment.identity())
     if score is None:
-        writer.finish("failed", {}, error="loss nan at epoch 1")
-        return
+        return replace(run, status="failed", error="loss nan at epoch 1")
     names = [name for name in record.columns.metrics if name.startswith("test.")]
     metrics = {name: 0.5 if "untrained" in name else score for name in names}
-    writer.add_epoch(experiment.epochs, metrics, seconds=10, train_seconds=8)
-    writer.finish("completed", metrics)
+    return replace(run, curve={experiment.epochs: metrics}, final=metrics, epoch_seconds=10.0)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stored import store_runs
 
 from contrasweep.search_spaces.tables import Scale, load_table
 from contrasweep.tuning.errors import InputError
@@ -22,6 +21,7 @@ from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, conte
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
 from contrasweep.tuning.tables.text import selection, signed
 from contrasweep.tuning.tables.verdict import judge_all
+from tests.tables.stored import store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
 

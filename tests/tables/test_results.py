@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from stored import store_runs
 
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
@@ -11,6 +10,7 @@ from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
 from contrasweep.tuning.tables.plan import DATA, CellPlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
+from tests.tables.stored import store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
 

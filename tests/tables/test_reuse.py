@@ -1,10 +1,10 @@
 """No table repeats a run or a search of another table, and each table says where its numbers come from."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stored import store_runs, store_search
 
 import contrasweep.tuning.ray.final as final
 import contrasweep.tuning.tables.run as running
@@ -14,8 +14,6 @@ from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
 from contrasweep.tuning.store import (
     Heartbeat,
     ResultsStore,
-    TrialInfo,
-    TrialWriter,
     open_location,
     save_study,
     study_names,
@@ -26,6 +24,8 @@ from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.reuse import search_held
 from contrasweep.tuning.tables.run import TableProgress, run_table
 from contrasweep.tuning.tables.text import facts
+from tests.studies import Run, write_run
+from tests.tables.stored import store_runs, store_search
 
 
 def quick(table: str, **more: Any) -> TablePlan:
@@ -48,13 +48,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
 
     def run_one(request: TrialRequest) -> TrialReport:
         experiment, record = request.experiment, request.study
-        info = TrialInfo(
-            request.trial, experiment.seed, "final", experiment.identity(), request.values, experiment.epochs
-        )
-        writer = TrialWriter(request.location, record, info, attempt=1)
-        writer.start()
         scores = {name: 0.5 for name in record.columns.metrics if name.startswith("test.")}
-        writer.finish("completed", scores)
+        run = Run(request.trial, experiment.seed, request.values, final=scores, phase="final")
+        write_run(request.location, record, replace(run, config=experiment.identity()))
         made.append((record.name, request.trial, experiment.seed))
         return TrialReport(experiment.epochs, scores, 1.0, finished=True)
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored import store_search
 
 import contrasweep.tuning.tables.run as running
 from contrasweep.search_spaces.tables import load_table
@@ -18,6 +17,7 @@ from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import run_table
 from contrasweep.tuning.tables.text import selection
+from tests.tables.stored import store_search
 
 PLAN = plan_table(load_table("cclk-t5a"), scale="quick", tune=True, trials=2, seeds=1)
 

@@ -3,26 +3,31 @@
 from pathlib import Path
 
 import pytest
-from written_studies import Written, write_trial
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.sensitivity.page import write_sensitivity
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
+from contrasweep.tuning.store import Heartbeat
+from tests.studies import WrittenStudy, make_record, scored
 
 
-def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path: Path) -> None:
-    name = write_study([Written(), Written(status="running")])
+@pytest.fixture
+def study(tmp_path: Path) -> WrittenStudy:
+    return WrittenStudy(tmp_path / "results", make_record())
+
+
+def test_watching_ends_with_the_sweep(study: WrittenStudy, tmp_path: Path) -> None:
+    study.write(scored(), scored(status="running"))
     page, seen = tmp_path / "demo.html", []
-    store, driver = ResultsStore(location), Heartbeat(location, name, interval=3600)
+    driver = Heartbeat(study.location, "demo", interval=3600)
     driver.__enter__()
 
     def wait(seconds: float) -> None:
         seen.append((seconds, page.read_text()))
-        write_trial(location, store.study(name), 1 + len(seen), Written())
+        study.write(scored(trial=1 + len(seen)))
         if len(seen) == 2:
             driver.__exit__(None, None, None)
 
-    found = write_sensitivity(store, [name], page, "contrasweep sensitivity demo", watch=7, wait=wait)
+    found = write_sensitivity(study.store, ["demo"], page, "contrasweep sensitivity demo", watch=7, wait=wait)
     assert [seconds for seconds, _ in seen] == [7, 7]
     assert all('http-equiv="refresh" content="7"' in html for _, html in seen)
     assert ["2 trials of fair-cclk" in html for _, html in seen] == [True, False]
@@ -32,22 +37,22 @@ def test_watching_ends_with_the_sweep(write_study, location: Location, tmp_path:
     assert found.studies[0].observations.trial.tolist() == [0, 1, 2, 3]
 
 
-def test_ctrl_c_leaves_a_page_that_stands_still(write_study, location: Location, tmp_path: Path) -> None:
-    write_study([Written(status="running")])
+def test_ctrl_c_leaves_a_page_that_stands_still(study: WrittenStudy, tmp_path: Path) -> None:
+    study.write(scored(status="running"))
     page = tmp_path / "demo.html"
 
     def interrupt(_: float) -> None:
         assert 'http-equiv="refresh"' in page.read_text()
         raise KeyboardInterrupt
 
-    with Heartbeat(location, "demo", interval=3600), pytest.raises(KeyboardInterrupt):
-        write_sensitivity(ResultsStore(location), ["demo"], page, "", watch=7, wait=interrupt)
+    with Heartbeat(study.location, "demo", interval=3600), pytest.raises(KeyboardInterrupt):
+        write_sensitivity(study.store, ["demo"], page, "", watch=7, wait=interrupt)
     assert 'http-equiv="refresh"' not in page.read_text()
 
 
-def test_too_short_a_watch(write_study, store, tmp_path: Path) -> None:
-    write_study([Written()])
+def test_too_short_a_watch(study: WrittenStudy, tmp_path: Path) -> None:
+    study.write(scored())
     for seconds in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match="--watch takes at least 1 second"):
-            write_sensitivity(store, ["demo"], tmp_path / "demo.html", "", watch=seconds)
+            write_sensitivity(study.store, ["demo"], tmp_path / "demo.html", "", watch=seconds)
     assert not (tmp_path / "demo.html").exists()
