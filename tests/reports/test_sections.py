@@ -1,8 +1,9 @@
 """What a report says of studies of every size and fate."""
 
-import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.reports.sample import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.sections import state_line, study_sections
+from contrasweep.tuning.results.selection import front_trials
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.results.trials import Curve
 from tests.studies import Run, scored
@@ -102,7 +104,7 @@ def test_the_final_runs_that_are_compared_are_those_of_the_best_trial_that_has_a
     write_final([(0.6, 0.5)] * 3)
     data = read_study(store, "demo")
     later = [{**row, "trial": 2, "metric.test.accuracy": 0.8} for row in data.final_rows]
-    final, control = selected_runs(dataclasses.replace(data, final_rows=[*data.final_rows, *later]))
+    final, control = selected_runs(replace(data, final_rows=[*data.final_rows, *later]))
     assert final is not None
     assert control is not None
     assert final.encoder == "fair-cclk, trial 2"
@@ -132,6 +134,42 @@ def test_the_front_of_accuracy_and_colour(write_study, store) -> None:
     assert [row[:3] for row in table.rows] == [(0, 0.9, 50.0), (1, 0.8, 300.0)]
     control = next(trace for trace in front.figures[0].data if trace.name == "untrained encoder")
     assert (control.x[0], control.y[0]) == (0.5, 10.0)
+
+
+def test_the_front_of_the_metrics_that_the_study_searched(write_study, store) -> None:
+    names = ("val.f1", "val.auc", "val.accuracy")
+    scores = [(0.7, 0.6, 0.5), (0.6, 0.7, 0.5), (0.6, 0.6, 0.5), (0.5, 0.5, 0.9), (0.5, 0.5, 0.9)]
+    runs = [
+        Run(curve={0: dict.fromkeys(names, 0.3)}, final=dict(zip(names, each, strict=True)))
+        for each in scores
+    ]
+    write_study(
+        [*runs, replace(runs[0], status="stopped")],
+        metrics=(*names, "val.colour_mse"),
+        search={"metric": ",".join(names), "rung_metric": "val.f1"},
+    )
+    front = by_title(read_study(store, "demo"))["Pareto front"]
+    (table,) = front.tables
+    assert table.columns[:4] == ("trial", *names)
+    assert [row[:4] for row in table.rows] == [(n, *scores[n]) for n in (0, 1, 3, 4)]
+    assert {row[0] for row in table.rows} == front_trials(store, "demo")
+    assert "colour" not in front.text
+    planes = [(figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) for figure in front.figures]
+    assert planes == list(itertools.combinations(names, 2))
+    for figure, (across, up) in zip(front.figures, itertools.combinations(range(3), 2), strict=True):
+        drawn = next(trace for trace in figure.data if trace.name == "Pareto front")
+        at = dict(zip(drawn.customdata, zip(drawn.x, drawn.y, strict=True), strict=True))
+        assert at == {n: (scores[n][across], scores[n][up]) for n in (0, 1, 3, 4)}
+        control = next(trace for trace in figure.data if trace.name == "untrained encoder")
+        assert (control.x[0], control.y[0]) == (0.3, 0.3)
+
+
+def test_one_metric_without_a_colour_error_has_no_front(write_study, store) -> None:
+    final = {"val.f1": 0.7, "val.auc": 0.6}
+    write_study(
+        [Run(final=final)], metrics=tuple(final), search={"metric": "val.f1", "rung_metric": "val.f1"}
+    )
+    assert "Pareto front" not in by_title(read_study(store, "demo"))
 
 
 def test_stopped_and_failed_curves_are_marked_and_the_selected_one_stands_out(write_study, store) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from contrasweep.tuning.store import (
     save_study,
 )
 from contrasweep.tuning.store.filesystem import ONCE
+from tests.studies import make_record
 
 
 @pytest.fixture
@@ -42,18 +42,12 @@ def location(tmp_path: Path) -> Location:
 @pytest.fixture
 def record(location: Location, columns: StudySchema) -> StudyRecord:
     """A study called ``digits-1``, saved."""
-    study = StudyRecord(
-        name="digits-1",
-        created=datetime(2026, 1, 2, tzinfo=UTC),
-        command="contrasweep sweep fair-cclk",
-        method="fair-cclk",
+    study = make_record(
+        "digits-1",
         dataset="digits",
+        space={"lam": {"log": [0.001, 100.0], "default": 0.01}},
         experiment={"epochs": 10, "optimizer": {"lr": 0.3}},
-        space={"lam": {"log": [0.001, 100.0]}},
-        search={"sampler": "tpe", "trials": 4, "metric": "val.accuracy"},
         columns=columns,
-        versions={"torch": "2.9"},
-        host="here",
     )
     save_study(location, study)
     return study

@@ -1,5 +1,6 @@
 """The figures of a report on one study, for the screen; for papers, see `reports.matplotlib_figures`."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,86 +137,110 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """A completed trial in the plane of two metrics."""
+    """A completed trial and its scores by the metrics of the front."""
 
     trial: int
-    first: float
-    second: float
+    scores: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Front:
-    """The trials on the front, by falling first metric; the others; the untrained encoder's two scores."""
+    """The trials on the Pareto front of two metrics or more, the other completed trials, and the control.
 
-    metrics: tuple[str, str]
+    Attributes:
+        metrics: what is weighed against each other; larger is better in each.
+        members: the trials on the front, the best by the first metric first.
+        others: the completed trials that another one beats.
+        untrained: the scores of the untrained encoder; None unless all are known.
+    """
+
+    metrics: tuple[str, ...]
     members: Sequence[Point]
     others: Sequence[Point]
-    untrained: tuple[float, float] | None
+    untrained: tuple[float, ...] | None
+
+
+def traded_metrics(data: StudyData) -> tuple[str, ...]:
+    """Return the metrics whose Pareto front a report shows; empty if there is nothing to weigh.
+
+    They are the metrics that the study maximises. A study of a single metric still has a trade where the
+    colour error was recorded: between it and an accuracy (the one that is maximised, or else the balanced one
+    where there is one). A large colour error means that the encoder has kept little of the colour.
+    """
+    if len(data.search.metrics) > 1:
+        return data.search.metrics
+    recorded = data.record.columns.metrics
+    accuracies = [name for name in (data.metric, *ACCURACIES) if name in recorded and name != COLOUR]
+    return (accuracies[0], COLOUR) if accuracies and COLOUR in recorded else ()
 
 
 def front_of(data: StudyData) -> Front | None:
-    """Return the front of a study's completed trials; None if it lacks a metric or no trial has both.
-
-    Both are maximised: a large colour error means that little of the colour is kept. The accuracy is the one
-    that the search maximises, or else the balanced one where there is one.
-    """
-    recorded = data.record.columns.metrics
-    accuracies = [name for name in (data.metric, *ACCURACIES) if name in recorded and name != COLOUR]
-    if not accuracies or COLOUR not in recorded:
-        return None
-    metrics = (accuracies[0], COLOUR)
+    """Return the front of a study's completed trials; None if none of them has two metrics to weigh."""
+    metrics = traded_metrics(data)
     points = [
-        Point(trial.number, trial.metrics[metrics[0]], trial.metrics[metrics[1]])
+        Point(trial.number, tuple(trial.metrics[name] for name in metrics))
         for trial in data.trials
         if trial.status == "completed" and all(name in trial.metrics for name in metrics)
     ]
-    if not points:
+    if not metrics or not points:
         return None
-    places = set(pareto_front([(point.first, point.second) for point in points]))
-    members = [points[place] for place in places]
-    control = [data.untrained_score(name) for name in metrics]
+    places = set(pareto_front([point.scores for point in points]))
+    control = [score for score in map(data.untrained_score, metrics) if score is not None]
     return Front(
         metrics=metrics,
-        members=sorted(members, key=lambda p: (-p.first, -p.second, p.trial)),
+        members=sorted(
+            (points[place] for place in places), key=lambda p: (*(-score for score in p.scores), p.trial)
+        ),
         others=[point for place, point in enumerate(points) if place not in places],
-        untrained=None if control[0] is None or control[1] is None else (control[0], control[1]),
+        untrained=tuple(control) if len(control) == len(metrics) else None,
     )
 
 
-def draw_front(front: Front) -> go.Figure:
-    """Draw completed trials in the plane of two metrics, and those that no other beats in both."""
+def draw_front(front: Front) -> list[go.Figure]:
+    """Draw the completed trials in the plane of each pair of the metrics; those on the front stand out."""
+    pairs = itertools.combinations(range(len(front.metrics)), 2)
+    return [_draw_plane(front, across, up) for across, up in pairs]
+
+
+def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
     figure = go.Figure()
-    marker: dict[str, Any] = {"color": GREY, "size": 7}
-    _add_points(figure, front.others, "", mode="markers", name="beaten in both", marker=marker)
-    line, marker = {"color": BLUE, "width": 1.5, "shape": "vh"}, {"size": 9, "symbol": "diamond"}
-    look = {"mode": "lines+markers", "line": line, "marker": marker}
-    _add_points(figure, front.members, "on the front", name="Pareto front", **look)
+    two = len(front.metrics) == 2
+    beaten, every = ("beaten in both", "both") if two else ("not on the front", "all")
+    others: dict[str, Any] = {"mode": "markers", "marker": {"color": GREY, "size": 7}}
+    _add_points(figure, front.others, (across, up), "", name=beaten, **others)
+    members: dict[str, Any] = {"marker": {"color": BLUE, "size": 9, "symbol": "diamond"}}
+    # The front of two metrics is a staircase; the projection of a front of more is a cloud.
+    stairs = {"mode": "lines+markers", "line": {"color": BLUE, "width": 1.5, "shape": "vh"}}
+    members |= stairs if two else {"mode": "markers"}
+    _add_points(figure, front.members, (across, up), "on the front", name="Pareto front", **members)
     if front.untrained is not None:
         figure.add_scatter(
-            x=[front.untrained[0]],
-            y=[front.untrained[1]],
+            x=[front.untrained[across]],
+            y=[front.untrained[up]],
             mode="markers",
             name="untrained encoder",
             marker={"color": RED, "size": 10, "symbol": "x"},
             hovertemplate="%{x:.4g}, %{y:.4g}<extra>untrained encoder</extra>",
         )
     figure.update_layout(
-        title="The trade: larger is better in both",
-        xaxis_title=front.metrics[0],
-        yaxis_title=front.metrics[1],
+        title=f"The trade: larger is better in {every}",
+        xaxis_title=front.metrics[across],
+        yaxis_title=front.metrics[up],
         meta={
             "alt": f"{len(front.members)} of {len(front.members) + len(front.others)} completed trials are "
-            f"on the Pareto front of {front.metrics[0]} and {front.metrics[1]}; the table below lists them."
+            f"on the Pareto front of {', '.join(front.metrics)}; the table below lists them."
         },
     )
     return figure
 
 
-def _add_points(figure: go.Figure, points: Sequence[Point], told: str, **look: Any) -> None:
+def _add_points(
+    figure: go.Figure, points: Sequence[Point], plane: tuple[int, int], told: str, **look: Any
+) -> None:
     figure.add_scatter(
-        x=[p.first for p in points],
-        y=[p.second for p in points],
-        customdata=[p.trial for p in points],
+        x=[point.scores[plane[0]] for point in points],
+        y=[point.scores[plane[1]] for point in points],
+        customdata=[point.trial for point in points],
         hovertemplate=f"trial %{{customdata}}: %{{x:.4g}}, %{{y:.4g}}<extra>{told}</extra>",
         **look,
     )

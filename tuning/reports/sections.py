@@ -2,11 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
-from contrasweep.tuning.reports.figures import Front, Point, draw_curves, draw_front, draw_progress, front_of
+from contrasweep.tuning.reports.figures import (
+    COLOUR,
+    Front,
+    draw_curves,
+    draw_front,
+    draw_progress,
+    front_of,
+)
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.parallel import FEWEST, draw_parallel
@@ -20,7 +28,7 @@ MAX_CURVES = 200
 MAX_LINES = 300
 MAX_FRONT = 1000
 TOP = 10
-MAX_FAILURES = 50
+MAX_ROWS = 50
 MAX_ERROR = 400
 FEW = 5
 """With fewer completed trials, the order of the best says little."""
@@ -152,32 +160,29 @@ def _pareto(data: StudyData) -> Section | None:
         return None
     n = len(front.members) + len(front.others)
     few = f"Too few to tell what the trade is: {n} completed." if n < FEW else ""
+    colour = (
+        "A large colour error (squared 8-bit levels) means that the representation has forgotten the colour."
+        if COLOUR in front.metrics
+        else ""
+    )
     how = (
-        "A large colour error (squared 8-bit levels) means that the representation has forgotten the colour. "
-        "On the front, no other completed trial is better in one without being worse in the other."
+        f"Larger is better: {', '.join(front.metrics)}. A trial is on the front if no other completed trial "
+        "is better by one of them without being worse by another."
     )
-    return Section(
-        "Pareto front", _text(how, few), [draw_front(_bounded(front))], [_front_table(data, front)]
-    )
-
-
-def _bounded(front: Front) -> Front:
-    step = max(1, -(-len(front.others) // MAX_FRONT))
-    return Front(front.metrics, front.members, front.others[::step], front.untrained)
+    shown = replace(front, others=front.others[:: max(1, -(-len(front.others) // MAX_FRONT))])
+    return Section("Pareto front", _text(how, colour, few), draw_front(shown), [_front_table(data, front)])
 
 
 def _front_table(data: StudyData, front: Front) -> Table:
     searched = [parameter.name for parameter in data.space.searched]
-    by_number = {trial.number: trial for trial in data.trials}
-
-    def row(point: Point) -> tuple[object, ...]:
-        values = by_number[point.trial].values
-        return (point.trial, point.first, point.second, *(values.get(name) for name in searched))
-
-    hidden = len(front.members) - MAX_FAILURES
-    note = f"The first {MAX_FAILURES}; {hidden} more." if hidden > 0 else ""
-    columns = ("trial", *front.metrics, *searched)
-    return Table("On the front", columns, [row(point) for point in front.members[:MAX_FAILURES]], note)
+    values = {trial.number: trial.values for trial in data.trials}
+    rows = [
+        (point.trial, *point.scores, *(values[point.trial].get(name) for name in searched))
+        for point in front.members[:MAX_ROWS]
+    ]
+    hidden = len(front.members) - len(rows)
+    note = f"The first {MAX_ROWS}; {hidden} more." if hidden else ""
+    return Table("On the front", ("trial", *front.metrics, *searched), rows, note)
 
 
 def _failed(data: StudyData) -> Section:
@@ -210,10 +215,10 @@ def _failure_table(data: StudyData, failed: Sequence[TrialResult]) -> Table:
             _shortened(trial.error),
             *(trial.values.get(name) for name in searched),
         )
-        for trial in failed[:MAX_FAILURES]
+        for trial in failed[:MAX_ROWS]
     ]
     hidden = len(failed) - len(rows)
-    note = f"The first {MAX_FAILURES}; `contrasweep show {data.name}` lists all." if hidden else ""
+    note = f"The first {MAX_ROWS}; `contrasweep show {data.name}` lists all." if hidden else ""
     return Table("Failed trials", ("trial", "epoch", "error", *searched), rows, note)
 
 
