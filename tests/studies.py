@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.store import (
     Location,
     ResultsStore,
@@ -26,6 +27,8 @@ SPACE: Mapping[str, Any] = {
     "sigma2": {"log": [1.0, 1e4], "default": 100.0, "when": {"kernel": ["rbf"]}},
     "optimizer.lr": {"uniform": [0.01, 0.3], "default": 0.1},
 }
+STUDY = "study-1"
+"""The name of the small plan's study."""
 METRICS = ("train.loss", "val.ridge_accuracy", "val.accuracy", "val.colour_mse")
 
 Metrics = Mapping[str, float | None]
@@ -183,6 +186,11 @@ class WrittenStudy:
         """Write these runs; those without a trial's number get their place in this order."""
         for place, run in enumerate(runs):
             write_run(self.location, self.record, run, place)
+
+
+def small_plan(results: Path, **options: Any) -> SweepPlan:
+    """Return a plan of Fair-CCLK on small digits, two epochs a trial, with `options` of `plan_sweep`."""
+    return plan_sweep("fair-cclk", "colour-digits", epochs=2, results=results, name=STUDY, **options)
 
 
 class PlannedStudy(WrittenStudy):

@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import SweepFailed
-from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError
-from tests.studies import PlannedStudy, Run
-
-STUDY = "study-1"
+from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
 class _Study(PlannedStudy):
-    """Trials with a score, and that of their untrained encoder; `options` are those of `plan_sweep`."""
+    """Trials with a score, and that of their untrained encoder."""
 
     def __init__(self, results: Path, **options: Any) -> None:
-        super().__init__(
-            plan_sweep("fair-cclk", "colour-digits", epochs=2, results=results, name=STUDY, **options)
-        )
+        super().__init__(small_plan(results, **options))
 
     def add(
         self,

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written import STUDY, WrittenStudy
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import plan_of
@@ -15,6 +14,7 @@ from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes, trial_status
 from contrasweep.tuning.store import StudyRecord, save_study
+from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_the_status_of_a_trial_over_its_seeds(statuses: list[Any], seeds: int, s
     assert trial_status(statuses[::-1], seeds) == status
 
 
-def _elsewhere(folder: Path) -> WrittenStudy:
+def _elsewhere(folder: Path) -> PlannedStudy:
     """A study of two trials that ran on hardware which this machine does not have."""
-    study = WrittenStudy(folder, metric="accuracy,colour_mse")
+    study = PlannedStudy(small_plan(folder, metric="accuracy,colour_mse"))
     foreign = study.record.with_search(gpus=1.0, cpus=4096, workers=64, data_root="/nowhere/data")
     save_study(study.location, foreign, replace=True)
     for trial, score in enumerate((0.75, 0.5)):
-        epochs = [(epoch, {"val.accuracy": value}) for epoch, value in enumerate((0.25, 0.5, score))]
-        study.write(trial, 0, {}, epochs, "completed", {"val.accuracy": score, "val.colour_mse": 9.0})
+        curve = {epoch: {"val.accuracy": value} for epoch, value in enumerate((0.25, 0.5, score))}
+        study.write(Run(trial, curve=curve, final={"val.accuracy": score, "val.colour_mse": 9.0}))
     return study
 
 
@@ -75,11 +75,12 @@ def test_a_trial_s_experiment_is_what_its_settings_resolve_to(method: str, datas
 
 
 def test_a_mean_needs_every_seed(tmp_path: Path) -> None:
-    study = WrittenStudy(tmp_path / "results")
+    study = PlannedStudy(small_plan(tmp_path / "results"))
     record = study.record.with_search(seeds=2)
     for seed, scores in ((0, (0.25, 0.5)), (1, (0.75,))):
-        epochs = [(epoch, {"val.ridge_accuracy": score}) for epoch, score in enumerate(scores)]
-        study.write(0, seed, {}, epochs, "interrupted", {"val.accuracy": 0.5 if seed else None})
+        curve = {epoch: {"val.ridge_accuracy": score} for epoch, score in enumerate(scores)}
+        final = {"val.accuracy": 0.5 if seed else None}
+        study.write(Run(0, seed, curve=curve, status="interrupted", final=final))
     curves = epoch_means(study.store.epochs(STUDY), record, "val.ridge_accuracy")
     assert curves[0].after(-1) == {0: 0.5}, "epoch 1 of one seed alone is no mean"
     (outcome,) = trial_outcomes(study.store.trials(STUDY), record)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.analyse import analyse
 from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
@@ -16,18 +15,14 @@ from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.schema import STATUSES
 from contrasweep.tuning.store.study import FinalRecord
-from tests.studies import PlannedStudy, Run
-
-STUDY = "study-1"
+from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
 class _Study(PlannedStudy):
-    """Trials with a score, 0.1 less an epoch before; `options` are those of `plan_sweep`."""
+    """Trials with a score, 0.1 less an epoch before."""
 
     def __init__(self, results: Path, **options: Any) -> None:
-        super().__init__(
-            plan_sweep("fair-cclk", "colour-digits", epochs=2, results=results, name=STUDY, **options)
-        )
+        super().__init__(small_plan(results, **options))
 
     def add(
         self,
