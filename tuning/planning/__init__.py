@@ -1,1 +1,1 @@
-"""What is decided before and around a run, without Ray: plans, spaces, resources, trials."""
+"""Decisions before and around a run, without Ray: plans, search spaces, resources, trials."""

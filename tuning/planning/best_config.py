@@ -1,4 +1,4 @@
-"""`best.yaml`: the selected experiment as a file that a final run takes as it is."""
+"""`best.yaml`: the file of a selected experiment, which `contrasweep run` reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ OPTIONAL = ("seeds", "selected")
 class BestConfig:
     """A configuration for final runs: where it comes from, its searched values, and the whole experiment.
 
-    The search ran it on `seeds` seeds, from the experiment's on: a final run takes others.
+    The search ran it on `seeds` consecutive seeds, the first of which is the experiment's. A final run takes
+    other seeds.
     """
 
     study: str
@@ -58,7 +59,7 @@ def best_yaml(selected: SelectedTrial) -> str:
 
 
 def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
-    """Read a best.yaml; `data_root` holds the datasets that are known by their files alone.
+    """Read a best.yaml; `data_root` holds datasets whose facts come from their files.
 
     Raises:
         InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
@@ -96,8 +97,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 
     Raises:
-        InputError: there is no such file, or it holds no mapping.
-        SpaceError: it is no YAML.
+        InputError: there is no such file, or its content is not a mapping.
+        SpaceError: the content is not YAML.
     """
     if not path.is_file():
         raise InputError(f"no file {path}")

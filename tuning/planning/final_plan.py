@@ -133,12 +133,12 @@ def _results_of(trials: Sequence[SelectedTrial]) -> str:
 
 
 def trial_and_seed(request: TrialRequest) -> TrialSeed:
-    """Return the trial and the seed of a request: no other run of the study has both."""
+    """Return the trial and the seed of a request, which identify a run within its study."""
     return request.trial, request.experiment.seed
 
 
 def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
-    """Return the first seed above all that the searches for `configs` used, as far as the store has them."""
+    """Return the lowest seed above every seed that the store says the searches for `configs` used."""
     used = {config.experiment.seed + config.seeds - 1 for config in configs}
     there = set(study_names(location))
     for study in {config.study for config in configs} & there:
@@ -200,7 +200,7 @@ def _study(
 
 
 def _column_types(location: Location, configs: Sequence[BestConfig]) -> dict[str, Any]:
-    """Return the columns of the searched study if the store has it: it may have more than these trials."""
+    """Return the hyperparameter columns of `configs` and, if the store has it, of the searched study."""
     values: dict[str, Scalar] = {name: value for config in configs for name, value in config.values.items()}
     types: dict[str, Any] = {name: type_name(value) for name, value in values.items()}
     study = configs[0].study

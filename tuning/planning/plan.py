@@ -1,4 +1,4 @@
-"""A sweep before it starts: all that it will do, resolved and checked, as plain data. No Ray, no training."""
+"""The plan of a sweep: everything it will do, resolved and checked, as plain data."""
 
 import math
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class WarmStart:
     remarks: tuple[str, ...] = ()
 
     def record(self) -> WarmStartRecord:
-        """Return what the record of the new study keeps."""
+        """Return the part of the new study's record that keeps these trials."""
         trials = (
             {"values": dict(t.values), "state": t.state, "epochs": dict(t.epochs), "value": t.value}
             for t in self.trials
@@ -86,11 +86,11 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """One study: what is searched, around which experiment, by which rules, on which resources.
+    """One study: its search space, base experiment, search rules and resources.
 
-    `given` are the values the user set: they hold in every trial. `space` is what is left to search.
-    `metrics` are what the search maximises: one, or several that are weighed against each other. The
-    scheduler compares trials by `asha_metric`, in the cheap form that is known after every epoch.
+    `given` holds the values that the user set; they hold in every trial. `space` holds the parameters left
+    to search. The search maximises `metrics`; several metrics give a Pareto front. The scheduler compares
+    trials by `asha_metric`, in its cheap form, which is known after every epoch.
     """
 
     name: str
@@ -118,7 +118,7 @@ class SweepPlan:
 
     @property
     def metric(self) -> str:
-        """The metric that is maximised; of several, the first."""
+        """The metric that the search maximises; the first one if there are several."""
         return self.metrics[0]
 
     @cached_property
@@ -137,7 +137,7 @@ class SweepPlan:
         return experiment
 
     def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
-        """Return the search that proposes this plan's trials, still empty; `mirror` is where it is copied."""
+        """Return a new search that proposes this plan's trials and copies them to `mirror`."""
         return SearchStudy(
             self.space,
             sampler=self.sampler,
@@ -149,7 +149,7 @@ class SweepPlan:
         )
 
     def record(self) -> StudyRecord:
-        """Return what the store keeps of the study."""
+        """Return the record of the study that the store keeps."""
         return StudyRecord(
             name=self.name,
             created=self.created,
@@ -199,19 +199,21 @@ def plan_of(
     gpus: float | None = None,
     machine: Machine | None = None,
 ) -> SweepPlan:
-    """Return the plan that a stored study was started with, on this machine or another.
+    """Return the plan of a stored study, fitted to the machine on which it will go on.
 
     Args:
         record: the study.
         results: the results folder.
-        data_root: in place of the recorded one.
-        concurrency: in place of the recorded one, which is never more than the cores there allow.
-        workers: in place of the recorded number of processes a trial.
-        gpus: in place of the recorded GPUs a worker.
-        machine: where trials run; by default here.
+        data_root: replaces the recorded folder of datasets.
+        concurrency: replaces the recorded number of trials at once; the default is the recorded number, or
+            fewer if the machine has room for fewer.
+        workers: replaces the recorded number of processes that train one trial.
+        gpus: replaces the recorded number of GPUs of each worker.
+        machine: where trials run; this machine by default.
 
     Raises:
-        InputError: the study holds final runs, which are no search, or is of another version.
+        InputError: the study holds final runs, another version made it, or the machine lacks the resources
+            of one trial.
     """
     search = record.require_search()
     _refuse_version(record)

@@ -1,4 +1,4 @@
-"""How a sweep is planned: what the user gives, checked and completed before anything starts."""
+"""Plan a sweep: check and complete what the user gives, before anything starts."""
 
 import logging
 import re
@@ -62,36 +62,36 @@ def plan_sweep(
     Args:
         method: a registered method.
         dataset: a registered dataset, whose files must be there.
-        trials: how many configurations are tried, the defaults among them; by default 24, and of a grid all.
-            A grid has no more trials than points, and is refused fewer.
-        epochs: of a trial that is not stopped early; by default the experiment's.
-        values: settings that hold in every trial; one that the space would search is searched no more.
-        space: in place of the method's own.
-        use_preset: start from the papers' settings for this method and dataset. A searched parameter has the
-            paper's value as its default, or where its range does not hold that, is searched no more.
+        trials: how many configurations to try, including the defaults; 24 by default. A grid tries all of its
+            points: a smaller number is refused, a larger one is cut.
+        epochs: the length of a trial that is not stopped early; the experiment's by default.
+        values: settings that hold in every trial; a parameter named here is not searched.
+        space: a search space that replaces the method's own.
+        use_preset: start from the papers' settings for this method and dataset. A searched parameter takes
+            the paper's value as its default; if its range excludes that value, the value is fixed.
         sampler: `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in.
-        grid_points: into how many levels a grid cuts each range of the space.
+        grid_points: the number of levels into which a grid cuts each range.
         scheduler: `asha` stops weak trials early, `none` does not.
-        metric: what is maximised, read on the validation split; by default accuracy, on biased data averaged
-            over the groups of (class, bias). Several, with commas between them, give a Pareto front.
-        asha_metric: by which `asha` compares trials; by default the first metric.
-        seed: of the proposals.
-        seeds: of each trial: they advance together, and what counts is their mean.
-        warm_start: earlier studies in the same results folder, from whose trials the search begins.
+        metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
+            of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
+        asha_metric: the metric by which `asha` compares trials; the first metric by default.
+        seed: the seed of the proposals.
+        seeds: the number of seeds of each trial; they advance together, and their mean counts.
+        warm_start: earlier studies in the same results folder whose trials the search learns from.
         storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
         concurrency: trials at once; by default as many as the machine has cores for.
-        cpus_per_trial: cores, and threads, of a trial; of each of its workers, where there are several.
+        cpus_per_trial: cores and threads of a trial, or of each of its workers if there are several.
         workers: processes that train one trial together.
-        gpus_per_worker: GPUs of each, 0 to 1; trials of half a GPU share one.
-        machine: where trials run; by default here (see `ray.cluster.cluster_at` for a Ray cluster).
+        gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one.
+        machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
         limits: how often a trial's worker may die, and how long a trial may take.
         data_root: the folder of the datasets.
         results: the results folder or URI.
-        name: of the study; by default `METHOD-DATASET-` and the time.
-        command: the command line, for the record.
+        name: the study's name; `METHOD-DATASET-TIME` by default.
+        command: the command line to record.
 
     Raises:
-        InputError, ValueError: something given is wrong; nothing was started or written.
+        InputError, ValueError: an argument is wrong; nothing was started or written.
     """
     check_names(method, dataset)
     root = folder_of_data(data_root).absolute()
@@ -149,9 +149,9 @@ def plan_sweep(
 def split_preset(
     method: str, dataset: str, space: Space | None, values: Mapping[str, Value]
 ) -> tuple[dict[str, Value], dict[str, Value]]:
-    """Return where a preset lets the search start, and the rest of it, which holds in every trial.
+    """Return the settings of a preset that the search starts from, and those that hold in every trial.
 
-    What `values` names is in neither.
+    Neither contains a setting that `values` names.
 
     Raises:
         InputError: there is no such preset.
@@ -173,15 +173,15 @@ def split_preset(
 
 
 def default_name(method: str, dataset: str, created: datetime) -> str:
-    """Return `METHOD-DATASET-TIME`, where what a file's name should not hold has become a dash."""
+    """Return `METHOD-DATASET-TIME`, with a dash for every character that a file name should not have."""
     return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
 
 
 def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
-    """Refuse a batch that does not divide among the workers, also where the space searches its size.
+    """Refuse batch sizes that do not divide among the workers: the experiment's and those the space searches.
 
     Raises:
-        InputError: it does not, or the space has a range of sizes.
+        InputError: a size does not divide, or the space searches a range of sizes.
     """
     check_batch_size(experiment.batch_size, workers)
     for parameter in space.searched:
@@ -201,7 +201,7 @@ def _at_least_one(what: str, count: int) -> None:
 
 
 def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
-    """Return the space with its ranges cut into levels, where a grid was asked to."""
+    """Return the space with its ranges cut into `grid_points` levels, if a grid is asked for."""
     if grid_points is None:
         return space
     if not sampler_of(sampler).exhaustive:
@@ -210,7 +210,7 @@ def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Spac
 
 
 def _trials(given: int | None, sampler: str, space: Space) -> int:
-    """Return how many trials to run: of a grid, as many as it has points."""
+    """Return how many trials to run; a grid runs all of its points."""
     points = space.size()
     if not sampler_of(sampler).exhaustive or points is None:
         return DEFAULT_TRIALS if given is None else given
@@ -225,7 +225,7 @@ def _trials(given: int | None, sampler: str, space: Space) -> int:
 def _check_extremes(
     method: str, dataset: str, space: Space, given: Mapping[str, Value], root: Path
 ) -> Experiment:
-    """Return the experiment of the defaults, once the ends of every range (each choice) give one as well."""
+    """Return the experiment of the defaults; check that the ends of ranges and all choices give one too."""
     outside = {path: value for path, value in given.items() if path not in space}
     defaults = space.defaults()
     for parameter in space.searched:

@@ -1,7 +1,7 @@
-"""From a method and a dataset to a complete experiment: which default, preset or given value holds where.
+"""Complete an experiment from a method and a dataset: which default, preset or given value holds.
 
-Later wins: the defaults of the method (its search space's) and of the dataset, the preset `METHOD@DATASET`
-where it is asked for, what the user set, what a search proposes.
+A later source wins: the method's defaults (in its search space), the dataset's defaults, the preset
+`METHOD@DATASET` if it is asked for, the user's settings, a search's proposal.
 """
 
 from collections.abc import Mapping
@@ -40,19 +40,19 @@ def resolve(
 ) -> Experiment:
     """Return the experiment of `method` on `dataset` with `values` set over all defaults.
 
-    Hyperparameters that have no effect (`sigma2` of a cosine kernel) are left out of it.
+    It leaves out hyperparameters that have no effect (`sigma2` of a cosine kernel).
 
     Args:
         method: a registered method's name.
         dataset: a registered dataset's name.
         values: dotted paths and bare hyperparameter names, with their values.
-        space: the search space whose defaults and conditions hold in place of the method's own.
-        use_preset: whether the papers' settings for this method on this dataset apply, where there are any.
-        data_root: the folder that holds the datasets, for those that are known by their files alone.
+        space: a search space whose defaults and conditions replace the method's own.
+        use_preset: whether to apply the papers' settings for this method on this dataset.
+        data_root: the folder of the datasets, for datasets whose facts come from their files.
 
     Raises:
-        InputError: an unknown name (with the nearest), a value that is not allowed or has no effect, a method
-            that needs what the dataset does not have, or a preset that is not there.
+        InputError: a name is unknown (the message has the nearest), a value is not allowed or has no effect,
+            the dataset lacks something that the method needs, or there is no such preset.
     """
     check_names(method, dataset)
     values = values or {}
@@ -68,7 +68,7 @@ def resolve(
     suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
     base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
-    # The space knows that a whole number given for a float is one: 1 and 1.0 are the same experiment.
+    # The space turns a whole number given for a float into one: 1 and 1.0 are the same experiment.
     experiment = base.with_values({**suggested, **given, **defaults})
     check_experiment(experiment, data_root)
     return experiment
@@ -92,7 +92,7 @@ def dataset_settings(dataset: str) -> Mapping[str, Value]:
 
 
 def check_names(method: str, dataset: str) -> None:
-    """Raise InputError unless both names are registered, the dataset's with options that it has."""
+    """Raise InputError unless both names are registered and the dataset has the options in its name."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     try:
@@ -108,9 +108,9 @@ def space_of(
     values: Mapping[str, Any] | None = None,
     start: Mapping[str, Any] | None = None,
 ) -> Space:
-    """Return the space that is searched: the given one or the method's own, with `values` pinned.
+    """Return the space to search: the given one or the method's own, with `values` pinned.
 
-    What is searched starts from `start`, where that says something of it.
+    `start` replaces the defaults of searched parameters.
 
     Raises:
         InputError: see `planning.spaces`.
@@ -126,7 +126,7 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
     """Return the settings of the preset `METHOD@DATASET`.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such preset.
     """
     found = preset(method, dataset.partition(":")[0])
     if found is None:
@@ -184,7 +184,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
 def lacking(
     method: Method, data: DatasetFacts, hyperparameters: Mapping[str, Value] = MappingProxyType({})
 ) -> list[str]:
-    """Return what the method, with these hyperparameters, needs of its data and the dataset has not."""
+    """Return what the method needs with these hyperparameters and the dataset lacks."""
     needs: list[str] = sorted(method.needs_with(hyperparameters))
     if "own views" not in needs:
         needs = ["images", *needs]

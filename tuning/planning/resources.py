@@ -13,12 +13,12 @@ CLIENT_SCHEME = "ray://"
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores, by node; of this machine alone, or of the Ray cluster at `address`.
+    """The cores and GPUs of this machine, or of the nodes of a Ray cluster.
 
     Attributes:
-        nodes: cores of each node.
-        node_gpus: GPUs of each node; empty: none anywhere.
-        address: of the cluster.
+        nodes: the cores of each node.
+        node_gpus: the GPUs of each node; empty if no node has any.
+        address: the cluster's address; None for this machine.
     """
 
     nodes: tuple[int, ...]
@@ -37,12 +37,12 @@ class Machine:
 
     @property
     def largest(self) -> int:
-        """Cores of the largest node: a trial cannot have more."""
+        """The cores of the largest node, which are the most that one trial can have."""
         return max(self.nodes, default=0)
 
     @property
     def in_words(self) -> str:
-        """What there is."""
+        """The cores and GPUs in words, for messages."""
         if self.address is None:
             return f"this machine has {self.cpus}"
         each = ", ".join(str(cpus) for cpus in self.nodes)
@@ -50,7 +50,7 @@ class Machine:
         return f"the Ray cluster at {self.address} has {self.cpus} cpus ({each} by node){gpus}"
 
     def places(self, cpus: int) -> int:
-        """Return how many trials of `cpus` cores fit at once: none spans two nodes."""
+        """Return how many trials of `cpus` cores fit at once, each on one node."""
         return sum(node // cpus for node in self.nodes)
 
 
@@ -58,7 +58,7 @@ class Machine:
 class Resources:
     """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
 
-    `address` is that of a Ray cluster; without one they run on this machine.
+    `address` names a Ray cluster; None means this machine.
     """
 
     concurrency: int
@@ -74,7 +74,7 @@ class Resources:
 
     @property
     def in_words(self) -> str:
-        """What one trial takes."""
+        """The resources of one trial in words."""
         gpus = f" and {self.gpus:g} GPU" if self.gpus else ""
         if self.workers == 1:
             return f"{self.cpus} cpu{gpus} each"
@@ -90,13 +90,14 @@ def resources_for(
     most: int | None = None,
     machine: Machine | None = None,
 ) -> Resources:
-    """Return what `concurrency` trials (None: as many as fit, at most `most`) take of a machine (this one).
+    """Return the resources of `concurrency` trials; None takes as many trials as fit, at most `most`.
 
-    Trials of one process without a GPU may be more than there are cores, if that many are asked for. Of
-    others only as many run at once as fit: a group that waits for a part of its workers would wait for ever.
+    `machine` is a Ray cluster; None means this machine. Trials of one process without a GPU may outnumber the
+    cores if the user asks for that. Other trials run only as many at once as fit, because a group that waits
+    for some of its workers would wait for ever.
 
     Raises:
-        InputError: less than one of anything, or more for one trial than there is.
+        InputError: a number is below 1, or one trial needs more than there is.
     """
     for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency or 1)):
         if count < 1:
@@ -141,7 +142,7 @@ def _by_cores(cpus: int, workers: int) -> int:
 
 
 def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resources:
-    """Return what is asked for where the cluster has room for it; 0 trials at once are as many as fit."""
+    """Return the resources asked for if the cluster has room; concurrency 0 means as many as fit."""
     fit = _places(machine, asked) // asked.workers
     wanted = asked.concurrency or fit
     if most is not None:
@@ -166,7 +167,7 @@ def _places(machine: Machine, asked: Resources) -> int:
 def _places_on_gpus(there: int, gpus: float) -> int:
     if not 0 <= gpus <= 1:
         raise InputError(f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {gpus:g}")
-    # A share is of one GPU: three workers of 0.4 take two GPUs.
+    # A worker's share lies on one GPU: three workers of 0.4 take two GPUs.
     return there * int(1 / gpus + 1e-9)
 
 
@@ -185,7 +186,7 @@ DEVICES = (AUTO, "cpu", "cuda")
 
 
 def device_for(asked: str) -> str:
-    """Return torch's name for the device of a run in this process; of `auto`, an accelerator if there is one.
+    """Return torch's name for the device of a run in this process; `auto` prefers an accelerator.
 
     Raises:
         InputError: the name is unknown, or there is no such device here.
@@ -200,7 +201,7 @@ def device_for(asked: str) -> str:
 
 
 def available_devices() -> tuple[str, ...]:
-    """Return what torch can compute on here, accelerators first."""
+    """Return the devices that torch can use here, accelerators first."""
     return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
 
 
@@ -212,15 +213,15 @@ def _check_name(asked: str) -> None:
 
 
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
-    """Return how many GPUs each worker of a trial takes: it trains on one (or a part of one), or on the CPU.
+    """Return how many GPUs each worker of a trial takes: one, a part of one, or none to train on the CPU.
 
     Args:
         asked: the device.
-        gpus: in words of `--gpus-per-worker`; None leaves it to the device.
-        machine: where trials run; by default here.
+        gpus: the value of `--gpus-per-worker`; None lets the device decide.
+        machine: where trials run; this machine by default.
 
     Raises:
-        InputError: the name is unknown, there is no such device, or `gpus` say something else.
+        InputError: the name is unknown, there is no such device, or `gpus` contradicts it.
     """
     _check_name(asked)
     there = available_gpus() if machine is None else machine.gpus

@@ -112,7 +112,7 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
 
 
 def _full_names(plan: SweepPlan, given: str | None) -> str | None:
-    """Return metrics by the names that the store knows them by."""
+    """Return metrics by their full names, as the store has them."""
     if given is None:
         return None
     return ",".join(chosen_goals(given, METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root)))

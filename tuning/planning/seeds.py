@@ -1,4 +1,4 @@
-"""A trial on several seeds, or on a rank other than the first: to a worker each is a `Trial`."""
+"""Trials on several seeds, and trials on ranks other than the first; a worker treats both as a `Trial`."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,9 +13,9 @@ from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 
 class Follower:
-    """What a `Trial` is on the first rank, to a worker; it goes on from the checkpoint that the first reads.
+    """A trial on a rank other than the first: it trains along and leaves the store to the first rank.
 
-    Epochs are advanced on all ranks together.
+    It resumes from the checkpoint that the first rank reads. All ranks advance an epoch together.
     """
 
     def __init__(self, request: TrialRequest, data: DataCache, ranks: Ranks) -> None:
@@ -54,11 +54,11 @@ class Follower:
 
 
 class Replicates:
-    """The seeds of one configuration in lockstep; to a worker it is a `Trial`.
+    """The seeds of one configuration in lockstep; a worker treats it as a `Trial`.
 
-    Each seed is a trial of its own to the store: its rows, its checkpoint. After a death they may go on from
-    different epochs; those behind catch up before anything is reported. All seeds save their states in the
-    same round, so that this is rare. A seed that fails takes the others with it.
+    In the store each seed has rows and a checkpoint of its own. After a death, seeds may resume from
+    different epochs; those behind catch up before the trial reports. This is rare, because all seeds save
+    their states in the same round. If one seed fails, all fail.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Replicates:
                 return mean_report(together)
 
     def close(self) -> None:
-        """Let go of files; the trial may have been stopped in the middle."""
+        """Close the files; the trial may have been stopped before its end."""
         for member in self._members:
             member.close()
 
@@ -117,14 +117,14 @@ class Replicates:
 
 
 def new_trial(request: TrialRequest, data: DataCache, ranks: Ranks = ONE) -> Trial | Follower | Replicates:
-    """Return the trial that a request asks for, on one seed or on several, as one of the ranks sees it."""
+    """Return the trial of a request on this rank, whether it has one seed or several."""
     if request.seeds > 1:
         return Replicates(request, data, ranks=ranks)
     return Trial(request, data, ranks=ranks) if ranks.rank == 0 else Follower(request, data, ranks)
 
 
 def mean_report(reports: Sequence[TrialReport]) -> TrialReport:
-    """Return the reports of several seeds after one epoch as one: means, and sample standard deviations."""
+    """Return one report for several seeds after an epoch: means and sample standard deviations."""
     names = [name for name in reports[0].metrics if all(name in report.metrics for report in reports)]
     over: Mapping[str, Summary | None] = {
         name: summarise(report.metrics[name] for report in reports) for name in names
@@ -141,9 +141,9 @@ def mean_report(reports: Sequence[TrialReport]) -> TrialReport:
 
 
 def end_all(request: TrialRequest, status: Status, **details: Any) -> Status:
-    """Record the end of a trial that cannot do so itself, for each of its seeds.
+    """Record the end of each seed of a trial that cannot record it itself.
 
-    See `planning.trial.end_from_outside`. Returns the status that the store now holds; of several, the worst.
+    See `planning.trial.end_from_outside`. Returns the worst status that the store now holds.
     """
     held = {end_from_outside(one, status, **details) for one in request.replicates()}
     order: tuple[Status, ...] = ("failed", "stopped", "interrupted", "completed")

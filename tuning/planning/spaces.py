@@ -1,4 +1,4 @@
-"""Search spaces against methods: is every parameter known, is nothing left out that a method needs."""
+"""Check search spaces against methods: every parameter is known, and none that a method needs is missing."""
 
 import json
 import math
@@ -16,13 +16,13 @@ PROTOCOL = ("epochs", "seed", "validation.", "probes.")
 
 
 def complete_space(method: str, given: Space, values: Mapping[str, Any] | None = None) -> Space:
-    """Return `given`, with the method's hyperparameters that it does not name fixed.
+    """Return `given` completed by the method's other hyperparameters, each fixed.
 
-    They are fixed at what `values` has for them, else at their defaults.
+    They are fixed at their value in `values`, else at their default.
 
     Raises:
-        InputError: a parameter is unknown (with the nearest name) or is no matter of a search, a value is not
-            allowed, or a condition leaves out a case in which the method needs the parameter.
+        InputError: a parameter is unknown (the message has the nearest name) or may not be searched, a value
+            is not allowed, or a condition leaves out a case in which the method needs the parameter.
     """
     for parameter in given.parameters:
         try:
@@ -48,7 +48,7 @@ def complete_space(method: str, given: Space, values: Mapping[str, Any] | None =
 
 
 def with_defaults(space: Space, values: Mapping[str, Any]) -> Space:
-    """Return `space` with the defaults of its searched parameters replaced by what `values` has for them."""
+    """Return `space` with `values` as the defaults of its searched parameters."""
     forms = json.loads(space.to_json())
     for parameter in space.searched:
         if parameter.name in values:
@@ -60,10 +60,10 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
     """Return `space` with each parameter that `values` names fixed at its value.
 
     Raises:
-        InputError: a value of the wrong type, or for a parameter that the other values leave without effect.
+        InputError: a value has the wrong type, or its parameter has no effect beside the other values.
     """
     pinned = space
-    # First what may be set beside values that it is otherwise left out with: those would take it away.
+    # Parameters with an exception to their condition come first: pinning their parents would remove them.
     given = sorted((p for p in space.parameters if p.name in values), key=_is_left_out)
     for name in (parameter.name for parameter in given):
         if isinstance(values[name], float) and not math.isfinite(values[name]):
@@ -79,7 +79,7 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
 
 
 def _is_left_out(parameter: Parameter) -> bool:
-    """Whether a condition without exceptions says when the parameter is there."""
+    """Whether the parameter's condition has no exception."""
     return not (isinstance(parameter, Fixed) and parameter.given)
 
 
@@ -107,7 +107,7 @@ def _check_parameter(method: str, parameter: Parameter) -> None:
 
 
 def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
-    """Return those of `values` that a trial can have for `parent`, fixed where `given` leaves it out."""
+    """Return those of `values` that a trial can have for `parent`; a parent missing in `given` is fixed."""
     held = list(given[parent].values()) if parent in given else [own[parent].default]
     return [value for value in values if value in held]
 

@@ -1,6 +1,6 @@
-"""One trial: a `pretrain` run that writes itself to the store, and goes on from its checkpoint after a death.
+"""One trial: a `pretrain` run that writes its results to the store and resumes from its checkpoint.
 
-It knows nothing of Ray: the worker of a sweep and a final run both advance a `Trial`.
+It does not know Ray: workers of a sweep and final runs both advance a `Trial`.
 """
 
 import logging
@@ -44,18 +44,18 @@ DEVICE = "cpu"
 
 
 def device_of(gpus: float) -> str:
-    """Return where a worker with so many GPUs trains."""
+    """Return the device on which a worker with `gpus` GPUs trains."""
     return "cuda" if gpus else DEVICE
 
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """What a worker needs to run one trial; plain data, so that it travels.
+    """Everything a worker needs to run one trial, as plain data that can be sent.
 
-    `experiment` says all; `values` are the hyperparameters that the store shows (searched and fixed, active
-    only). `flush_at` are the epochs after which someone may decide to stop the trial: its rows are written
-    before they are reported, since a stopped trial gets no other chance. `workers` processes train it
-    together, each with `cpus` cores and `gpus` GPUs.
+    `experiment` is complete; `values` holds the active hyperparameters, searched and fixed, for the store.
+    `flush_at` holds the epochs after which the scheduler may stop the trial: the trial writes its rows before
+    it reports them, because a stopped trial gets no other chance. `workers` processes train it together, each
+    with `cpus` cores and `gpus` GPUs.
     """
 
     location: Location
@@ -73,11 +73,11 @@ class TrialRequest:
 
     @property
     def device(self) -> str:
-        """Where each of its workers trains."""
+        """The device on which each worker trains."""
         return device_of(self.gpus)
 
     def replicates(self) -> "tuple[TrialRequest, ...]":
-        """Return a request for each of its seeds: the experiment's, and those that follow it."""
+        """Return a request for each seed: the experiment's seed and those that follow it."""
         first = self.experiment.seed
         return tuple(
             replace(self, seeds=1, experiment=self.experiment.with_values({"seed": seed}))
@@ -85,7 +85,7 @@ class TrialRequest:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the request itself, as nothing in it changes: Tune copies configurations several times."""
+        """Return the request itself: it is frozen, and Tune copies configurations several times."""
         return self
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class TrialRequest:
         return f"trial {self.trial} of {self.study.name}"
 
     def info(self) -> TrialInfo:
-        """Return what the store is told of the trial before it runs."""
+        """Return what the store records about the trial before it runs."""
         return TrialInfo(
             trial=self.trial,
             seed=self.experiment.seed,
@@ -129,7 +129,7 @@ class TrialRequest:
 class TrialReport:
     """One epoch as the scheduler sees it; `error` says why a trial ended without finishing.
 
-    `std` are the sample standard deviations of the metrics where they are means over several seeds.
+    `std` holds the sample standard deviations of metrics that are means over several seeds.
     """
 
     epoch: int
@@ -141,7 +141,7 @@ class TrialReport:
 
 
 def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:
-    """Record the end of a trial that cannot do so itself: the scheduler stopped it, or its worker died.
+    """Record the end of a trial that cannot record it itself: the scheduler stopped it, or its worker died.
 
     `details` are those of `store.end_trial`. Returns the status that the store now holds.
     """
@@ -155,9 +155,9 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
 
 
 class DataCache:
-    """The datasets that this process holds prepared: one, or as many as a trial has seeds.
+    """The prepared datasets that this process keeps: one, or one for each seed of a trial.
 
-    A sweep has one dataset, but each seed of a transductive one has its own fold.
+    A sweep has one dataset, but each seed of a transductive dataset has its own fold.
     """
 
     def __init__(self, size: int = 1, device: str = DEVICE) -> None:
@@ -179,7 +179,7 @@ class Trial:
     """A trial in progress: `advance` trains one epoch, writes it, and reports it.
 
     `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
-    run. Of several `ranks` that train it together, this is the first one; the others are `Follower`s.
+    run. If several `ranks` train it together, this is the first one; the others are `Follower`s.
     """
 
     def __init__(
@@ -210,8 +210,8 @@ class Trial:
 
         Raises:
             StoreUnavailable: the results cannot be kept. The trial is not at fault, and can go on later.
-            TrialOvertaken: another worker has the trial now; nothing more is written.
-            RanksLost: a process that trains along is gone. The trial is not at fault.
+            TrialOvertaken: another worker has the trial now; this one writes nothing more.
+            RanksLost: another process of the trial is gone. The trial is not at fault.
         """
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
@@ -225,7 +225,7 @@ class Trial:
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
-        except Exception as error:  # whatever breaks one trial is recorded, and the sweep goes on
+        except Exception as error:  # any fault of one trial is recorded, and the sweep goes on
             held = None if self._started else self._completed_before()
             if held is not None:
                 return held
@@ -239,12 +239,12 @@ class Trial:
         return TrialReport(record.epoch, metrics, record.train_seconds, finished=record.finished)
 
     def fail(self, error: str) -> None:
-        """End the trial as failed for a reason that lies outside it; one that has ended stays as it is."""
+        """End the trial as failed for an outside reason, unless it has ended."""
         if not self._ended:
             self._fail(error)
 
     def close(self) -> None:
-        """Let go of files; the trial may have been stopped in the middle."""
+        """Close the files; the trial may have been stopped before its end."""
         if self._events is not None:
             self._events.close()
             self._events = None
@@ -263,10 +263,10 @@ class Trial:
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 
     def _completed_before(self) -> TrialReport | None:
-        """Return the last report once more of a trial that the store holds as completed.
+        """Return the last report again if the store says that the trial completed.
 
-        A death in the last epoch may come after the end of one seed and before that of the others, or before
-        Ray was told of it. Workers of a group cannot be spared a trial that the first of them alone knows of.
+        A worker may die after one seed has ended and before the others have, or before Ray hears of the end.
+        A group of workers trains again in that case: only its first worker would know.
         """
         request = self._request
         if self._ranks.world > 1:
@@ -296,7 +296,7 @@ class Trial:
         if record.finished:
             self._end("completed", metrics)
         elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
-            # The rows come first: a checkpoint without them would leave a hole in the trial's curve.
+            # Rows come before the checkpoint: a checkpoint without its rows would leave a hole in the curve.
             self._writer.flush()
             self._refuse_overtaken()
             self._request.location.write(self._request.checkpoint_path, record.checkpoint())
@@ -314,7 +314,7 @@ class Trial:
         self._started = True
 
     def _refuse_overtaken(self) -> None:
-        # The checkpoint is the trial's and not the attempt's: who comes back from the dead leaves it alone.
+        # All attempts share the trial's checkpoint: an overtaken worker must not touch it.
         if self._writer.overtaken():
             raise TrialOvertaken(f"trial {self._request.trial} was taken over by another worker")
 

@@ -1,4 +1,4 @@
-"""Reading earlier studies: which of their trials a new one can begin from."""
+"""Read earlier studies: which of their trials a new search can start from."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from contrasweep.tuning.store import ResultsStore, StudyRecord
 def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -> WarmStart:
     """Return the finished and stopped trials of earlier studies whose values fit the plan's space.
 
-    A trial fits if its experiment gives every parameter a value that the space allows, a fixed one its own.
+    A trial fits if its experiment has an allowed value for every parameter of the space.
 
     Raises:
         InputError: an earlier study has another method, dataset or metric, or is named twice.
@@ -48,7 +48,7 @@ def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
 
 
 def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:
-    """Return the trials that fit, and how many that ended do not."""
+    """Return the trials that fit, and the number of ended trials that do not."""
     tables = store.tables(earlier.name)
     curves = epoch_means(tables.epochs, earlier, plan.rung_metric)
     ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
@@ -62,7 +62,7 @@ def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tupl
 
 
 def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | None:
-    """Return an experiment's values of the plan's active parameters, None if its space forbids one."""
+    """Return an experiment's values of the plan's active parameters; None if the space forbids one."""
     values: dict[str, Scalar] = {}
     for parameter in plan.space.parameters:
         if parameter.name not in plan.space.active(values):
@@ -90,7 +90,7 @@ def _past(
 
 
 def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
-    """Say which other settings of the two experiments differ: scores may then not be comparable."""
+    """Name other settings in which the two experiments differ; their scores may not be comparable."""
     both = (plan.experiment, parse_experiment(earlier.experiment))
     here, there = (flat_settings(one.model_dump()) for one in both)
     searched = {*plan.space.names, *earlier.space, "seed"}

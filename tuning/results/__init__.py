@@ -1,1 +1,1 @@
-"""What a finished study says: its trials over their seeds, the best of them, its final runs."""
+"""Reading a stored study: its trials over their seeds, the best of them, its final runs."""

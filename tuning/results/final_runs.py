@@ -40,7 +40,7 @@ class FinalSummary:
     def accuracy(self) -> Summary:
         """Accuracy of the linear probe; on biased data averaged over the groups of (class, bias).
 
-        Multi-label data has none: there it is the first score, F1.
+        Multi-label data has no accuracy; the first score, F1, takes its place.
         """
         return self.scores[_main_score(list(self.scores))]
 
@@ -48,8 +48,8 @@ class FinalSummary:
 def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
     """Return a summary of each configuration in `rows` of final studies, then of the untrained encoders.
 
-    Configurations are in the order in which they come. The untrained encoders of one seed are the same for
-    every configuration with the same network: each counts once.
+    Configurations keep their order. Configurations with the same network share the untrained encoder of a
+    seed, which counts once.
     """
     configurations = _by_configuration(rows)
     found = [_summary(name, own, "metric.test.") for name, own in configurations.items()]
@@ -85,7 +85,7 @@ def _by_configuration(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mappi
 
 
 def _untrained(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """One row a seed of each different untrained encoder; studies with the same network share theirs."""
+    """One row a seed for each distinct untrained encoder; studies with the same network share one."""
     columns = [name for row in rows[:1] for name in row if name.startswith(_UNTRAINED_METRICS)]
     by_study: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:

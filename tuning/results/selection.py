@@ -1,4 +1,4 @@
-"""Selection after the fact: which trials of a study are best on the validation split, by the store."""
+"""Select the best trials of a stored study, by their scores on the validation split."""
 
 import math
 import operator
@@ -17,13 +17,13 @@ from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 
 def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
-    """Return the places of the points on the front, in their order; every coordinate is to be large.
+    """Return the indices of the points on the Pareto front, in order; larger coordinates are better.
 
-    A point is on it unless another is at least as large in every coordinate, and larger in one. Equal points
-    stand or fall together.
+    A point is on the front unless another point is at least as large in every coordinate and larger in one.
+    Equal points are both on it or both not.
     """
     front: list[int] = []
-    # What beats a point comes before it in this order, and so does a point of the front that beats it.
+    # In this order, every point comes after all points that beat it.
     for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
         if not any(_beats(points[other], points[place]) for other in front):
             front.append(place)
@@ -64,7 +64,7 @@ def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
     """Return the condition that `text` states on one of a study's `metrics` (`val.` may be left out).
 
     Raises:
-        InputError: it is no condition, or there is no such metric (with the nearest name).
+        InputError: the text is not a condition, or the metric is unknown (the message has the nearest name).
     """
     found = _FORM.fullmatch(text)
     bound = math.nan if found is None else _number(found[3])
@@ -92,8 +92,8 @@ class SelectedTrial:
     """A trial that was selected: its values, its experiment, its score and that of its untrained encoder.
 
     Scores are means over the search's `seeds`; `std` is the sample standard deviation of `score` over them.
-    `on_front` says whether it is on the Pareto front of a search with several metrics, and `rule` by which
-    rule the first of a selection was taken. The trial is stored in the folder `results`, and was trained on
+    `on_front` says whether it is on the Pareto front of a search with several metrics; `rule` says how the
+    first trial of the selection was chosen. The trial is stored in the folder `results`, and was trained on
     the datasets in `data_root`.
     """
 
@@ -127,7 +127,7 @@ def best_trials(
     front come before all others, by the first metric.
 
     Args:
-        store: of the study.
+        store: the store that has the study.
         study: its name.
         top: how many; None gives the best one, or the whole Pareto front.
         where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
@@ -135,7 +135,7 @@ def best_trials(
     Raises:
         InputError: `top` is below 1, a condition cannot be read or names an unknown metric, or the study has
             final runs.
-        SweepFailed: no trial of the study has completed, or none of those keeps the conditions.
+        SweepFailed: no trial of the study has completed, or no completed trial meets the conditions.
         StoreError: there is no such study.
     """
     if top is not None and top < 1:

@@ -36,7 +36,7 @@ _NAMED: Final = 8
 
 
 def hardware_of(trials: pa.Table) -> str:
-    """Return hosts and devices with what a trial had of them, the first eight; empty where no trial says it.
+    """Return the first eight hosts and devices, with a trial's share of them; empty if no trial names any.
 
     Args:
         trials: rows as `ResultsStore.trials` gives them.
@@ -51,10 +51,10 @@ def hardware_of(trials: pa.Table) -> str:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One trial with its scores; those of several seeds are means over them.
+    """One trial with its scores, which are means over its seeds.
 
     `score` is the study's metric once the trial completed; `last` is its cheap form after the last epoch,
-    `untrained` the metric of the encoder before training. What is not known, or not a number, is None.
+    `untrained` the metric of the encoder before training. A score that is unknown or not a number is None.
     """
 
     number: int
@@ -73,7 +73,7 @@ class TrialResult:
 class StudyData:
     """A study as it stood at `read_at`.
 
-    `rows` and `epochs` are the store's tables, `final_rows` those of the final runs (none: empty).
+    `rows` and `epochs` are the store's tables; `final_rows` are the rows of its final runs.
     """
 
     record: StudyRecord
@@ -92,7 +92,7 @@ class StudyData:
 
     @property
     def metric(self) -> str:
-        """What the search maximises; of several metrics, the first."""
+        """The metric that the search maximises; the first one if there are several."""
         return self.record.metric
 
     @property
@@ -122,12 +122,12 @@ class StudyData:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How many trials ended in which way, or have not."""
+        """The number of trials by status."""
         return Counter(trial.status for trial in self.trials)
 
     @cached_property
     def ranked(self) -> Sequence[TrialResult]:
-        """The trials that can be selected, best first; of equal scores, the earlier one."""
+        """The trials that can be selected, best first; equal scores in order of number."""
         scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
         return [trial for _, trial in sorted(scored, key=lambda pair: (-pair[0], pair[1].number))]
 
@@ -169,7 +169,7 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     """Read a study, and its final runs if there are any.
 
     Raises:
-        InputError: the study holds final runs, which belong to the report of the searched one.
+        InputError: the study holds final runs; the report of the searched study shows them.
         StoreError: there is no such study.
     """
     record = store.study(name)
@@ -197,6 +197,6 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
 
 
 def _last_trained(curve: Curve) -> float | None:
-    """The last score that is a number, of an epoch that trained."""
+    """The score after the last training epoch whose score is a number."""
     usable = (curve.epochs > 0) & np.isfinite(curve.scores)
     return float(curve.scores[usable][-1]) if usable.any() else None

@@ -1,7 +1,6 @@
-"""What became of each trial of a search: its seeds' rows in the store, taken together.
+"""The outcome of each trial of a search: the rows of its seeds, taken together.
 
-This is the one place that says which status a trial has, what it scored, and what its encoder scored before
-training.
+Only this module decides a trial's status, its score, and its encoder's score before training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +65,7 @@ class Curve:
 
     @property
     def untrained(self) -> float | None:
-        """The score of epoch 0, where it is there and a number."""
+        """The score of epoch 0; None if it is missing or not a number."""
         there = len(self.epochs) > 0 and self.epochs[0] == 0 and bool(np.isfinite(self.scores[0]))
         return float(self.scores[0]) if there else None
 
@@ -121,7 +120,7 @@ def untrained_scores(epochs: pa.Table, record: StudyRecord, metric: str) -> dict
 
 
 def untrained_mean(scores: Mapping[int, float]) -> float | None:
-    """Return one number for a study, from `untrained_scores`: the mean over the trials."""
+    """Return the mean over the trials of `untrained_scores`: one number for a study."""
     found = summarise(scores.values())
     return None if found is None else found.mean
 
@@ -137,7 +136,7 @@ def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
 
 def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutcome:
     first = rows[0]
-    # Nobody planned how many seeds a configuration's final runs have: those that were run count.
+    # A final study does not plan its number of seeds: every seed that was run counts.
     seeds = len(rows) if record.is_final else record.seeds
     status = trial_status([row["status"] for row in rows], seeds)
     names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
