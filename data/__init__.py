@@ -16,6 +16,7 @@ from contrasweep.data.datasets import (
     load_training,
     load_transductive,
     parse_dataset,
+    parse_image_dataset,
 )
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
 from contrasweep.data.images import UNLABELLED, LabelledImages
@@ -94,6 +95,7 @@ __all__ = [
     "normalise",
     "numpy_generator",
     "parse_dataset",
+    "parse_image_dataset",
     "rank_by_entropy",
     "read_attributes",
     "read_clusterings",

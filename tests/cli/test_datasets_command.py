@@ -76,6 +76,7 @@ def test_check_prints_tables_for_people(run: Run, tree: Path) -> None:
     [
         ("cifar10", "cifar-10-batches-py does not exist. Get it from https://"),
         ("cifar11", "unknown dataset 'cifar11'. Did you mean 'cifar10'?"),
+        ("two-view-digits", "dataset two-view-digits is transductive: it has no splits of labelled images"),
         ("stl10:split=trian", "Did you mean 'train'?"),
         ("hub-parquet", "dataset hub-parquet needs path: hub-parquet:path=..."),
         ("hub-parquet:path=none", "cannot be listed"),

@@ -79,7 +79,7 @@ def experiment() -> Callable[..., Experiment]:
         own = {name: value for name, value in given.items() if name in METHODS[method].hyperparameters}
         others = {name: value for name, value in own.items() if name != "temperature"}
         if "temperature" not in resolve(method, where, others).hyperparameters:
-            # A method with a classifier has no projection head.
+            # A method that only classifies has no temperature.
             del given["temperature"]
         return resolve(method, where, given)
 

@@ -46,7 +46,7 @@ def experiment_of(method: str, **changes: Any) -> Experiment:
     given = {**SETTINGS, **QUICK, **OWN.get(method, {}), **changes}
     settings = {name: value for name, value in given.items() if name != "temperature"}
     if "temperature" not in resolve(method, where, settings).hyperparameters:
-        # A method with a classifier has no projection head.
+        # A method that only classifies has no temperature.
         return resolve(method, where, settings)
     return resolve(method, where, given)
 

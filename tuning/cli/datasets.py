@@ -49,7 +49,7 @@ def check(
     Example: contrasweep datasets check cifar10 --data-root /data
     """
     from contrasweep.data import inspect_dataset
-    from contrasweep.data import parse_dataset as parse
+    from contrasweep.data import parse_image_dataset as parse
     from contrasweep.tuning.errors import InputError
 
     try:
