@@ -14,7 +14,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
-from contrasweep.tuning.tables.plan import DATA, NEVER, RUNS, CellPlan, needed_data, plan_table
+from contrasweep.tuning.tables.plan import DATA, NEVER, RUNS, CellPlan, _shortened, needed_data, plan_table
 
 TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
@@ -139,7 +139,7 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
         for study in plan_table(TABLES[name], scale="quick").studies
     }
     assert max(len(name + FINAL_SUFFIX) for name in names) <= MAX_NAME_LENGTH
-    # A name that fits is as it was; of those that do not, no two become one.
+    # A name that fits stays as it is.
     assert "table-cacr-t3-cacr-cifar10-imbalance-linear" in names
     small = plan_table(TABLES["cacr-t3"], scale="quick")
     datasets = {cell.experiment.dataset for cell in small.running if cell.experiment is not None}
@@ -151,6 +151,13 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
 @pytest.mark.parametrize(
     "name", [name for name in RUNNING if "cifar" in str(TABLES[name].run.columns) and TABLES[name].run.quick]
 )
+def test_long_names_that_differ_at_their_end_stay_different() -> None:
+    long = [f"table-{'x' * MAX_NAME_LENGTH}{end}" for end in ("1", "2")]
+    shortened = {_shortened(name) for name in long}
+    assert len(shortened) == 2
+    assert all(len(name + FINAL_SUFFIX) <= MAX_NAME_LENGTH for name in shortened)
+
+
 def test_quick_forms_take_a_part_of_cifar_and_are_compared_with_nothing(name: str) -> None:
     table = TABLES[name]
     assert table.run.quick is not None
