@@ -7,6 +7,7 @@ prints the figures.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     """A file, parsed."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
@@ -68,6 +70,7 @@ def imports(content: ast.Module, package: str) -> Iterator[str]:
             )
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Every module or name that a file imports, absolute."""
     package = ".".join(("contrasweep", *path.relative_to(ROOT).parent.parts))
@@ -92,6 +95,7 @@ def module(path: Path) -> str:
 MODULES = {module(path): path for path in LIBRARY}
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """The modules of ours that a file imports; of `from package import module`, the module alone."""
     found: set[str] = set()

@@ -1,9 +1,6 @@
 """The commands on a study that the test writes itself, and the whole way through the real command line."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.ray.searcher import Progress
-from contrasweep.tuning.store import ResultsStore
 from tests.studies import PlannedStudy
 from tests.studies import Run as WrittenRun
 
@@ -197,56 +193,6 @@ def test_every_command_has_help_with_an_example(run: Run) -> None:
         result = run(name, "--help")
         assert result.exit_code == 0
         assert "Example: contrasweep" in result.output, name
-
-
-def test_sweep_and_run_from_a_folder_with_foreign_packages(tmp_path: Path) -> None:
-    """A user's own models/ and data.py, in the folder they work in, stand in nobody's way.
-
-    `python -m` puts that folder first on the path, also on the path of Ray's workers.
-    """
-    for name in ("models", "losses", "search_spaces", "tuning"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the wrong {name}')")
-    (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
-    sweep = [
-        "sweep",
-        "infonce",
-        "--trials",
-        "2",
-        "--epochs",
-        "1",
-        "--name",
-        "here",
-        "--set",
-        "probes.max_steps=5",
-    ]
-    done = _command(tmp_path, *sweep)
-    assert done.returncode == 0, done.stderr
-    assert "Next: contrasweep best here -o best.yaml" in done.stdout
-    best = _command(tmp_path, "best", "here", "-o", "best.yaml")
-    assert best.returncode == 0, best.stderr
-    final = _command(tmp_path, "run", "best.yaml", "--seeds", "2")
-    assert final.returncode == 0, final.stderr
-    assert "untrained" in final.stdout
-    told = _command(tmp_path, "run", "best.yaml", "--seeds", "2", "--json")
-    summaries = json.loads(told.stdout)["rows"]
-    assert [row["scores"]["accuracy"]["n"] for row in summaries] == [2, 2]
-    assert _command(tmp_path, "best", "here-final").returncode == 2
-    rows = ResultsStore(tmp_path / "results").trials("here-final").to_pylist()
-    assert [row["seed"] for row in rows] == [1, 2]
-
-
-def _command(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", "contrasweep", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def test_progress_in_a_line() -> None:

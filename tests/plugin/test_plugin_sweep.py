@@ -18,11 +18,11 @@ CONTRASWEEP = "from contrasweep.tuning.cli import main; main()"
 PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
 
 
-def _python(folder: Path, code: str, *arguments: str) -> str:
+def _python(folder: Path, command: list[str], *arguments: str) -> str:
     """Run Python in a folder of its own, with the plug-in installed, for Ray's workers too."""
     path = os.pathsep.join([str(ROOT / "src"), *install_example(folder / "site")])
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, *command, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -34,8 +34,12 @@ def _python(folder: Path, code: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_its_space_is_printed(tmp_path: Path) -> None:
-    rows = json.loads(_python(tmp_path, CONTRASWEEP, "spaces", "dcl", "--json"))
+def test_its_space_is_printed_and_it_is_found_when_it_is_imported_first(tmp_path: Path) -> None:
+    # It imports our registry while it is itself incomplete: to look for plug-ins there would be too early.
+    first = (
+        "import contrasweep_dcl as c, contrasweep.tuning.methods as t; assert t.METHODS['dcl'] is c.METHOD"
+    )
+    rows = json.loads(_python(tmp_path, ["-c", f"{first}; {CONTRASWEEP}"], "spaces", "dcl", "--json"))
     assert [row["parameter"] for row in rows] == [
         "temperature",
         "optimizer.lr",
@@ -44,19 +48,18 @@ def test_its_space_is_printed(tmp_path: Path) -> None:
     ]
 
 
-def test_it_is_found_when_it_is_imported_first(tmp_path: Path) -> None:
-    # It imports our registry while it is itself incomplete: to look for plug-ins there would be too early.
-    _python(
-        tmp_path,
-        "import contrasweep_dcl as c, contrasweep.tuning.methods as t; assert t.METHODS['dcl'] is c.METHOD",
-    )
+def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path) -> None:
+    """A user's own models/ and data.py, in the folder they work in, are not mistaken for ours.
 
-
-def test_it_runs_in_a_sweep(tmp_path: Path) -> None:
-    small = ["--set", "probes.max_steps=5", "--concurrency", "1", "--name", "outside"]
-    _python(
-        tmp_path, CONTRASWEEP, "sweep", "dcl", "--data", "digits", "--trials", "2", "--epochs", "1", *small
-    )
+    `python -m` puts that folder first on the path of the driver and of Ray's workers.
+    """
+    for name in ("models", "losses", "search_spaces", "tuning"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the wrong {name}')")
+    (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
+    small = ["--set", "probes.max_steps=5", "--trials", "2", "--epochs", "1", "--name", "outside"]
+    said = _python(tmp_path, ["-m", "contrasweep"], "sweep", "dcl", "--data", "digits", *small)
+    assert "Next: contrasweep best outside -o best.yaml" in said
     store = ResultsStore(tmp_path / "results")
     rows = store.trials("outside").to_pylist()
     assert [row["status"] for row in rows] == ["completed", "completed"]
@@ -64,6 +67,11 @@ def test_it_runs_in_a_sweep(tmp_path: Path) -> None:
     assert rows[1]["hp.temperature"] != 0.1
     assert store.study("outside").method == "dcl"
     assert store.study("outside").versions["contrasweep-dcl"] == "0.1.0"
+
+    told = _python(tmp_path, ["-m", "contrasweep"], "run", "outside", "--seeds", "2", "--json")
+    assert [row["scores"]["accuracy"]["n"] for row in json.loads(told)["rows"]] == [2, 2]
+    rows = store.trials("outside-final").to_pylist()
+    assert [(row["seed"], row["status"]) for row in rows] == [(1, "completed"), (2, "completed")]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """The study that nobody disturbed: what every disturbed one is compared with."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from in_process import without_ray
 from studies import small_plan
 
 from contrasweep.tuning.ray.searcher import Progress
@@ -14,5 +16,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progr
     """A results folder with a study that nobody disturbed, and the progress that was shown."""
     results = tmp_path_factory.mktemp("finished")
     shown: list[Progress] = []
-    run_sweep(small_plan(results), show=shown.append)
+    with without_ray():
+        run_sweep(small_plan(results), show=shown.append)
     return results, shown
+
+
+@pytest.fixture
+def in_process() -> Iterator[None]:
+    """Sweeps of the test run without Ray."""
+    with without_ray():
+        yield

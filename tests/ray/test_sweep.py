@@ -6,18 +6,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from studies import EPOCHS, TRIALS, outcome, small_plan, with_faulty_method
+from in_process import without_ray
+from studies import EPOCHS, QUICK, TRIALS, outcome, small_plan, with_faulty_method
 from tensorboard_server import asked_until, tensorboard
 
 from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.planning import trial
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.ray.final import final_runs
@@ -116,27 +119,41 @@ def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> 
         resume_sweep("small", results, expected=Expected(method="infonce", trials=9))
 
 
-def test_killed_and_resumed_equals_never_killed(
-    finished: tuple[Path, list[Progress]], tmp_path: Path
+def test_interrupted_and_resumed_equals_never_interrupted(
+    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver dies in the first trial, in the middle (by Ctrl-C and by SIGKILL), and in the last ones."""
+    """The driver ends in the first trial, in the middle and in the last trial: by Ctrl-C and by SIGKILL.
+
+    The driver that is killed and the one that goes on after it run on Ray; the undisturbed study did not.
+    """
+    monkeypatch.setattr(trial, "CHECKPOINT_SECONDS", 0.0)
     results = tmp_path / "killed"
     store = ResultsStore(results)
     ended: dict[int, dict[str, Any]] = {}
     unfinished: set[int] = set()
-    for ending, code, done in (
-        ("SIGKILL", -signal.SIGKILL, 0),
-        ("SIGINT", 130, 3),
-        ("SIGKILL", -signal.SIGKILL, 5),
-        ("SIGKILL", -signal.SIGKILL, TRIALS - 1),
-        ("none", 0, 0),
-    ):
-        assert _drive(results, ending, done) == code
+
+    def check(state: str) -> None:
+        nonlocal ended, unfinished
         rows = {row["trial"]: row for row in store.trials("small").to_pylist()}
         assert {trial: rows[trial] for trial in ended} == ended, "what had ended is as it was"
-        assert store.studies()[0].state == ("ended" if ending == "none" else "interrupted")
+        assert store.studies()[0].state == state
         ended = {trial: row for trial, row in rows.items() if row["status"] in FINAL_STATUSES}
         unfinished |= rows.keys() - ended.keys()
+
+    with without_ray(), pytest.raises(KeyboardInterrupt):
+        run_sweep(small_plan(results), show=_interrupt_after(0))
+    check("interrupted")
+    assert _drive(results, "SIGKILL", 3) == -signal.SIGKILL
+    check("interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        resume_sweep("small", results, show=_interrupt_after(5, really=True))
+    check("interrupted")
+    with without_ray(), pytest.raises(KeyboardInterrupt):
+        resume_sweep("small", results, show=_interrupt_after(TRIALS - 1))
+    check("interrupted")
+    with without_ray():
+        resume_sweep("small", results)
+    check("ended")
     assert len(ended) == TRIALS
     assert outcome(results) == outcome(finished[0])
     # An attempt that goes on from a checkpoint writes later epochs only; a worker may outlive its driver by
@@ -146,8 +163,21 @@ def test_killed_and_resumed_equals_never_killed(
     assert sum(1 in own and len(own) > 1 for own in attempts) >= 2
 
 
+def _interrupt_after(done: int, really: bool = False) -> Callable[[Progress], None]:
+    """Interrupt the sweep in the middle of a trial, once `done` trials have ended; `really` by the signal."""
+
+    def show(progress: Progress) -> None:
+        if progress.done >= done and progress.running:
+            if really:
+                os.kill(os.getpid(), signal.SIGINT)
+            else:
+                raise KeyboardInterrupt
+
+    return show
+
+
 def test_extended_on_purpose_and_taken_over_by_another_driver(
-    finished: tuple[Path, list[Progress]], tmp_path: Path
+    finished: tuple[Path, list[Progress]], tmp_path: Path, in_process: None
 ) -> None:
     """Two trials more; while they run, another driver claims the study: the first stops."""
     results = tmp_path / "results"
@@ -222,8 +252,8 @@ def test_final_runs_that_another_driver_took_over_stop(
     assert [(row["seed"], row["attempt"]) for row in runs.rows] == [(7, 1), (8, 1)]
 
 
-def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path) -> None:
-    plan = small_plan(tmp_path, "broken", trials=2, values={"optimizer.lr": 1e30})
+def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path, in_process: None) -> None:
+    plan = small_plan(tmp_path, "broken", trials=2, values={**QUICK, "optimizer.lr": 1e30})
     with pytest.raises(SweepFailed, match=r"no trial of broken finished \(2 failed\)"):
         run_sweep(plan)
     rows = ResultsStore(tmp_path).trials("broken").to_pylist()

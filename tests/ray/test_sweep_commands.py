@@ -32,7 +32,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(
-    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> Callable[..., Any]:
     """Run a command where `results` holds the finished study; return what it printed as JSON."""
     shutil.copytree(finished[0], tmp_path / "results")
@@ -136,6 +136,7 @@ def test_final_runs_of_several_sources_share_their_seeds(run: Run) -> None:
     rows = ResultsStore("results").trials("small-final").to_pylist()
     assert sorted((row["trial"], row["seed"]) for row in rows) == sorted((trial, 1) for trial in taken)
     assert done["studies"] == [{"study": "small-final", "failed": 0}]
+    assert CliRunner().invoke(app, ["best", "small-final"]).exit_code == 2
 
     both = run("run", "small", "other.yaml", "--seeds", "2", "--concurrency", "1")
     assert [one["study"] for one in both["studies"]] == ["small-final", "other-final"]

@@ -14,12 +14,14 @@ import pytest
 pytest.importorskip("moto")
 pytest.importorskip("flask")
 
+from in_process import without_ray
 from studies import outcome, small_plan
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
 from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from tests.store.s3_server import s3_server
 
@@ -52,8 +54,8 @@ def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacte
     held = ResultsStore(results).trials("small").to_pylist()
     ended = [row for row in held if row["status"] in ("completed", "stopped")]
     assert 2 <= len(ended) < 8
-    resumed = subprocess.run([*drive, "none", "0"], env=path, timeout=240, check=False)
-    assert resumed.returncode == 0
+    with without_ray():
+        resume_sweep("small", results)
     assert outcome(results) == outcome(finished[0])
     after = {row["trial"]: row for row in ResultsStore(results).trials("small").to_pylist()}
     assert [after[row["trial"]] for row in ended] == ended, "what had ended is as it was"
@@ -62,7 +64,8 @@ def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacte
     assert shown
     best = tmp_path / "best.yaml"
     _command("best", "small", "--results", results, "-o", best)
-    _command("run", best, "--seeds", 1, "--concurrency", 1, "--results", results)
+    told = _command("run", best, "--seeds", 1, "--concurrency", 1, "--results", results)
+    assert "untrained" in told
     (final,) = ResultsStore(results).trials("small-final").to_pylist()
     assert final["status"] == "completed"
     exported = open_location(results).read(f"exports/small-final/{final['trial']:05d}-1/encoder.safetensors")

@@ -1,11 +1,13 @@
-"""Two studies of one group on a real Ray, each trial on two seeds with two metrics, watched in a database."""
+"""Two studies of one group: each trial runs two seeds and reports two metrics; a database watches."""
 
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
+from in_process import without_ray
 from optuna.trial import TrialState
+from studies import QUICK
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import config_of
@@ -30,6 +32,7 @@ def plan(results: Path, method: str, **changes: Any) -> SweepPlan:
         metric="accuracy,colour_mse",
         results=results,
         name=study_of("both", method),
+        values=QUICK,
         **options,
     )
 
@@ -44,10 +47,11 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if study == "both-infonce" and progress.done == 1:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with without_ray(), pytest.raises(KeyboardInterrupt):
         sweep_group([plan(results, method, storage=storage) for method in METHODS], stop)
     assert [study.state for study in ResultsStore(results).studies()] == ["ended", "interrupted"]
-    done = resume_group([study_of("both", method) for method in METHODS], results)
+    with without_ray():
+        done = resume_group([study_of("both", method) for method in METHODS], results)
     assert [sum(result.counts.values()) for result in done.results] == [TRIALS, TRIALS]
     assert not done.failed
     return results
@@ -94,7 +98,7 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
         metric="accuracy,colour_mse",
         results=group,
         name="later",
-        values={"kernel": "cosine"},
+        values={**QUICK, "kernel": "cosine"},
         warm_start=["both-fair-cclk"],
     )
     cosine = [row for row in ResultsStore(group).trials("both-fair-cclk").to_pylist() if row["seed"] == 0]

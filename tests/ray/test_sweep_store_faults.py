@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from ray import cloudpickle
 from studies import outcome, small_plan
 
 from contrasweep.tuning.errors import SweepFailed
@@ -15,11 +14,9 @@ from tests.store import faulty_disk
 
 
 def test_a_sweep_outlives_a_full_disk(
-    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
     """Full for two waits in trial 1: nothing is seen of it. Full for good from trial 3 on: a clear stop."""
-    # Workers cannot import what lies among the tests.
-    cloudpickle.register_pickle_by_value(faulty_disk)
     results, switch = tmp_path / "results", tmp_path / "switch"
     results.mkdir()
     location = faulty_disk.faulty_location(tmp_path, results, repaired_after=2)

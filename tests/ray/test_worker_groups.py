@@ -21,7 +21,7 @@ from studies import with_faulty_method
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.ray import sweep
+from contrasweep.tuning.ray import tuner
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.session import local_ray
@@ -32,7 +32,7 @@ from contrasweep.tuning.store import ResultsStore, StoreUnavailable
 
 # A small learning rate, so that rounding does not grow.
 QUICK = {"probes.max_steps": 5, "batch_size": 64, "optimizer.lr": 0.001, "temperature": 0.5}
-STOPPED = 10
+STOPPED = 3
 
 
 class AllButTheLast(FIFOScheduler):
@@ -46,7 +46,7 @@ class AllButTheLast(FIFOScheduler):
 
 @pytest.fixture(scope="module")
 def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bool]:
-    """Ten stopped trials: the results, the groups there at any time, whether all cores came back."""
+    """Three stopped trials: the results, the groups there at any time, whether all cores came back."""
     results = tmp_path_factory.mktemp("freed")
     at_once: list[int] = []
     free: list[bool] = []
@@ -63,7 +63,7 @@ def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bo
             free.append(ray.get(whole.remote(), timeout=60))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sweep, "_scheduler", lambda *_: AllButTheLast())
+        patched.setattr(tuner, "_scheduler", lambda *_: AllButTheLast())
         patched.setattr("contrasweep.tuning.ray.session.local_ray", watched)
         patched.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 2)
         options = {"trials": STOPPED + 1, "epochs": 2, "concurrency": 4, "sampler": "random"}
@@ -76,7 +76,7 @@ def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bo
     return results, at_once, free == [True]
 
 
-def test_ten_stopped_trials_leave_no_group(freed: tuple[Path, list[int], bool]) -> None:
+def test_stopped_trials_leave_no_group(freed: tuple[Path, list[int], bool]) -> None:
     results, at_once, free = freed
     rows = ResultsStore(results).trials("freed").to_pylist()
     assert [row["status"] for row in rows] == ["stopped"] * STOPPED + ["completed"]
@@ -116,7 +116,8 @@ def contrasweep(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[s
     )
 
 
-def test_a_worker_killed_in_mid_epoch_costs_a_trial_nothing_but_time(tmp_path: Path) -> None:
+def test_a_worker_killed_in_mid_epoch_costs_a_trial_and_a_run_nothing_but_time(tmp_path: Path) -> None:
+    """A trial of a sweep and a run of `train`: both end as the trial that nothing happened to."""
     (tmp_path / "faults.yaml").write_text("fault: {choice: [none, killed-once], default: none}\n")
     options = {"space": "faults.yaml", "sampler": "grid", "scheduler": "none", "epochs": 3, "name": "killed"}
     options |= {"workers": 2, "concurrency": 2}
@@ -132,26 +133,24 @@ def test_a_worker_killed_in_mid_epoch_costs_a_trial_nothing_but_time(tmp_path: P
     assert (whole["status"], whole["attempt"]) == ("completed", 1)
     assert (killed["status"], killed["attempt"]) == ("completed", 2)
     assert killed["metric.val.accuracy"] == whole["metric.val.accuracy"]
-    epochs = [row for row in store.epochs("killed").to_pylist() if row["trial"] == killed["trial"]]
-    assert [(row["epoch"], row["attempt"]) for row in epochs] == [(0, 1), (1, 1), (2, 2), (3, 2)]
+    epochs = store.epochs("killed").to_pylist()
+    of_killed = [(row["epoch"], row["attempt"]) for row in epochs if row["trial"] == killed["trial"]]
+    assert of_killed == [(0, 1), (1, 1), (2, 2), (3, 2)]
     assert not list((tmp_path / "results" / "checkpoints").rglob("*.pt"))
 
-
-def test_a_worker_killed_in_mid_epoch_costs_a_run_nothing_but_time(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text(
-        "method: faulty\ndataset: digits\nepochs: 3\nprobes: {max_steps: 5}\noptimizer: {lr: 0.001}\n"
+    (tmp_path / "killed").unlink()
+    dataset = store.study("killed").dataset
+    run = f"method: faulty\ndataset: {dataset}\nepochs: 3\nprobes: {{max_steps: 5}}\n"
+    (tmp_path / "run.yaml").write_text(run)
+    done = contrasweep(
+        tmp_path, "train", "run.yaml", "--set", "fault=killed-once", "--workers", "2", "--json"
     )
-    found = []
-    for fault, workers in (("killed-once", "2"), ("none", "1")):
-        more = ("--set", f"fault={fault}", "--workers", workers, "--json")
-        done = contrasweep(tmp_path, "train", "run.yaml", *more)
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout)["epochs"])
-    killed, whole = found
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["epochs"]
     assert (tmp_path / "killed").exists()
-    assert [row["epoch"] for row in killed] == [0, 1, 2, 3]
-    losses = [[row["train.loss"] for row in rows[1:]] for rows in (killed, whole)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert [row["epoch"] for row in found] == [0, 1, 2, 3]
+    of_whole = [row["metric.train.loss"] for row in epochs if row["trial"] == whole["trial"]]
+    assert [row["train.loss"] for row in found[1:]] == pytest.approx(of_whole[1:], rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from contrasweep.tuning.methods.method import with_projection_head
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning.plan_sweep import trial
+from contrasweep.tuning.planning import trial
 
 trial.CHECKPOINT_SECONDS = 0.0
 
