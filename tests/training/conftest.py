@@ -1,18 +1,22 @@
 """A few real digits: a run of two epochs takes a tenth of a second."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
+from rank_runs import Trace, run_all
 from trial_steps import STUDY, fitting_dataset
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, prepare_data
+from contrasweep.tuning.objectives.ranks import ONE
 from contrasweep.tuning.objectives.transductive import PreparedTransductive
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -47,6 +51,35 @@ def _load(dataset: str) -> Prepared:
     validation = whole.validation.subset(range(VALIDATION))
     probe_rows = train.subset(range(PROBE))
     return replace(whole, train=train, validation=validation, labelled=train, probe_rows=probe_rows)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+    """Every method, trained once on one thread: all processes of the test run share these traces.
+
+    Do not change a trace: other tests read it.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    file = shared / "trained.pt"
+    with FileLock(f"{file}.lock"):
+        if not file.exists():
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+            torch.save(run_all(ONE), file)
+            torch.set_num_threads(threads)
+    found: dict[str, Trace] = torch.load(file, weights_only=False)
+    return found
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch add up as `trained` did: with more threads, it adds in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

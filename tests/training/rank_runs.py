@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from test_golden_traces import OWN, SETTINGS
+from golden_settings import OWN, SETTINGS
 from trial_steps import fitting_dataset
 
 from contrasweep.data import shard
@@ -74,12 +74,13 @@ def small(experiment: Experiment, held: dict[str, Prepared]) -> Prepared:
 
 @dataclass
 class Trace:
-    """The results of a run: each step's loss, the first step's gradients, the last state, the metrics."""
+    """A run's losses by step, gradients of the first step, last state, metrics, and checkpoint of epoch 1."""
 
     losses: list[float]
     gradients: dict[str, torch.Tensor]
     state: dict[str, torch.Tensor]
     metrics: list[dict[str, float]]
+    checkpoint: bytes
 
 
 def traced(experiment: Experiment, data: Prepared, ranks: Ranks) -> Trace:
@@ -95,13 +96,15 @@ def traced(experiment: Experiment, data: Prepared, ranks: Ranks) -> Trace:
                 gradients.update({n: p.grad.clone() for n, p in named if p.grad is not None})
 
     with _losses_into(losses):
-        metrics, last = [], None
+        metrics, last, checkpoint = [], None, b""
         for record in pretrain(experiment, data=data, ranks=Watched(ranks.rank, ranks.world)):
             metrics.append(dict(record.metrics))
             last = record.objective
+            if record.epoch == 1:
+                checkpoint = record.checkpoint()
     assert last is not None
     state = {name: value.clone() for name, value in last.state_dict().items()}
-    return Trace(losses, gradients, state, metrics)
+    return Trace(losses, gradients, state, metrics, checkpoint)
 
 
 class _losses_into:  # noqa: N801

@@ -1,6 +1,5 @@
 """Two processes compute the same as one, with every registered method."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from rank_runs import (
     handed_over,
     loss_difference,
     normed,
-    run_all,
     run_group,
     small,
 )
@@ -35,26 +33,14 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return run_group(tmp_path_factory.mktemp("ranks"))
 
 
-@pytest.fixture(scope="module")
-def alone() -> dict[str, Trace]:
-    """The results of one process."""
-    return run_all(ONE)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """One thread, as the ranks have: with more, torch adds up in another order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_and_averaged_gradients_are_those_of_one_process(
-    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+    method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]
 ) -> None:
-    whole = alone[method]
+    whole = trained[method]
     for found in (rank["runs"][method] for rank in ranks):
         assert found.losses[0] == pytest.approx(whole.losses[0], rel=1e-5)
         assert found.gradients.keys() == whole.gradients.keys()
@@ -64,9 +50,9 @@ def test_loss_and_averaged_gradients_are_those_of_one_process(
 
 @pytest.mark.parametrize("method", BOTH)
 def test_two_epochs_have_the_losses_of_one_process(
-    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+    method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]
 ) -> None:
-    assert loss_difference(alone[method], ranks[0]["runs"][method]) < 1e-5
+    assert loss_difference(trained[method], ranks[0]["runs"][method]) < 1e-5
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -81,9 +67,9 @@ def test_every_rank_holds_the_same_bits(method: str, ranks: list[dict[str, Any]]
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_state_in_the_end_is_that_of_one_process(
-    method: str, ranks: list[dict[str, Any]], alone: dict[str, Trace]
+    method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]
 ) -> None:
-    found, whole = ranks[0]["runs"][method].state, alone[method].state
+    found, whole = ranks[0]["runs"][method].state, trained[method].state
     assert list(found) == list(whole)
     for name, value in whole.items():
         assert torch.allclose(found[name], value, rtol=1e-3, atol=1e-4), name
