@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+from functools import cache
 
 import pytest
 
@@ -40,6 +41,7 @@ def score(values: Proposal) -> float:
     return kernels[str(chosen["kernel"])] - 0.1 * scale - 0.3 * lr - abs(float(chosen["crop"]) - 0.5)
 
 
+@cache
 def best_of(sampler: str, seed: int, trials: int = 40, at_once: int = 3) -> float:
     """Search with `at_once` trials in flight and noisy values; return the best noiseless score proposed."""
     noise = random.Random(seed)

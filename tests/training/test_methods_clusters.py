@@ -39,7 +39,7 @@ def _with_condition(data: PreparedData, condition: Tensor) -> PreparedData:
 
 
 def _experiment(method: str = "cl-infonce", **values: Any) -> Experiment:
-    return resolve(method, DATA, {"epochs": 1, "batch_size": 32, **values})
+    return resolve(method, DATA, {"epochs": 1, "batch_size": 32, "probes.max_steps": 5, **values})
 
 
 def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch, dict[str, float]]:
