@@ -148,9 +148,6 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
     assert len({cell.study for cell in cacr}) == 4
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in RUNNING if "cifar" in str(TABLES[name].run.columns) and TABLES[name].run.quick]
-)
 def test_long_names_that_differ_at_their_end_stay_different() -> None:
     long = [f"table-{'x' * MAX_NAME_LENGTH}{end}" for end in ("1", "2")]
     shortened = {_shortened(name) for name in long}
@@ -158,6 +155,9 @@ def test_long_names_that_differ_at_their_end_stay_different() -> None:
     assert all(len(name + FINAL_SUFFIX) <= MAX_NAME_LENGTH for name in shortened)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in RUNNING if "cifar" in str(TABLES[name].run.columns) and TABLES[name].run.quick]
+)
 def test_quick_forms_take_a_part_of_cifar_and_are_compared_with_nothing(name: str) -> None:
     table = TABLES[name]
     assert table.run.quick is not None
