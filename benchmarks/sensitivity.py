@@ -43,7 +43,7 @@ def timed(name: str, work: Callable[[], T]) -> T:
 
 
 def objective(names: list[str], codes: Floats, rng: np.random.Generator) -> Floats:
-    """Score in 0..1: the learning rate and the kernel matter, sigma2 under rbf, the rest does not."""
+    """Return scores in 0..1: learning rate and kernel matter, sigma2 matters under rbf, nothing else does."""
     lr, kernel, sigma2 = (codes[:, names.index(name)] for name in ("optimizer.lr", "kernel", "sigma2"))
     return (
         0.7
@@ -55,7 +55,7 @@ def objective(names: list[str], codes: Floats, rng: np.random.Generator) -> Floa
 
 
 def build(folder: Path, trials: int, epochs: int) -> None:
-    """Write the study as workers would: two small files a trial."""
+    """Write the study as workers do: two small files per trial."""
     rng = np.random.default_rng(0)
     record = plan_sweep(
         "fair-cclk", "colour-digits", trials=trials, epochs=epochs, results=folder, name=STUDY

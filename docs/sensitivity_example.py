@@ -35,7 +35,7 @@ _WIDTHS = (1.0, 10.0, 100.0, 500.0, 1000.0, 10_000.0, 100_000.0)
 
 
 def take(results: str, study: str) -> None:
-    """Keep the ended trials of a study as the rows of the example, in place of what was there."""
+    """Replace the rows of the example by the ended trials of a study."""
     store = ResultsStore(results)
     record, tables = store.study(study), store.tables(study)
     ended = tables.trials.filter(
@@ -44,7 +44,7 @@ def take(results: str, study: str) -> None:
     epochs = tables.epochs.filter(pc.is_in(tables.epochs["trial"], ended["trial"].combine_chunks()))
     shutil.rmtree(_ROWS, ignore_errors=True)
     location = open_location(_ROWS, writable=True)
-    # Where results and data lay is of no use to others.
+    # The folders of results and data mean nothing to others.
     command = re.sub(r" --(results|data-root) \S+", "", record.command)
     save_study(location, record.with_search(data_root=None).model_copy(update={"command": command}))
     for kind, rows, columns in (
@@ -55,7 +55,7 @@ def take(results: str, study: str) -> None:
 
 
 def write_example() -> None:
-    """Analyse the kept rows, and write the document and its figures."""
+    """Analyse the rows of the example, and write the document and its figures."""
     store = ResultsStore(_ROWS)
     (summary,) = store.studies()
     record = store.study(summary.name)
@@ -102,7 +102,7 @@ def _draw(one: StudySensitivity) -> dict[str, str]:
 
 
 def _kernels(one: StudySensitivity) -> Iterator[str]:
-    """Table 5 (left): the same kernels, as printed and as the trials have them."""
+    """Table 5 (left): the kernels as printed, and as the trials score."""
     yield (
         "**Table 5 (left), kernels for Fair-CCLK on ColorMNIST.** The paper trains each kernel at one "
         "setting; here the other parameters are searched, so a kernel is what its best trial reaches, "
@@ -136,7 +136,7 @@ def _kernels(one: StudySensitivity) -> Iterator[str]:
 
 
 def _widths(one: StudySensitivity) -> Iterator[str]:
-    """Table 7: the scale of the rbf kernel, on other data than the paper's."""
+    """Table 7: the scale of the rbf kernel; the paper's data are others."""
     yield (
         "**Table 7, the scale of the rbf kernel.** The paper's is on CUB with attributes as the "
         "condition, ours on colours from 0 to 255: only the shapes compare. A scale below the distances "

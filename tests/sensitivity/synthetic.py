@@ -1,4 +1,4 @@
-"""Studies with a known truth: observations made from an objective, without training and without files."""
+"""Studies with a known truth: observations computed from an objective, without training and files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ Objective = Callable[[Mapping[str, Floats]], Floats]
 
 
 def space_of(**forms: Any) -> Space:
-    """A space; `unit` is short for a number from 0 to 1 with default 0.5."""
+    """Return a space; `unit` stands for a number from 0 to 1 with default 0.5."""
     unit = {"uniform": [0.0, 1.0], "default": 0.5}
     return Space.parse({name: unit if form == "unit" else form for name, form in forms.items()})
 
@@ -35,7 +35,7 @@ def observed(
     method: str = "method",
     dataset: str = "dataset",
 ) -> Observations:
-    """A completed random search; trial 0 runs the defaults. The objective takes values in units by name.
+    """Return a completed random search; trial 0 runs the defaults. The objective takes units by name.
 
     A curve rises towards the final score; at epoch e it is off by `early_noise` / e.
     """

@@ -1,4 +1,4 @@
-"""An analysis added from outside: one entry in the list of parts, and it is on the page and in the tables."""
+"""An analysis that is added from outside, as one part, appears on the page and in the tables."""
 
 from collections.abc import Iterator
 
@@ -54,6 +54,7 @@ def test_it_is_on_the_page_and_among_the_tables(found: Sensitivity) -> None:
     ):
         assert text in page
     assert "Too few to tell: 12 trials, 16 needed." in page
+    assert "5 needed. Seeds are repeated with --seeds, or by final runs." in page
     tables = sensitivity_tables(found, parts)
     assert tables["distance"].columns == ("study", "distance")
     assert [row[0] for row in tables["distance"].rows] == ["large"]

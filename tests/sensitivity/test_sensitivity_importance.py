@@ -1,4 +1,4 @@
-"""PED-ANOVA against Optuna's, and against what is known to matter."""
+"""PED-ANOVA against Optuna's, and against objectives with known effects."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.sensitivity.synthetic import observed, space_of
 
 FORMS = {
     "x": {"log": [1e-3, 1.0], "default": 0.1},
-    # Not 0.5: half-way between two cells, where rounding decides.
+    # Not 0.5, which lies half-way between two cells: rounding would decide.
     "y": {"uniform": [0.0, 1.0], "default": 0.51},
     "n": {"int": [1, 8], "default": 2},
     "kernel": {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"},
@@ -22,7 +22,7 @@ def named(found: list[Importance | TooFew]) -> dict[str, Importance]:
     return {one.name: one for one in found if isinstance(one, Importance)}
 
 
-def test_of_numbers_it_is_optuna_s() -> None:
+def test_shares_of_numbers_equal_those_of_optuna() -> None:
     import optuna
     from optuna import distributions as d
     from optuna.trial import create_trial
@@ -64,7 +64,7 @@ def test_what_matters_is_above_chance_and_first() -> None:
     assert not found["kernel"].above_chance
 
 
-def test_of_pure_noise_one_in_twenty_is_above_chance() -> None:
+def test_one_in_twenty_parameters_is_above_chance_in_pure_noise() -> None:
     space = space_of(**dict.fromkeys("abcdef", "unit"))
     above = [
         one.above_chance
@@ -89,7 +89,7 @@ def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
         noise=0.05,
     )
     found = named(importances(study))
-    # All of the best trials have the cosine kernel: among all, sigma2 could not matter.
+    # All of the best trials have the cosine kernel, so sigma2 cannot matter among all trials.
     assert found["sigma2 (kernel rbf)"].above_chance
     assert found["sigma2 (kernel rbf)"].share > 3 * found["sigma2 (kernel laplacian)"].share
     assert found["sigma2 (kernel rbf)"].first is None
@@ -100,7 +100,7 @@ def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
 
 
 def test_stopped_and_failed_trials_are_not_among_the_best() -> None:
-    # Without them a would not matter: of the trials that completed, all are alike.
+    # Without them, `a` would not matter: the completed trials are all alike.
     space = space_of(a="unit", b="unit")
     study = observed(space, lambda x: 0 * x["a"], 200, noise=0.1)
     bad = study.codes[:, 0] > 0.3

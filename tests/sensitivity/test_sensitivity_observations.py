@@ -1,4 +1,4 @@
-"""From the rows of a store to observations: endings, seeds, conditional values, curves."""
+"""Observations from the rows of a store: endings, seeds, conditional values, curves."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
 class _Study(PlannedStudy):
-    """Trials with a score, 0.1 less an epoch before."""
+    """A study of two epochs; each trial scores 0.1 less after the first one."""
 
     def __init__(self, results: Path, **options: Any) -> None:
         super().__init__(small_plan(results, **options))
@@ -48,7 +48,7 @@ def study(tmp_path: Path) -> _Study:
     return _Study(tmp_path / "results")
 
 
-def test_every_ending_is_told(study: _Study) -> None:
+def test_each_ending_of_a_trial(study: _Study) -> None:
     study.add(0, 0.9)
     study.add(1, 0.8, status="stopped", rung=1)
     study.add(2, None, status="failed")
@@ -146,7 +146,7 @@ def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int)
     assert all(isinstance(one, TooFew) for one in found.importances)
 
 
-def test_of_several_metrics_the_first_is_analysed(study: _Study) -> None:
+def test_the_first_of_several_metrics_is_analysed(study: _Study) -> None:
     study.add(0, 0.9)
     record = study.record.with_search(metric="val.accuracy,val.colour_mse")
     found = observations_from(record, study.store.trials(STUDY), study.store.epochs(STUDY))

@@ -1,4 +1,4 @@
-"""The page, its tables and its figures, of studies large, tiny, categorical and several."""
+"""The page, its tables and its figures: for large, tiny and categorical studies, and for several."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ def test_paper_figures_are_drawn_as_pdf_and_png(found: Sensitivity, tmp_path: Pa
 
 
 def test_several_studies_are_compared_with_equal_budgets_stated() -> None:
-    studies = [study(40, "one"), study(60, "two", 1, "other")]
+    studies = [study(40, "one"), study(45, "two", 1, "other")]
     found = analyse_observations(studies)
     page = page_of(found)
     assert "Every study is allowed 20 trials" in page
@@ -78,14 +78,14 @@ def test_few_trials_make_a_page(trials: int) -> None:
 def test_categories_only_nan_and_a_constant_score_make_a_page() -> None:
     kernels = {"choice": ["rbf", "cosine", "linear"], "default": "rbf"}
     space = space_of(kernel=kernels, flip={"choice": [True, False], "default": True})
-    one = observed(space, lambda x: 0 * x["kernel"], 60)
+    one = observed(space, lambda x: 0 * x["kernel"], 45)
     assert "oo few to tell" in page_of(analyse_observations([one]))
     mixed = replace(
         one,
-        score=np.where(np.arange(60) % 3 == 0, np.nan, np.arange(60.0)),
-        ending=np.where(np.arange(60) % 3 == 0, "no score", "completed"),
+        score=np.where(np.arange(45) % 3 == 0, np.nan, np.arange(45.0)),
+        ending=np.where(np.arange(45) % 3 == 0, "no score", "completed"),
     )
-    assert "20 ended trials without a score" in page_of(analyse_observations([mixed]))
+    assert "15 ended trials without a score" in page_of(analyse_observations([mixed]))
 
 
 def test_a_study_without_searched_parameters_makes_a_page() -> None:

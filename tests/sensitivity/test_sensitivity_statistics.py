@@ -119,7 +119,7 @@ def test_unrelated_early_scores_are_unsafe() -> None:
 
 
 def test_selection_hides_correlation_and_is_undone() -> None:
-    # Of two normal scores with correlation 0.8, only the upper half by the early one goes on.
+    # Two normal scores with correlation 0.8; only the trials with the better half of early scores go on.
     rng = np.random.default_rng(0)
     early = rng.normal(size=4000)
     final = 0.8 * early + 0.6 * rng.normal(size=4000)
@@ -144,7 +144,7 @@ def test_selection_hides_correlation_and_is_undone() -> None:
     assert widened(0.6, 1.0) == pytest.approx(0.6)
 
 
-def test_too_few_completed_trials_tell_nothing_of_fidelity() -> None:
+def test_fidelity_needs_ten_completed_trials() -> None:
     assert fidelity(study(9)) == TooFew(9, 10, "completed trials")
 
 
@@ -160,12 +160,12 @@ def test_variance_components_by_hand() -> None:
     assert (found.trials, found.runs) == (5, 10)
 
 
-def test_trials_with_one_seed_say_nothing_of_seeds() -> None:
+def test_seed_noise_needs_repeated_seeds() -> None:
     assert seed_noise(study(40)) == TooFew(0, 5, "repeated runs (seeds beyond the first of a trial)")
 
 
 @pytest.mark.parametrize(("noise", "effect"), [(0.1, 1.0), (1.0, 0.0)])
-def test_seed_noise_is_told_from_the_effect_of_parameters(noise: float, effect: float) -> None:
+def test_seed_noise_and_the_effect_of_parameters_are_separated(noise: float, effect: float) -> None:
     one = observed(SPACE, lambda x: effect * x["a"], 60, noise=noise, seeds=4)
     found = seed_noise(one)
     assert isinstance(found, SeedNoise)

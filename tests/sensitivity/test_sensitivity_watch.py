@@ -1,4 +1,4 @@
-"""The sensitivity page while a sweep runs: written again and again, and at rest when it has ended."""
+"""The sensitivity page while a sweep runs: it is rewritten until the sweep has ended."""
 
 from pathlib import Path
 
