@@ -6,8 +6,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import contrasweep
 from contrasweep.plugins import plugin_versions
+from contrasweep.version import __version__
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
 
@@ -19,7 +19,7 @@ def package_versions() -> dict[str, str]:
     """
     versions = {
         "python": platform.python_version(),
-        "contrasweep": contrasweep.__version__,
+        "contrasweep": __version__,
         **plugin_versions(),
     }
     for name in PACKAGES:

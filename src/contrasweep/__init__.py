@@ -8,6 +8,8 @@ in an installed copy they are ordinary folders.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from contrasweep.version import __version__
+
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.training.pretrain import pretrain
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Experiment": "contrasweep.tuning.experiment",
@@ -37,6 +37,7 @@ _PACKAGES = ("data", "losses", "models", "search_spaces", "tuning")
 __all__ = [
     "Experiment",
     "ResultsStore",
+    "__version__",
     "best_trials",
     "final_runs",
     "plan_sweep",

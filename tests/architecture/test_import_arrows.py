@@ -21,6 +21,7 @@ from tests.architecture.imports import (
     imported_modules,
     importing,
     imports,
+    imports_of,
     name,
     room,
     tree,
@@ -59,6 +60,10 @@ def test_every_room_has_a_floor() -> None:
 
 def test_no_import_climbs() -> None:
     assert climbing_imports() == []
+
+
+def test_no_package_imports_the_front_door() -> None:
+    assert [name(path) for path in LIBRARY if "contrasweep" in imports_of(path)] == []
 
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
@@ -129,7 +134,7 @@ def test_a_run_without_ray_loads_no_ray() -> None:
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would put it in the function's place.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
-    assert submodules - {"__main__", "plugins"} == set(PACKAGES)
+    assert submodules - {"__main__", "plugins", "version"} == set(PACKAGES)
     assert submodules.isdisjoint(contrasweep.__all__)
     assert set(contrasweep.__all__) <= set(dir(contrasweep))
 

@@ -136,7 +136,7 @@ def test_versions_of_one_series_read_each_other_s_files(
     best: Path, here: str, there: str, readable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _edit(best, contrasweep=there)
-    monkeypatch.setattr(contrasweep, "__version__", here)
+    monkeypatch.setattr("contrasweep.tuning.planning.best_config.__version__", here)
     if readable:
         assert load_best(best).study == "demo"
     else:

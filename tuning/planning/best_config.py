@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-import contrasweep
 from contrasweep.search_spaces import Scalar, read_yaml
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, parse_experiment
@@ -15,6 +14,7 @@ from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import StoreError, check_study_name
+from contrasweep.version import __version__
 
 KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment")
 OPTIONAL = ("seeds", "selected")
@@ -43,7 +43,7 @@ def config_of(selected: SelectedTrial) -> BestConfig:
 def best_yaml(selected: SelectedTrial) -> str:
     """Return the text of a best.yaml for a selected trial."""
     content = {
-        "contrasweep": contrasweep.__version__,
+        "contrasweep": __version__,
         "study": selected.study,
         "trial": selected.trial,
         "seeds": selected.seeds,
@@ -74,7 +74,7 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
         raise InputError(
             f"{path}: {', '.join(missing)} missing; `contrasweep best STUDY -o FILE` writes such files"
         )
-    there, here = str(content["contrasweep"]), contrasweep.__version__
+    there, here = str(content["contrasweep"]), __version__
     if not same_series(there, here):
         raise InputError(
             f"{path} was written by contrasweep {there}; this is {here}, which may read it differently"

@@ -14,7 +14,6 @@ import ray
 from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import contrasweep
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine
@@ -84,7 +83,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def our_code() -> Path:
     """Return the folder of this process's contrasweep. Ray sends it to the nodes, and follows its links."""
-    return Path(contrasweep.__file__).parent
+    return Path(__file__).parents[2]
 
 
 def _connect(address: str, code: Path) -> None:
