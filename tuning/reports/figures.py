@@ -109,18 +109,7 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
             marker=_marker(look, np.where(last, 7, 0)),
             hovertemplate=f"trial %{{customdata:d}}, epoch %{{x}}: %{{y:.4g}}<extra>{status}</extra>",
         )
-    if data.ranked and data.ranked[0].number in data.curves:
-        best = data.ranked[0].number
-        epochs, scores = thinned(data.curves[best])
-        figure.add_scatter(
-            x=epochs,
-            y=scores,
-            mode="lines+markers",
-            name=f"selected: trial {best}",
-            line={"color": ORANGE, "width": 3},
-            marker={"size": 6},
-            hovertemplate=f"trial {best}, epoch %{{x}}: %{{y:.4g}}<extra>selected</extra>",
-        )
+    _draw_selected(figure, data)
     _draw_untrained(figure, data.untrained)
     figure.update_layout(
         title="Learning curves",
@@ -244,6 +233,21 @@ def _add_points(
         hovertemplate=f"trial %{{customdata}}: %{{x:.4g}}, %{{y:.4g}}<extra>{told}</extra>",
         **look,
     )
+
+
+def _draw_selected(figure: go.Figure, data: StudyData) -> None:
+    if data.ranked and data.ranked[0].number in data.curves:
+        best = data.ranked[0].number
+        epochs, scores = thinned(data.curves[best])
+        figure.add_scatter(
+            x=epochs,
+            y=scores,
+            mode="lines+markers",
+            name=f"selected: trial {best}",
+            line={"color": ORANGE, "width": 3},
+            marker={"size": 6},
+            hovertemplate=f"trial {best}, epoch %{{x}}: %{{y:.4g}}<extra>selected</extra>",
+        )
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:

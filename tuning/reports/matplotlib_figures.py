@@ -1,20 +1,15 @@
 """Figures for papers and READMEs, drawn with matplotlib from the rows of the store."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from contrasweep.data import InformationCurve
-from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
+from contrasweep.tuning.reports.figures import best_so_far
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.trials import epoch_means, trial_outcomes
-from contrasweep.tuning.statistics import improvements
+from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:
@@ -23,67 +18,37 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".pdf", ".svg")
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One trial's scores over its epochs, how it ended, and the category that colours it."""
-
-    trial: int
-    epochs: tuple[int, ...]
-    scores: tuple[float, ...]
-    status: str
-    category: str
-
-
-def study_curves(store: ResultsStore, study: str) -> list[Curve]:
-    """Return the learning curves of a study's trials (means over seeds), by its rung metric.
-
-    The category is the value of the first searched choice (the kernel, say); without one, the status.
-    """
-    record = store.study(study)
-    space = Space.parse(record.space, f"the space of study {study}")
-    choices = [p.name for p in space.searched if p.type == "string"]
-    tables = store.tables(study)
-    points = epoch_means(tables.epochs, record, record.rung_metric)
-    curves = []
-    for one in trial_outcomes(tables.trials, record):
-        if one.trial not in points:
-            continue
-        found = points[one.trial]
-        epochs, scores = tuple(map(int, found.epochs)), tuple(found.scores.tolist())
-        category = str(one.values.get(choices[0])) if choices else one.status
-        curves.append(Curve(one.trial, epochs, scores, one.status, category))
-    return curves
-
-
 def draw_study(store: ResultsStore, study: str, path: Path) -> None:
-    """Draw a study into `path`: every trial's learning curve, and the best score against the trials spent.
+    """Draw every trial's learning curve, and the best score against the trials spent, into `path`.
+
+    Colours tell the values of the first searched choice apart (the kernel, say), or else the statuses.
 
     Raises:
-        InputError: the file's ending is not .png, .pdf or .svg, or matplotlib is not installed.
+        InputError: the file's ending is not .png, .pdf or .svg, or matplotlib is not installed; or the study
+            holds final runs.
         StoreError: there is no such study.
     """
     check_figure(path)
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    curves = study_curves(store, study)
-    record = store.study(study)
-    untrained = next((c.scores[0] for c in curves if c.epochs[0] == 0), None)
+    data = read_study(store, study)
     figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=160)
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_curves(left, curves)
-    _draw_progress(right, curves)
+    _draw_curves(left, data)
+    _draw_progress(right, data)
     for axes in (left, right):
-        if untrained is not None:
-            axes.axhline(untrained, color="black", linewidth=1, linestyle="--", label="untrained encoder")
+        if data.untrained is not None:
+            axes.axhline(
+                data.untrained, color="black", linewidth=1, linestyle="--", label="untrained encoder"
+            )
         axes.spines[["top", "right"]].set_visible(False)
-    left.set(xlabel="epoch", ylabel=record.rung_metric, title="each trial")
-    right.set(xlabel="trial", title="best so far")
-    for axes in (left, right):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    left.set(xlabel="epoch", ylabel=data.rung_metric, title="each trial")
+    right.set(xlabel="trial", title="best so far")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
-    figure.suptitle(f"{record.method} on {record.dataset}: {len(curves)} trials", fontsize=10)
+    figure.suptitle(f"{data.record.method} on {data.record.dataset}: {len(data.curves)} trials", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
@@ -123,17 +88,20 @@ def check_figure(path: Path, option: str = "") -> None:
         raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
 
 
-def _draw_curves(axes: "Axes", curves: Sequence[Curve]) -> None:
-    colours = _colours(curves)
-    labelled = set()
-    for curve in curves:
-        label = None if curve.category in labelled else curve.category
-        labelled.add(curve.category)
-        complete = curve.status == "completed"
+def _draw_curves(axes: "Axes", data: StudyData) -> None:
+    choice = next((p.name for p in data.space.searched if p.type == "string"), None)
+    colours: dict[str, str] = {}
+    for trial in data.trials:
+        curve = data.curves.get(trial.number)
+        if curve is None:
+            continue
+        category = trial.status if choice is None else str(trial.values.get(choice))
+        label = None if category in colours else category
+        complete = trial.status == "completed"
         axes.plot(
             curve.epochs,
             curve.scores,
-            color=colours[curve.category],
+            color=colours.setdefault(category, COLOURS[len(colours) % len(COLOURS)]),
             linewidth=1.6 if complete else 0.9,
             alpha=1.0 if complete else 0.6,
             marker=None if complete else "|",
@@ -142,20 +110,14 @@ def _draw_curves(axes: "Axes", curves: Sequence[Curve]) -> None:
         )
 
 
-def _draw_progress(axes: "Axes", curves: Sequence[Curve]) -> None:
-    axes.plot([c.trial for c in curves], [c.scores[-1] for c in curves], "o", color=GREY, markersize=3)
-    best = np.array(
-        [max((s for e, s in zip(c.epochs, c.scores, strict=True) if e > 0), default=np.nan) for c in curves]
-    )
-    places = improvements(best)
-    if len(places):
-        trials = [*(curves[place].trial for place in places), curves[-1].trial]
-        axes.step(trials, [*best[places], best[places[-1]]], where="post", color="black", linewidth=1.4)
-
-
-def _colours(curves: Sequence[Curve]) -> Mapping[str, Any]:
-    categories = list(dict.fromkeys(curve.category for curve in curves))
-    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(categories)}
+def _draw_progress(axes: "Axes", data: StudyData) -> None:
+    scored = [(trial.number, trial.last) for trial in data.trials if trial.last is not None]
+    if scored:
+        axes.plot(*zip(*scored, strict=True), "o", color=GREY, markersize=3)
+    trials, best = best_so_far(data.curves.values())
+    if trials:
+        places = [*trials, data.trials[-1].number]
+        axes.step(places, [*best, best[-1]], where="post", color="black", linewidth=1.4)
 
 
 def _draw_rescaled(axes: "Axes", curve: InformationCurve) -> None:
