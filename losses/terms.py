@@ -1,4 +1,4 @@
-"""What every objective returns: one value an anchor, and which anchors count."""
+"""`LossTerms`: the values of a loss by anchor, and which anchors count."""
 
 from typing import NamedTuple
 

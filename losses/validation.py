@@ -1,7 +1,7 @@
 """Checks of arguments and inputs; each raises ValueError with what was given and what is allowed.
 
 A loss states the bounds of its hyperparameters once, in the annotations of its constructor, which is
-`@checked`. Whoever else needs them (a method, a search space) reads them there with `rule_of`.
+`@checked`. Methods and search spaces read the bounds there with `rule_of`.
 """
 
 import difflib
@@ -58,7 +58,7 @@ class OneOf:
 
 
 Rule = Number | OneOf
-"""What a hyperparameter may be."""
+"""The allowed values of a hyperparameter."""
 
 POSITIVE = Number(above=0)
 
@@ -95,12 +95,13 @@ def checked(init: Callable[P, None]) -> Callable[P, None]:
 
 
 def rule_of(loss: type[nn.Module], argument: str) -> Rule:
-    """Return what an argument of a loss's constructor may be, by its annotation.
+    """Return the allowed values of an argument of a loss's constructor, read from its annotation.
 
-    A plain `float` may be any finite number, an `int` any whole one, a `Literal` one of its words.
+    A plain `float` allows any finite number, an `int` any whole number, a `Literal` its words.
 
     Raises:
-        ValueError: the constructor has no such argument (with the nearest), or its annotation is another.
+        ValueError: the constructor has no such argument (the message suggests the nearest), or the
+            annotation is of another kind.
     """
     hints = get_type_hints(loss.__init__, include_extras=True)
     arguments = list(inspect.signature(loss).parameters)

@@ -9,7 +9,7 @@ from contrasweep.models.encoders import (
     build_encoder,
     build_vector_encoder,
 )
-from contrasweep.models.export import encoder_bytes, load_encoder, vector_encoder_bytes
+from contrasweep.models.export import encoder_bytes, load_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
 from contrasweep.models.key_queue import KeyQueue
 from contrasweep.models.momentum import MomentumCopy
@@ -76,5 +76,4 @@ __all__ = [
     "projection_head",
     "top_accuracy",
     "unbiased_accuracy",
-    "vector_encoder_bytes",
 ]

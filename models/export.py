@@ -9,14 +9,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from contrasweep.models.encoders import Encoder, build_encoder, build_vector_encoder
+from contrasweep.models.encoders import Encoder, build_encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 
 FORMAT = "contrasweep-encoder-1"
 
 _BUILDERS: Mapping[str, Callable[..., Encoder]] = {
     "channels": build_encoder,
-    "width_in": build_vector_encoder,
     "views": build_multiview_encoder,
 }
 """How to rebuild an encoder, by what its header says of its input."""
@@ -47,18 +46,6 @@ def encoder_bytes(
     return _file(encoder, {**header, "mean": list(mean), "std": list(std)}, experiment)
 
 
-def vector_encoder_bytes(encoder: Encoder, *, name: str, width_in: int, experiment: str = "") -> bytes:
-    """Return the content of a file for an encoder of vectors; `load_encoder` reads it back.
-
-    Args:
-        encoder: built by `build_vector_encoder(name, width_in)`.
-        name: the encoder's registered name.
-        width_in: entries of a vector.
-        experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
-    """
-    return _file(encoder, {"name": name, "width_in": width_in}, experiment)
-
-
 def multiview_encoder_bytes(
     encoder: Encoder, *, name: str, views: Sequence[Sequence[int]], experiment: str = ""
 ) -> bytes:
@@ -75,7 +62,7 @@ def multiview_encoder_bytes(
 
 
 def load_encoder(path: str | Path) -> Encoder:
-    """Return the encoder saved at `path`, of images or of vectors, on the CPU, in evaluation mode.
+    """Return the encoder saved at `path`, of images or of several views, on the CPU, in evaluation mode.
 
     Raises:
         FileNotFoundError: there is no such file.

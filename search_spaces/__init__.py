@@ -1,4 +1,4 @@
-"""What may be searched: spaces as YAML files, the reader for them, and the settings of the papers."""
+"""Search spaces, the papers' settings and the datasets' defaults: YAML files and their readers."""
 
 from contrasweep.search_spaces.dataset_settings import load_dataset_settings, shipped_dataset_settings
 from contrasweep.search_spaces.files import (

@@ -1,4 +1,4 @@
-"""What datasets suggest for the settings outside the method: the shipped file, and the files of plug-ins."""
+"""The datasets' defaults for settings outside the method: the shipped file, and the files of plug-ins."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -32,8 +32,8 @@ def load_dataset_settings(path: str | Path) -> Settings:
     `extends: NAME` takes all settings of one of our own datasets; the others in the file change or add.
 
     Raises:
-        SpaceError: the file is missing or is no YAML, it extends an unknown dataset (with the nearest name),
-            or a value is no number, word or boolean.
+        SpaceError: the file is missing or is not YAML, it extends an unknown dataset (the message suggests
+            the nearest name), or a value is not a number, a word or a boolean.
     """
     ours = dict(shipped_dataset_settings())
     content = {**{name: dict(settings) for name, settings in ours.items()}, str(path): read_yaml(path)}
@@ -44,7 +44,7 @@ def parse_dataset_settings(content: object, origin: str) -> Mapping[str, Setting
     """Return the settings by dataset, each with what it extends filled in.
 
     Raises:
-        SpaceError: an entry is no mapping of settings to values, or extends an unknown entry or itself.
+        SpaceError: an entry is not a mapping of settings to values, or it extends an unknown entry or itself.
     """
     if not isinstance(content, Mapping):
         raise SpaceError(

@@ -1,4 +1,4 @@
-"""Space files and presets: read from a path, or from those that ship with the package."""
+"""Space files and presets, read from a path or from the package."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from contrasweep.search_spaces.space import Space
 
 
 class Preset(TypedDict):
-    """A paper's settings for a method on a dataset: name to value, what to expect, and where it is said."""
+    """A paper's settings for a method on a dataset, the expected result, and the place in the paper."""
 
     settings: Mapping[str, Scalar | list[Scalar]]
     expect: str
@@ -23,7 +23,7 @@ class Preset(TypedDict):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the numbers and booleans of version 1.2, and without the same key twice."""
+    """YAML with the numbers and booleans of version 1.2; a repeated key is an error."""
 
 
 # YAML 1.1 reads 1e-3 as text, and on, off, yes and no as booleans.
@@ -53,16 +53,16 @@ def load_space(path: str | Path) -> Space:
     """Return the search space of a YAML file.
 
     Raises:
-        SpaceError: the file is missing or is no YAML, or what it says is wrong.
+        SpaceError: the file is missing, it is not YAML, or its content is wrong.
     """
     return Space.parse(read_yaml(path), str(path))
 
 
 def read_yaml(path: str | Path) -> object:
-    """Return the content of a YAML file, read as all our files are (see `parse_yaml`).
+    """Return the content of a YAML file; `parse_yaml` describes the dialect.
 
     Raises:
-        SpaceError: the file is missing or is no YAML.
+        SpaceError: the file is missing or is not YAML.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def method_space(method: str) -> Space:
     """Return the search space that ships for `method`.
 
     Raises:
-        SpaceError: no space ships for it (with the nearest name).
+        SpaceError: no space ships for the method; the message suggests the nearest name.
     """
     known = available_spaces()
     if method not in known:
@@ -92,7 +92,7 @@ def method_space(method: str) -> Space:
 
 @cache
 def preset(method: str, dataset: str) -> Preset | None:
-    """Return the paper's settings for `method` on `dataset`, or None where no paper gives any."""
+    """Return the paper's settings for `method` on `dataset`, or None if no paper gives any."""
     if (method, dataset) not in available_presets():
         return None
     name = f"search_spaces/presets/{method}@{dataset}.yaml"
@@ -123,10 +123,10 @@ def _stems(entries: Iterable[Traversable]) -> tuple[str, ...]:
 
 
 def parse_yaml(text: str, origin: str) -> object:
-    """Return the content of YAML text: `1e-3` is a number, `no` a word, and no key may come twice.
+    """Return the content of YAML text: `1e-3` is a number, `no` is a word, and a repeated key is an error.
 
     Raises:
-        SpaceError: it is no YAML; the message names `origin`.
+        SpaceError: the text is not YAML; the message names `origin`.
     """
     try:
         return yaml.load(text, Loader=_Loader)

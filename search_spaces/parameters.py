@@ -36,12 +36,12 @@ def type_name(value: Scalar) -> TypeName:
 
 
 def among(value: Scalar | None, allowed: Iterable[Scalar]) -> bool:
-    """Whether `value` is one of `allowed`, where true is not 1 but 1 is 1.0."""
+    """Whether `value` is one of `allowed`; True does not equal 1 here, but 1 equals 1.0."""
     return any(value == item and isinstance(value, bool) == isinstance(item, bool) for item in allowed)
 
 
 class _Entry(BaseModel):
-    """What every parameter has: a name, the parents' values under which it is active, and its source."""
+    """The fields of every parameter: a name, the parent values under which it is active, and its source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -78,8 +78,9 @@ class _Entry(BaseModel):
 class Fixed(_Entry):
     """A parameter that is set, not searched.
 
-    `of`, where given, are the values that it may be set to instead: conditions may name any of them. `given`
-    are values of the parents beside which it is left out too, but may be set.
+    Attributes:
+        of: the values that a user may set instead; conditions may name any of them.
+        given: parent values under which the parameter is left out by default but may be set.
     """
 
     default: Scalar
@@ -111,7 +112,7 @@ class Fixed(_Entry):
 
     @property
     def when_given(self) -> Mapping[str, tuple[Scalar, ...]]:
-        """The parents' values under which it is active once it is set."""
+        """The parent values under which it is active if a user sets it."""
         return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
 
     @property
@@ -120,7 +121,7 @@ class Fixed(_Entry):
         return type_name(self.default)
 
     def size(self) -> int | None:
-        """Return how many values it takes: one."""
+        """Return the number of its values: one."""
         return 1
 
     def values(self) -> tuple[Scalar, ...]:
@@ -132,7 +133,7 @@ class Fixed(_Entry):
         return among(value, (self.default,))
 
     def to_form(self) -> Any:
-        """Return it as a space file spells it: the bare value if it has neither condition nor source."""
+        """Return its form in a space file: the bare value if it has neither condition nor source."""
         rest = {**({"of": list(self.of)} if self.of else {}), **self._conditions()}
         if self.given:
             rest["given"] = {parent: list(values) for parent, values in self.given.items()}
@@ -172,7 +173,7 @@ class Choice(_Entry):
         return type_name(self.choices[0])
 
     def size(self) -> int | None:
-        """Return how many values it takes."""
+        """Return the number of its values."""
         return len(self.choices)
 
     def values(self) -> tuple[Scalar, ...]:
@@ -184,7 +185,7 @@ class Choice(_Entry):
         return among(value, self.choices)
 
     def to_form(self) -> Any:
-        """Return it as a space file spells it."""
+        """Return its form in a space file."""
         return {"choice": list(self.choices), "default": self.default, **self._conditions()}
 
     def describe(self) -> str:
@@ -236,7 +237,7 @@ class Range(_Entry):
         return "int" if self.is_integer else "float"
 
     def size(self) -> int | None:
-        """Return how many values it takes, None where it is continuous."""
+        """Return the number of its values, or None for a continuous range."""
         return int(self.high) - int(self.low) + 1 if self.is_integer else None
 
     def values(self) -> Iterable[Scalar]:
@@ -269,7 +270,7 @@ class Range(_Entry):
         return type(value) in allowed and self.low <= float(value) <= self.high
 
     def to_form(self) -> Any:
-        """Return it as a space file spells it."""
+        """Return its form in a space file."""
         return {self.form: [self.low, self.high], "default": self.default, **self._conditions()}
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""`Space`: which parameters of an experiment are searched, over what, and which depend on which."""
+"""`Space`: the parameters that a search varies, their ranges, and the conditions between them."""
 
 import json
 import math
@@ -24,8 +24,8 @@ from contrasweep.search_spaces.parameters import (
 class Space(BaseModel):
     """The parameters of one method's search, parents before the parameters that depend on them.
 
-    A dotted name (`optimizer.lr`) reaches a field of the experiment, a bare one belongs to the method. Build
-    one with `Space.parse`, `load_space` or `method_space`: they check what a file says.
+    A dotted name (`optimizer.lr`) names a field of the experiment; a bare name belongs to the method. Build a
+    space with `Space.parse`, `load_space` or `method_space`: these check the content of the file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,7 +35,7 @@ class Space(BaseModel):
 
     @classmethod
     def parse(cls, content: object, origin: str = "space") -> "Space":
-        """Return the space that a mapping of name to form describes; `origin` is the file that errors name.
+        """Return the space that a mapping from name to form describes; errors name the file `origin`.
 
         Raises:
             SpaceError: a form is wrong, or a condition names an unknown parameter, a value that the parent
@@ -74,7 +74,7 @@ class Space(BaseModel):
 
     @property
     def always_searched(self) -> tuple[str, ...]:
-        """The searched parameters that every configuration has, whatever the values of the others."""
+        """The searched parameters that are active in every configuration."""
         always: dict[str, Parameter] = {}
         for parameter in self.parameters:
             if all(p in always and _must_hold(always[p], allowed) for p, allowed in parameter.when.items()):
@@ -118,7 +118,7 @@ class Space(BaseModel):
     def active(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
         """Return the names of the parameters, searched or fixed, whose conditions hold under `values`.
 
-        A fixed parameter that `values` names counts with its value there.
+        If `values` names a fixed parameter, the value there counts.
         """
         known = {**self.fixed, **values}
         active: dict[str, None] = {}
@@ -130,7 +130,7 @@ class Space(BaseModel):
     def pin(self, name: str, value: Scalar) -> "Space":
         """Return this space with one parameter fixed at `value`, which may lie outside its range.
 
-        Parameters whose condition can then never hold disappear.
+        Parameters whose conditions can no longer hold are removed.
 
         Raises:
             SpaceError: the parameter is unknown, or the value is of another type.
@@ -143,7 +143,7 @@ class Space(BaseModel):
         return self._with(Fixed(name=name, default=given, when=when, source=old.source))
 
     def _with(self, pinned: Fixed) -> "Space":
-        """Return this space with `pinned` in its place, without what can then never hold."""
+        """Return this space with `pinned` in its place, less the parameters that cannot be active."""
         kept: dict[str, Parameter] = {}
         for parameter in self.parameters:
             parameter = pinned if parameter.name == pinned.name else parameter
@@ -152,9 +152,9 @@ class Space(BaseModel):
         return Space(parameters=tuple(kept.values()), origin=self.origin)
 
     def settled(self) -> "Space":
-        """Return this space for a search: what is fixed can be nothing else any more.
+        """Return this space for a search: each fixed parameter loses its alternative values.
 
-        Parameters whose condition can then never hold disappear.
+        Parameters whose conditions can no longer hold are removed.
         """
         space = self
         for parameter in self.parameters:
@@ -166,8 +166,8 @@ class Space(BaseModel):
     def with_levels(self, count: int) -> "Space":
         """Return this space with each range cut into at most `count` levels, evenly on its own scale.
 
-        The level nearest to the default is the default. An integer range on which others depend keeps all its
-        values.
+        The level nearest to the default is the default. An integer range keeps all its
+        values if other parameters depend on it.
 
         Raises:
             SpaceError: fewer than two levels.
@@ -185,7 +185,7 @@ class Space(BaseModel):
         return {parameter.name: parameter.type for parameter in self.parameters}
 
     def difference(self, earlier: "Space") -> list[str]:
-        """Return what changed since `earlier`, a phrase a parameter; empty if a search can go on with it."""
+        """Return the changes since `earlier`, one phrase each; none: a search can continue."""
         before = {p.name: _in_words(p) for p in earlier.parameters}
         now = {p.name: _in_words(p) for p in self.parameters}
         gone = [f"{name}: removed (was {before[name]})" for name in before if name not in now]
@@ -194,7 +194,7 @@ class Space(BaseModel):
         return [f"{name}: was {before[name]}, is {now[name]}" for name in common] + gone + new
 
     def size(self) -> int | None:
-        """Return how many different configurations there are, None if a searched range is continuous."""
+        """Return the number of different configurations, or None if a searched range is continuous."""
         if any(parameter.size() is None for parameter in self.parameters):
             return None
         parents = {parent for parameter in self.parameters for parent in parameter.when}
@@ -223,7 +223,7 @@ class Space(BaseModel):
 def _assignments(
     parameters: tuple[Parameter, ...] | list[Parameter], chosen: dict[str, Scalar]
 ) -> Iterator[dict[str, Scalar]]:
-    """Yield each way to give `parameters` (parents first) a value, leaving out the inactive ones."""
+    """Yield every combination of values of the active `parameters` (parents first)."""
     if not parameters:
         yield dict(chosen)
         return

@@ -24,11 +24,11 @@ KINDS = ("method", "encoder", "dataset", "sampler")
 
 
 class PluginError(ValueError):
-    """A distribution brings something that cannot be used: the message says what, whose it is, and why."""
+    """A distribution brings something unusable: the message names it, the distribution, and the reason."""
 
 
 class Named(Protocol):
-    """What a registry holds: it has the name that users type."""
+    """An object with the name that users type."""
 
     @property
     def name(self) -> str:
@@ -44,10 +44,10 @@ def _unchanged(item: T) -> T:
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Our own things of one kind by name, then those that other distributions bring.
+    """A mapping from name to our own things of one kind, then to those of other distributions.
 
-    Other distributions are looked at on first use, not on import: a plug-in imports our packages to define
-    what it brings, and at that moment is not complete itself.
+    It looks for other distributions on first use, not on import: a plug-in imports our packages to define
+    its objects, and is not complete itself at that moment.
 
     Args:
         kind: one of `KINDS`; the entry points' group is `contrasweep.KINDs`.

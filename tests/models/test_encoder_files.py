@@ -7,12 +7,9 @@ from safetensors.torch import save_file
 
 from contrasweep.models import (
     ENCODERS,
-    VECTOR_ENCODERS,
     build_encoder,
-    build_vector_encoder,
     encoder_bytes,
     load_encoder,
-    vector_encoder_bytes,
 )
 
 
@@ -44,17 +41,6 @@ def test_an_encoder_that_normalises_its_images_does_so_when_it_is_read_back(tmp_
     images = torch.rand(3, 3, 8, 8)
     with torch.no_grad():
         assert torch.equal(load_encoder(path)(images), encoder.eval()(images))
-
-
-@pytest.mark.parametrize("name", list(VECTOR_ENCODERS))
-def test_a_saved_encoder_of_vectors_gives_the_same_features(name: str, tmp_path: Path) -> None:
-    encoder = build_vector_encoder(name, 7)
-    encoder(torch.rand(4, 7))
-    path = tmp_path / "encoder.safetensors"
-    path.write_bytes(vector_encoder_bytes(encoder, name=name, width_in=7))
-    vectors = torch.rand(3, 7)
-    with torch.no_grad():
-        assert torch.equal(load_encoder(path)(vectors), encoder.eval()(vectors))
 
 
 def test_the_layout_in_memory_does_not_matter(tmp_path: Path) -> None:

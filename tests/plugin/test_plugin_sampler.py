@@ -68,7 +68,7 @@ def test_it_proposes_from_what_the_search_has_found() -> None:
 
 def test_a_sweep_is_planned_with_it_and_names_its_distribution() -> None:
     plan = plan_sweep("infonce", "digits", sampler="near-best", trials=3)
-    assert plan.record().search["sampler"] == "near-best"
+    assert plan.record().search.sampler == "near-best"
     assert plan_sweep("infonce", "digits", sampler="near-best").new_study().ask().number == 0
     assert plugin_versions()["near-best"] == "0.1.0"
 

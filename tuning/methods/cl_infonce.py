@@ -59,16 +59,16 @@ class ClusterContrast(ContrastiveObjective):
         self.pairs = pairs
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
-        """Make the clusters of the epoch, and return what they tell of the labels."""
+        """Make the clusters of the epoch, and return their information about the labels."""
         return self.clusters.start_epoch(epoch, embed)
 
     def regroup(self, feed: ImageFeed) -> ImageFeed:
-        """Return the feed with partners from the clusters of the epoch, where it is them that decide."""
+        """Return the feed with partners from the clusters of the epoch, if they decide the partners."""
         return feed if self.pairs is None else replace(feed, sampler=self.pairs(self.clusters.assigned))
 
     @torch.no_grad()
     def embed_images(self, images: Tensor) -> Tensor:
-        """Return what clusters of `images` `(N, C, S, S)` are made of, `(N, D)`."""
+        """Return the representation of `images` `(N, C, S, S)` that k-means clusters, `(N, D)`."""
         if not self.embedding:
             return self.features(images)
 

@@ -22,9 +22,9 @@ from contrasweep.tuning.objectives.prepared import PreparedData
 class ClusterClassifier(EndToEndClassifier):
     """Cross-entropy of a linear classifier on the encoder's features, with clusters for classes.
 
-    k-means numbers its clusters as it likes. DeepCluster draws the classifier anew in every epoch for that
-    reason (Caron et al. 2018, Section 3.2), which epochs of a few steps never recover from; here the clusters
-    are renumbered to agree with the epoch before, and the classifier and its momentum stay.
+    k-means numbers its clusters arbitrarily. DeepCluster therefore draws a new classifier in every epoch
+    (Caron et al. 2018, Section 3.2), but a classifier cannot recover within an epoch of a few steps. Here the
+    clusters are renumbered to agree with the epoch before, and the classifier and its momentum stay.
     """
 
     def __init__(self, encoder: Encoder, clusters: ImageClusters) -> None:
@@ -35,7 +35,7 @@ class ClusterClassifier(EndToEndClassifier):
         self.clusters = clusters
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
-        """Make the clusters of the epoch, and return what they tell of the labels."""
+        """Make the clusters of the epoch, and return their information about the labels."""
         return self.clusters.start_epoch(epoch, embed)
 
 

@@ -42,17 +42,17 @@ HYPERPARAMETERS = {
     "clusters": Hyperparameter("K of k-means", Number(at_least=2, whole=True)),
     "top_k": Hyperparameter("attributes, those of the highest entropy", Number(at_least=1, whole=True)),
 }
-"""Of every method with clusters of the training images."""
+"""The hyperparameters of every method with clusters of the training images."""
 
 METRICS = ("mutual_information", "conditional_entropy")
-"""I(Z; T) and H(Z | T) in bits between clusters Z and labels T: reported, never trained on."""
+"""I(Z; T) and H(Z | T) in bits between clusters Z and labels T; they are reported and never trained on."""
 
-# Of k-means in every epoch: the clusters change with the next one anyway.
+# Few starts and iterations suffice: the next epoch makes new clusters anyway.
 _STARTS, _ITERATIONS = 1, 20
 
 
 def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | None:
-    """Return the clusters `(N,)` that hold for the whole run, None where every epoch makes its own.
+    """Return the clusters `(N,)` of the whole run, or None if every epoch makes its own.
 
     Raises:
         InputError: the training images have too few distinct conditions, no binary attributes, fewer of them
@@ -84,8 +84,8 @@ class ImageClusters(nn.Module):
     """The cluster of every training image: for the whole run, or by k-means before every epoch.
 
     Args:
-        experiment: whose method has the hyperparameters above.
-        data: its data.
+        experiment: its method has the hyperparameters above.
+        data: the data of the experiment.
         keep_numbers: whether k-means clusters are numbered so that as many images as possible keep the number
             they had in the epoch before. The clusters are then part of the state: a resumed run needs those
             of the epoch before.

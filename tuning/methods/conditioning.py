@@ -1,4 +1,4 @@
-"""What methods use beside the images: a condition, a kernel on it or clusters of it, and the bias.
+"""The condition and the bias in methods: a kernel on the condition, its k-means clusters, bias labels.
 
 Sources: Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458;
 Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.org/abs/2211.05568.
@@ -22,7 +22,7 @@ KERNEL = {
     "temperature": TEMPERATURE,
     "weights": "as the released code, or literally as printed",
 }
-"""What the arguments of a kernel-conditioned loss are."""
+"""The arguments of a kernel-conditioned loss, and what they mean."""
 
 CLUSTERS = {"clusters": Hyperparameter("k-means clusters of the condition", Number(at_least=1, whole=True))}
 """The hyperparameter of a method that groups the condition."""
@@ -58,10 +58,10 @@ def bias_of(batch: Batch) -> Tensor:
 
 
 def bias_similarity(batch: Batch) -> Tensor:
-    """Return how alike the bias features of a batch's images are `(B, B)`, 0..1: their cosines, 0 if below.
+    """Return the similarity of the images' bias features `(B, B)`, 0..1: their cosines, clipped at 0.
 
-    The features are the condition. Source: Barbano et al. 2023, section B.2.4, where they are those of a
-    network that captures the bias, and never negative.
+    The condition holds the features. Source: Barbano et al. 2023, section B.2.4; there a network that
+    captures the bias gives the features, and they are never negative.
     """
     assert batch.condition is not None, "checked when the experiment was resolved"
     directions = functional.normalize(batch.condition.float(), dim=1)

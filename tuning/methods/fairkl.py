@@ -1,8 +1,8 @@
 """FairKL beside a supervised loss: distances within and across bias groups come from one distribution.
 
-The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, with
-a linear classifier learning beside them, or the cross-entropy of a classifier trained with the encoder. Where
-there is no bias label, the condition's rows are bias features: how alike they are weighs each pair (B.2.4).
+The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, and
+a linear classifier learns beside them, or the cross-entropy of a classifier trained with the encoder. Without
+a bias label, the condition's rows serve as bias features: their similarity weights each pair (B.2.4).
 """
 
 from torch import Tensor
@@ -66,7 +66,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 
 def _reported(fairness: LossTerms) -> Metrics:
-    """Return the regulariser, and the share of its two terms that the batch had too few pairs for."""
+    """Return the regulariser, and the share of its two terms for which the batch had too few pairs."""
     return {"regulariser": fairness.sum().detach(), "regulariser_dropped": fairness.dropped_fraction()}
 
 

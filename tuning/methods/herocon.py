@@ -1,7 +1,7 @@
 """HeroCon: classification with a contrast between views and one between labels, end to end.
 
-With `between_views` or `between_labels` other than `herocon` it is one of the paper's baselines: none of both
-is its DNN, without L_s it is HeroCon-u, without L_u HeroCon-s.
+Other values of `between_views` and `between_labels` than `herocon` give the paper's baselines: its DNN has
+neither contrast, HeroCon-u has no L_s, and HeroCon-s has no L_u.
 
 Shapes: n labelled and u unlabelled objects, D features a view, c labels.
 """
@@ -28,13 +28,13 @@ from contrasweep.tuning.objectives.transductive import PreparedTransductive, Tra
 NONE = "none"
 
 ViewContrast = Callable[[Tensor], LossTerms]
-"""Of the embeddings `(2, n + u, D)` of both views of all objects."""
+"""Terms of the embeddings `(2, n + u, D)` of both views of all objects."""
 
 Embed = Callable[[list[Tensor], list[Tensor]], Tensor]
 """Embeddings `(2, B, D)` from the features `(B, D)` of each view and the views themselves."""
 
 LabelContrast = Callable[[Tensor, Tensor], LossTerms]
-"""Of the joined features `(n, VD)` of V views and the labels of the labelled objects."""
+"""Terms of the joined features `(n, VD)` of V views and the labels of the labelled objects."""
 
 
 class EmbeddedViews(nn.Module):
@@ -52,8 +52,8 @@ class EmbeddedViews(nn.Module):
 class EmbeddedInput(nn.Module):
     """The two embeddings of objects in one view: of its features, and of the input itself (HeroCon, Eq. 4).
 
-    The paper contrasts an embedding with the input and leaves open how their widths come to match, its code
-    has no such form: here a learned linear map takes the flattened input to the width of the features.
+    The paper contrasts an embedding with the input, does not say how their widths come to match, and its code
+    lacks this form. Here a learned linear map takes the flattened input to the width of the features.
     """
 
     def __init__(self, of_features: nn.Module, of_input: nn.Module) -> None:
@@ -70,8 +70,8 @@ class EmbeddedInput(nn.Module):
 class HeterogeneousObjective(Objective):
     """`L_c + alpha L_u + beta L_s`: binary cross-entropy on the labelled objects, and two contrasts.
 
-    `view_contrast` is L_u with what makes the two embeddings of an object, `label_contrast` L_s;
-    either may be left out. Single labels are classified as one-hot rows, by the largest score.
+    `view_contrast` holds alpha, L_u and the module that makes an object's two embeddings; `label_contrast`
+    holds beta and L_s. Either may be None. Single labels are classified as one-hot rows.
     """
 
     encoder: MultiViewEncoder
@@ -113,7 +113,7 @@ class HeterogeneousObjective(Objective):
             between_labels = self.label_contrast(gather(joined, 0), labels).mean()
         loss = classification + self.alpha * between_views + self.beta * between_labels
         return loss, {
-            # Without a pair in the contrast of labels, the classifier still learns: nothing is dropped.
+            # The classifier learns even if the contrast of labels has no pair, so nothing counts as dropped.
             "dropped_fraction": zero,
             "classification": classification.detach(),
             "between_views": between_views.detach(),
@@ -121,10 +121,11 @@ class HeterogeneousObjective(Objective):
         }
 
     def _passed(self, objects: MultiView) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the features of each view, and the views: each kind of objects passes the network by itself.
+        """Return the features of each view, and the views.
 
-        Batch norm is why, as in the released code: with the unlabelled objects in their batch, the few
-        labelled ones are overfitted (on Scene's fold 1, under the released optimizer: F1 0.59, not 0.64).
+        Labelled and unlabelled objects pass the network separately because of batch norm, as in the released
+        code. With the unlabelled objects in the same batch, the few labelled ones are overfitted (on Scene's
+        fold 1, under the released optimizer: F1 0.59 in place of 0.64).
         """
         views = [pixels(view) for view in objects.views]
         return self.encoder.by_view(views), views
@@ -146,11 +147,11 @@ def pixels(view: Tensor) -> Tensor:
 
 
 def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTransductive) -> Objective:
-    """Return HeroCon, or the baseline that the hyperparameters say."""
+    """Return HeroCon, or the baseline that the hyperparameters name."""
     settings, spec = experiment.hyperparameters, data.spec
     views, labels = _view_contrast(experiment, encoder), _label_contrast(experiment)
-    # Also where nothing is contrasted: with the same seed, all forms then start from the same classifier, but
-    # for those of HeroCon's own contrast, whose weights of negatives are drawn before it.
+    # The embeddings are made even without a contrast, so that all forms start from the same classifier with
+    # the same seed. HeroCon's own contrast is an exception: its weights of negatives are drawn before.
     embed = _embeddings(encoder, spec.views)
     return HeterogeneousObjective(
         encoder,
@@ -176,7 +177,7 @@ def _view_contrast(experiment: Experiment, encoder: MultiViewEncoder) -> ViewCon
         return None
     if name == "herocon":
         return HeroConTerms(HeroConUnsupervised(encoder.encoders[0].width, str(settings["negatives"])))
-    # CMC takes the other view's objects as negatives, NT-Xent those of both views.
+    # CMC's negatives are the objects of the other view, NT-Xent's the objects of both views.
     contrast = InfoNCE(float(settings["temperature"]), "cross" if name == "cmc" else "all")
     return contrast.terms
 
@@ -190,7 +191,7 @@ def _label_contrast(experiment: Experiment) -> LabelContrast | None:
     contrast = SupCon(float(settings["label_temperature"]))
 
     def same_labels(features: Tensor, labels: Tensor) -> LossTerms:
-        # SupCon knows one label an object: a set of labels is one.
+        # SupCon takes one label an object: equal sets of labels count as one label.
         groups = labels if labels.dim() == 1 else torch.unique(labels, dim=0, return_inverse=True)[1]
         return contrast.terms(features[None], groups)
 
@@ -198,7 +199,7 @@ def _label_contrast(experiment: Experiment) -> LabelContrast | None:
 
 
 class HeroConTerms(nn.Module):
-    """L_u as a module whose call gives its terms: its learned weights are the objective's."""
+    """L_u as a module that returns terms; its learned weights belong to the objective."""
 
     def __init__(self, loss: HeroConUnsupervised) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A method from a loss: one `nn.Module` whose `forward` takes the projected views becomes a `Method`."""
+"""`loss_method` makes a `Method` of one `nn.Module` whose `forward` takes the projected views."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ VIEWS = "views"
 BATCH_ARGUMENTS: Mapping[str, Need | None] = MappingProxyType(
     {"labels": "labels", "bias": "bias", "condition": "condition", "clusters": None, "index": None}
 )
-"""What a loss may take beside the views, and what it then needs of the training data."""
+"""The arguments that a loss may take besides the views, and what each needs of the training data."""
 
 
 def loss_method(
@@ -60,17 +60,17 @@ def loss_method(
         loss: the class; it may have parameters, which are trained.
         name: what users type.
         summary: what the method does, in a clause.
-        paper: where it comes from.
-        equation: where in the paper.
+        paper: its source.
+        equation: the place in the paper.
         hyperparameters: by name, what each argument of the constructor is; a `Hyperparameter` for a setting
             that the loss does not take (one of the batches, say).
         feed: the batches of an experiment.
         needs: what else the method needs of the training data.
-        smallest_batch: images.
-        space: the search space, of a plug-in.
+        smallest_batch: the smallest batch size that it can learn from, in images.
+        space: the search space; a plug-in must give one.
 
     Raises:
-        ValueError: the loss takes an argument that nothing gives, or a hyperparameter is not among them.
+        ValueError: nothing gives an argument that the loss takes, or the loss lacks a named hyperparameter.
     """
     of_loss = {one: text for one, text in hyperparameters.items() if isinstance(text, str)}
     own = {one: item for one, item in hyperparameters.items() if isinstance(item, Hyperparameter)}
@@ -97,7 +97,7 @@ def loss_method(
 
 
 def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
-    """Return what a loss takes of a batch beside the views.
+    """Return the names of what a loss takes of a batch besides the views.
 
     Raises:
         ValueError: the first argument is not `views`, or one is unknown (with the nearest name).
@@ -143,7 +143,7 @@ class LossOfBatch(nn.Module):
 
 @dataclass(frozen=True)
 class _Construction:
-    """How to make a loss from an experiment's hyperparameters, of which it takes those named."""
+    """Make a loss from those hyperparameters of an experiment that it takes."""
 
     loss: type[nn.Module]
     hyperparameters: tuple[str, ...]

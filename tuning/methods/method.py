@@ -1,4 +1,4 @@
-"""What a method is: a name and a source, what it needs of the data, its hyperparameters, how it is built."""
+"""`Method`: its name and source, its data needs, its hyperparameters, and how to build its objective."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -19,15 +19,15 @@ from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Metrics, Objective
 
 Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
-"""What a method can need of the training data beyond the images."""
+"""What a method can need of the training data besides images."""
 
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """A setting of a method's own: what it is, and which values it may have at all.
+    """A setting of the method itself: its meaning and its allowed values.
 
-    The search space narrows these values down further. `needs` says by choice what it needs of the training
-    data; a choice that is not there needs nothing.
+    A search space covers part of these values. `needs` maps a choice to what it needs of the training data; a
+    choice without an entry needs nothing.
     """
 
     summary: str
@@ -77,18 +77,18 @@ class Method:
     Attributes:
         name: what users type.
         summary: what it does, in a clause.
-        paper: where it comes from.
-        equation: where in the paper.
-        hyperparameters: what its own settings may be.
-        verify: raises ValueError for hyperparameters that are allowed one by one but not by the loss itself.
-        build: the objective of an experiment, around an `Encoder`, on `PreparedData`; of a method that needs
-            two views, around a `MultiViewEncoder`, on `PreparedTransductive`.
-        feed: the batches of an experiment; two views of images in uniform batches unless it says otherwise.
-        needs: what it needs of the training data beyond the images.
-        smallest_batch: images.
-        classifies: whether its objective predicts classes itself, and is scored by that too.
-        train_metrics: the names of what its objective reports beside the loss.
-        space: its search space; None for the file `search_spaces/NAME.yaml`, which contrasweep's own have.
+        paper: its source.
+        equation: the place in the paper.
+        hyperparameters: its own settings and their allowed values.
+        verify: raises ValueError if the loss refuses hyperparameters that are allowed one by one.
+        build: makes the objective of an experiment from an `Encoder` and `PreparedData`. A method that needs
+            "own views" gets a `MultiViewEncoder` and `PreparedTransductive`.
+        feed: makes the batches of an experiment; by default, uniform batches with two views of each image.
+        needs: what it needs of the training data besides images.
+        smallest_batch: the smallest batch size that it can learn from, in images.
+        classifies: whether its objective predicts classes; its predictions are then scored too.
+        train_metrics: the names of the metrics that its objective reports besides the loss.
+        space: its search space; None means the file `search_spaces/NAME.yaml`, as for contrasweep's own.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Method:
     verify: Callable[[Mapping[str, Value]], None] = _accept
 
     def search_space(self) -> Space:
-        """Return what is searched of the method unless the user says otherwise."""
+        """Return the search space that holds unless the user gives another."""
         return method_space(self.name) if self.space is None else self.space
 
     def check(self, hyperparameters: Mapping[str, Value]) -> None:
@@ -178,14 +178,14 @@ def with_projection_head(
 
 
 def experiment_head(experiment: Experiment, encoder: Encoder) -> nn.Module:
-    """Return a new projection head for the encoder's features, as the experiment has it."""
+    """Return a new projection head for the encoder's features, with the experiment's head settings."""
     settings = experiment.head
     return build_head(settings.name, encoder.width, settings.hidden, settings.width)
 
 
 @torch.no_grad()
 def head_outputs(head: nn.Module, inputs: int) -> int:
-    """Return how wide a head's embeddings of `inputs` features are: tried on a copy, to leave no trace."""
+    """Return the width of a head's embeddings of `inputs` features; a copy of the head computes them."""
     embeddings: Tensor = copy.deepcopy(head).eval()(torch.zeros(1, inputs))
     return embeddings.shape[1]
 

@@ -33,7 +33,7 @@ def final_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
 
 
 def goals(method: Method, spec: DatasetFacts) -> dict[str, str]:
-    """Return what a search can maximise, and the form of it that is known after every epoch.
+    """Return the metrics that a search can maximise, each with its form that is known after every epoch.
 
     A larger colour error means that less of the colour is kept, so all of them are maximised.
     """

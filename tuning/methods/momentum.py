@@ -1,4 +1,4 @@
-"""What the methods with a momentum encoder share: two hyperparameters, and the objective they lead to."""
+"""Shared by the methods with a momentum encoder: two hyperparameters and the objective."""
 
 from contrasweep.data import torch_generator
 from contrasweep.losses.validation import Number
@@ -39,6 +39,6 @@ def with_momentum(
 
 
 def momentum_queue(experiment: Experiment, width: int) -> KeyQueue:
-    """Return the experiment's queue of `width` wide keys; its random start follows the seed alone."""
+    """Return the experiment's queue of `width` wide keys; its random start depends on the seed alone."""
     generator = torch_generator(experiment.seed, "queue")
     return KeyQueue(int(experiment.hyperparameters["queue"]), width, generator)

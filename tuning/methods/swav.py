@@ -21,7 +21,7 @@ from contrasweep.tuning.objectives.prepared import PreparedData
 
 
 class SwappedPrediction(ContrastiveObjective):
-    """SwAV on the head's output; its prototypes learn too, but not in the first `freeze_epochs` epochs."""
+    """SwAV on the head's output; its prototypes learn after the first `freeze_epochs` epochs."""
 
     def __init__(self, encoder: Encoder, head: nn.Module, loss: SwAV, freeze_epochs: int) -> None:
         super().__init__(encoder, head, lambda views, batch: loss.terms(views))
@@ -34,7 +34,7 @@ class SwappedPrediction(ContrastiveObjective):
         return {}
 
     def after_step(self) -> None:
-        """Bring the prototypes back to length 1, as before every step of the released code."""
+        """Normalise the prototypes to length 1; the released code does so before every step."""
         self.prototypes.normalise_prototypes()
 
 
