@@ -95,7 +95,7 @@ def _std(values: list[float]) -> float:
     return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
-def test_a_column_that_is_not_printed_shows_the_digits_that_its_spread_bears() -> None:
+def test_a_column_that_is_not_printed_shows_two_digits_of_its_deviation() -> None:
     def digits(spread: float) -> int:
         values = tuple(RunValue("rbf", "mse_moving", seed, 100.0 + spread * seed) for seed in (1, 2, 3))
         cells = compare(TableResults(load_table("cclk-t5a"), "paper", False, 3, values))

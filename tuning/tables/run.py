@@ -58,18 +58,18 @@ def run_table(
         InputError: the store holds runs with other settings under the name of a study.
         StoreError: the results folder cannot be used.
     """
-    told = show or (lambda progress: None)
+    report = show or (lambda progress: None)
     failed: dict[str, str] = {}
     before = 0
     on = _Where(results, data_root, concurrency, machine, command)
     for study, cells in plan.studies.items():
         of = plan.seeds * len(cells)
-        told(TableProgress(study, before, plan.runs, searching=plan.tuned))
+        report(TableProgress(study, before, plan.runs, searching=plan.tuned))
         try:
             configs = [_searched(plan, cells[0], on)] if plan.tuned else [cell.config for cell in cells]
 
             def tell(done: int, missing: int, study: str = study, end: int = before + of) -> None:
-                told(TableProgress(study, end - missing + done, plan.runs))
+                report(TableProgress(study, end - missing + done, plan.runs))
 
             _run_missing(plan, configs, on, tell)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:

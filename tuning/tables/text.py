@@ -34,8 +34,8 @@ def selection(results: TableResults) -> str:
     for (row, _), info in results.cells.items():
         if info.selected:
             rows.setdefault(info.selected, {})[row] = None
-    told = [rule if len(rows) == 1 else f"{rule} ({', '.join(own)})" for rule, own in rows.items()]
-    rule = "; ".join(told) or "none chosen yet"
+    rules = [rule if len(rows) == 1 else f"{rule} ({', '.join(own)})" for rule, own in rows.items()]
+    rule = "; ".join(rules) or "none chosen yet"
     return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
 
 
