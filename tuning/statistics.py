@@ -25,7 +25,7 @@ Z: Final = 1.96
 
 @dataclass(frozen=True)
 class Summary:
-    """`std` is the sample standard deviation (n - 1); of a single run there is none."""
+    """Mean and sample standard deviation (n - 1) of n values; a single value has no deviation."""
 
     mean: float
     std: float | None
@@ -33,7 +33,7 @@ class Summary:
 
 
 def summarise(values: Iterable[float | None]) -> Summary | None:
-    """Return the summary of the values that are numbers; None if there are none."""
+    """Summarise the values that are finite numbers; None without any."""
     numbers = [value for value in values if value is not None and math.isfinite(value)]
     if not numbers:
         return None
@@ -43,15 +43,15 @@ def summarise(values: Iterable[float | None]) -> Summary | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`encoder` minus `reference`, seed by seed.
+    """The difference between the scores of `encoder` and `reference`, seed by seed.
 
     Attributes:
-        encoder: what is compared.
-        reference: with what.
-        difference: of the scores, over the seeds that both have.
+        encoder: the name of the compared encoder.
+        reference: the name of the encoder that it is compared with.
+        difference: `encoder` minus `reference`, over the seeds that both have.
         interval: of the mean difference, by Student's t; None with a single seed.
-        p: of the paired t test that there is no difference, two-sided; None with a single seed.
-        p_holm: the same among all comparisons of the table, by Holm's step-down correction.
+        p: two-sided p value of the paired t test; None with a single seed.
+        p_holm: the same, corrected by Holm for all comparisons of the table.
     """
 
     encoder: str
@@ -63,20 +63,20 @@ class Comparison:
 
 
 def mean_interval(summary: Summary) -> tuple[float, float] | None:
-    """Return where the mean lies, by Student's t with n - 1 degrees of freedom; None for a single run."""
+    """Return the interval of a mean, by Student's t with n - 1 degrees of freedom; None for a single run."""
     if summary.std is None:
         return None
     return student_interval(summary.mean, summary.std / math.sqrt(summary.n), summary.n - 1)
 
 
 def student_interval(estimate: float, error: float, freedom: float) -> tuple[float, float]:
-    """Return the interval of an estimate from its standard error, by Student's t with `freedom` degrees."""
+    """Return the interval of an estimate, by Student's t with `freedom` degrees of freedom."""
     half = float(stats.t.ppf(TAILS[1], freedom)) * error
     return estimate - half, estimate + half
 
 
 def welch_interval(first: Summary, second: Summary) -> tuple[float, float]:
-    """Return where the difference `first` - `second` of two means lies (Welch 1947).
+    """Return the interval of the difference `first` - `second` of two means (Welch 1947).
 
     Both need a deviation. Without any spread the interval is the difference itself.
     """
@@ -102,8 +102,8 @@ def percentile_interval(resampled: Floats) -> tuple[Floats, Floats]:
 def compare_with_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]:
     """Compare every encoder with the first one.
 
-    The seeds decide initialisation, order and views for all alike, so differences are taken seed by seed. The
-    t test is used, and not Wilcoxon's: with five pairs the latter cannot go below p = 0.06.
+    A seed decides initialisation, order and views alike for all encoders, so differences are taken seed by
+    seed. The test is the t test, because Wilcoxon's cannot fall below p = 0.06 with five pairs.
 
     Args:
         scores: by encoder and seed; an encoder that shares no seed with the first is left out.

@@ -183,9 +183,14 @@ def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew
     groups: dict[tuple[str, str], list[tuple[Observations, Forest]]] = {}
     for one, forest in zip(studies, forests, strict=True):
         if not isinstance(forest, TooFew):
-            groups.setdefault((one.method, repr(one.axes)), []).append((one, forest))
+            groups.setdefault((one.method, _space(one)), []).append((one, forest))
     return tuple(
         best_default(method, {one.study: one.dataset for one, _ in members}, [f for _, f in members])
         for (method, _), members in groups.items()
         if len({one.dataset for one, _ in members}) > 1
     )
+
+
+def _space(observations: Observations) -> str:
+    """Return what two studies of one space have in common: their axes, wherever the values were found."""
+    return repr([(axis.parameter.model_dump(exclude={"source"}), axis.when) for axis in observations.axes])

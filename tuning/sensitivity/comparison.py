@@ -96,6 +96,50 @@ class EqualBudget:
     unequal: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class PairedTest:
+    """The paired test of two treatments over the blocks that both have.
+
+    Attributes:
+        first: the name of the first treatment.
+        second: the name of the second.
+        blocks: the number of pairs.
+        difference: the mean of the first minus the second.
+        low: lower end of its 95 % interval (Student's t).
+        high: upper end.
+        p: two-sided p value of Wilcoxon's signed-rank test.
+        p_holm: the same, corrected by Holm for the number of tests.
+    """
+
+    first: str
+    second: str
+    blocks: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class MeanRanks:
+    """Mean ranks over blocks; 1 is the best.
+
+    Attributes:
+        names: the treatments, best first.
+        ranks: their mean ranks.
+        blocks: the number of datasets.
+        p: p value of Friedman's test that all treatments are alike.
+        critical_difference: Nemenyi's, at 5 %: mean ranks that are closer do not differ significantly.
+    """
+
+    names: tuple[str, ...]
+    ranks: tuple[float, ...]
+    blocks: int
+    p: float
+    critical_difference: float
+
+
 def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget | TooFew:
     """Compare studies by the expected best score of equally many of their trials."""
     smallest = min(studies, key=lambda one: int(one.over.sum()))
@@ -182,50 +226,6 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
     if len(stopped) == 1:
         found.append(f"only {stopped[0]} had trials stopped early: its trials cost less")
     return found
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """The paired test of two treatments over the blocks that both have.
-
-    Attributes:
-        first: the name of the first treatment.
-        second: the name of the second.
-        blocks: the number of pairs.
-        difference: the mean of the first minus the second.
-        low: lower end of its 95 % interval (Student's t).
-        high: upper end.
-        p: two-sided p value of Wilcoxon's signed-rank test.
-        p_holm: the same, corrected by Holm for the number of tests.
-    """
-
-    first: str
-    second: str
-    blocks: int
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_holm: float
-
-
-@dataclass(frozen=True)
-class MeanRanks:
-    """Mean ranks over blocks; 1 is the best.
-
-    Attributes:
-        names: the treatments, best first.
-        ranks: their mean ranks.
-        blocks: the number of datasets.
-        p: p value of Friedman's test that all treatments are alike.
-        critical_difference: Nemenyi's, at 5 %: mean ranks that are closer do not differ significantly.
-    """
-
-    names: tuple[str, ...]
-    ranks: tuple[float, ...]
-    blocks: int
-    p: float
-    critical_difference: float
 
 
 def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
