@@ -87,7 +87,7 @@ def attributes_of(
         names += found
         columns += found.values()
     if not names:
-        raise ValueError(f"{path} holds no attributes beside {image_column!r}")
+        raise ValueError(f"{path} has no attributes besides {image_column!r}")
     rows = _rows_of(listed, images, path)
     values = torch.from_numpy(np.stack(columns, axis=1))[rows].float()
     return Attributes(tuple(listed[row] for row in rows.tolist()), tuple(names), values)

@@ -148,7 +148,7 @@ def _listed(name: str, folder: Path, values: int, how: str) -> BiasedFiles:
 
 @lru_cache(maxsize=16)
 def _parsed(folder: Path, values: int, changed: tuple[int, ...]) -> BiasedFiles:
-    """Return the names below a folder; `changed`, its time of change, keys the cache."""
+    """Return the names below a folder; `changed`, the times of change, keys the cache."""
     below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
     files = sorted(path for path in below if path.suffix.lower() in EXTENSIONS)
     numbers = torch.tensor([_class_and_bias(file, values) for file in files], dtype=torch.int64)

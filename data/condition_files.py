@@ -57,7 +57,7 @@ def condition_shape(path: Path) -> tuple[int, int]:
     try:
         shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is no array of numbers: {error}") from None
+        raise ValueError(f"{path} is not an array of numbers: {error}") from None
     return _rows_and_width(path, shape)
 
 
@@ -84,7 +84,7 @@ def _read_npy(path: Path, columns: Sequence[str]) -> Tensor:
     try:
         stored = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is no array of numbers: {error}") from None
+        raise ValueError(f"{path} is not an array of numbers: {error}") from None
     return _numbers(stored, str(path))
 
 
@@ -101,7 +101,7 @@ def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
                 raise ValueError(f"{path}: name one of its tensors ({', '.join(names)})")
             stored = file.get_tensor(chosen)
     except SafetensorError as error:
-        raise ValueError(f"{path} is no safetensors file: {error}") from None
+        raise ValueError(f"{path} is not a safetensors file: {error}") from None
     if stored.is_complex():
         raise ValueError(f"{path}: {chosen!r} holds no real numbers but {stored.dtype}")
     return torch.Tensor(stored.float())
@@ -118,7 +118,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Tensor:
             raise ValueError(f"{path}: {unknown('column', missing[0], tuple(names))}")
         table = pq.read_table(path, columns=list(columns) or None)
     except pa.ArrowException as error:
-        raise ValueError(f"{path} is no Parquet file: {error}") from None
+        raise ValueError(f"{path} is not a Parquet file: {error}") from None
     parts = [_parquet_column(table.column(name), f"{path}, column {name!r}") for name in table.column_names]
     return torch.cat(parts, dim=1)
 

@@ -76,7 +76,7 @@ def read_hierarchy(path: Path) -> Hierarchy:
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8") from None
+        raise ValueError(f"{path} is not text in UTF-8") from None
     parents: dict[str, dict[str, None]] = {}
     for number, line in enumerate(lines, start=1):
         words = line.split()

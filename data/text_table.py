@@ -68,7 +68,7 @@ def _header(path: Path) -> list[str]:
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8") from None
+        raise ValueError(f"{path} is not text in UTF-8") from None
     if not names:
         raise ValueError(f"{path} is empty; its first line must name the columns")
     twice = sorted({name for name in names if names.count(name) > 1})

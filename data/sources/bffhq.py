@@ -111,7 +111,7 @@ BFFHQ = DatasetFamily(
     read=_read,
     options={
         "test": DatasetOption(
-            "the test images: of test/ those whose gender is not their age's, as released, or all; or "
+            "the test images: those in test/ with a gender unusual for their age (as released), or all; or "
             "valid/, to choose settings by",
             str,
             "conflict",

@@ -112,7 +112,7 @@ def _read_batch(path: Path, label_key: str) -> tuple[Any, torch.Tensor]:
     try:
         pixels, labels = batch["data"], torch.tensor(batch[label_key], dtype=torch.int64)
     except (KeyError, TypeError, ValueError) as error:
-        raise DatasetDamaged(f"{path} is no batch of CIFAR: {type(error).__name__}: {error}") from error
+        raise DatasetDamaged(f"{path} is not a batch of CIFAR: {type(error).__name__}: {error}") from error
     shape = getattr(pixels, "shape", None)
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or shape != (len(labels), _PIXELS):
         raise DatasetDamaged(
@@ -132,7 +132,7 @@ def _unpickle(path: Path) -> Any:
     try:
         return _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="latin1").load()
     except (pickle.UnpicklingError, EOFError, TypeError, ValueError, IndexError) as error:
-        raise DatasetDamaged(f"{path} is no file of CIFAR: {type(error).__name__}: {error}") from error
+        raise DatasetDamaged(f"{path} is not a file of CIFAR: {type(error).__name__}: {error}") from error
 
 
 class _ArraysOnly(pickle.Unpickler):

@@ -163,7 +163,7 @@ def _mapped(file: Path, shape: tuple[int, ...]) -> np.ndarray:
         stored = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DatasetDamaged(
-            f"{file} is no array of numbers, or only a part of one: {error}. Get it from {NPY_SOURCE}"
+            f"{file} is not an array of numbers, or only a part of one: {error}. Get it from {NPY_SOURCE}"
         ) from None
     if stored.dtype != np.uint8 or stored.shape != shape:
         raise DatasetDamaged(

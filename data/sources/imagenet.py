@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +44,14 @@ from contrasweep.data.sources.listed_images import (
     open_listed,
     where_to_put,
 )
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.spec import (
+    DatasetFamily,
+    DatasetOption,
+    DatasetSpec,
+    Options,
+    Split,
+    spelled_name,
+)
 
 FOLDER = "imagenet"
 SOURCE = "https://www.image-net.org/download.php (ILSVRC2012, after registration)"
@@ -86,8 +94,8 @@ def _hundred_classes(root: Path, options: Options) -> Classes:
     if not file.is_file():
         known = ", ".join(LISTS)
         raise DatasetMissing(
-            f"classes of dataset 'imagenet100': {file} is no file with a class a line, and {chosen!r} is not "
-            f"one of the published lists ({known})"
+            f"classes of dataset 'imagenet100': {file} is not a file with a class per line, and {chosen!r} "
+            f"is not one of the published lists ({known})"
         )
     words = file.read_text(encoding="utf-8").split()
     names = tuple(sorted({word for word in words if re.fullmatch(r"n\d{8}", word)}))
@@ -154,7 +162,7 @@ def _classes_of_validation(root: Path) -> dict[str, str]:
     if of_image is None:
         raise DatasetMissing(
             f"dataset 'imagenet' is incomplete: {root / FOLDER / 'val'} has no folder for each class, and "
-            f"beside it is none of the files that say the images' classes. {HOW}"
+            f"none of the files with the classes of the images is beside it. {HOW}"
         )
     return of_image
 
@@ -177,14 +185,12 @@ def _check_split(name: str, root: Path, split: Split, classes: Classes, expected
 def _refuse_two_conditions(name: str, options: Options) -> None:
     if options["condition"] != NO_CONDITION and options["hierarchy"] != "none":
         raise ValueError(
-            f"dataset {name!r}: condition and hierarchy both say what the condition is; give one of them"
+            f"dataset {name!r}: condition and hierarchy both set the condition; give only one of them"
         )
 
 
-def _of_hierarchy(root: Path, options: Options, classes: Classes) -> Tensor | None:
-    """Return the ancestor of each class, one-hot ``(classes, ancestors)``; None without a hierarchy."""
-    if options["hierarchy"] == "none":
-        return None
+def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
+    """Return the ancestor of each class at the options' level, one-hot float32 ``(classes, ancestors)``."""
     file = root / Path(str(options["hierarchy"])).expanduser()
     if not file.is_file():
         raise DatasetMissing(
@@ -198,73 +204,80 @@ def _of_hierarchy(root: Path, options: Options, classes: Classes) -> Tensor | No
     return functional.one_hot(clusters).float()
 
 
-def _family(
-    name: str,
-    summary: str,
-    classes_of: ChosenClasses,
-    sizes: Callable[[Path, Options], tuple[int, int, int]],
-    own_options: Mapping[str, DatasetOption],
-) -> DatasetFamily:
-    """Return a family; ``sizes`` gives the numbers of classes, of training and of test images."""
+@dataclass(frozen=True)
+class _Classes:
+    """ImageNet, or some of its classes.
 
-    def check(root: Path, options: Options) -> None:
-        check_folder(name, root, f"{FOLDER}/train", HOW)
-        check_folder(name, root, f"{FOLDER}/val", HOW)
-        classes = classes_of(root, options)
-        count, train, test = sizes(root, options)
+    Attributes:
+        name: the name of the dataset.
+        summary: one line about it.
+        of: gives the classes.
+        sizes: gives the numbers of classes, of training and of test images.
+        own_options: the options that only this dataset has.
+    """
+
+    name: str
+    summary: str
+    of: ChosenClasses
+    sizes: Callable[[Path, Options], tuple[int, int, int]]
+    own_options: Mapping[str, DatasetOption]
+
+    def family(self) -> DatasetFamily:
+        """Return the family of datasets."""
+        return DatasetFamily(
+            self.name, self.summary, self._describe, self._check, self._read, self._options()
+        )
+
+    def _options(self) -> dict[str, DatasetOption]:
+        return {**listed_options(224), **self.own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS}
+
+    def _check(self, root: Path, options: Options) -> None:
+        check_folder(self.name, root, f"{FOLDER}/train", HOW)
+        check_folder(self.name, root, f"{FOLDER}/val", HOW)
+        classes = self.of(root, options)
+        count, train, test = self.sizes(root, options)
         if len(classes) != count:
             raise DatasetMissing(
-                f"dataset {name!r} is incomplete: {root / FOLDER / 'train'} has folders of {len(classes):,} "
-                f"classes, expected {count:,}. {HOW}"
+                f"dataset {self.name!r} is incomplete: {root / FOLDER / 'train'} has folders of "
+                f"{len(classes):,} classes, expected {count:,}. {HOW}"
             )
-        _check_split(name, root, "train", classes, train)
-        _check_split(name, root, "test", classes, test)
-        describe(root, options)
+        _check_split(self.name, root, "train", classes, train)
+        _check_split(self.name, root, "test", classes, test)
+        self._describe(root, options)
 
-    def describe(root: Path, options: Options) -> DatasetSpec:
-        count, train, test = sizes(root, options)
+    def _describe(self, root: Path, options: Options) -> DatasetSpec:
+        count, train, test = self.sizes(root, options)
         size = int(options["size"])
-        _refuse_two_conditions(name, options)
-        ancestors = None
+        _refuse_two_conditions(self.name, options)
+        condition: dict[str, Any] = {}
         if options["hierarchy"] != "none":
-            ancestors = _of_hierarchy(root, options, classes_of(root, options))
+            ancestors = _ancestors(root, options, self.of(root, options))
+            condition["condition_dim"] = ancestors.shape[1]
+            condition["condition_name"] = f"ancestor at level {options['level']}, one column each"
         spec = DatasetSpec(
-            name=family.full_name(options),
-            summary=summary,
+            name=spelled_name(self.name, self._options(), options),
+            summary=self.summary,
             classes=count,
             channels=3,
             image_size=size,
             view_size=size,
             train_size=train,
             test_size=test,
-            condition_dim=None if ancestors is None else ancestors.shape[1],
-            condition_name=None
-            if ancestors is None
-            else f"ancestor at level {options['level']}, one column each",
             licence=LICENCE,
             source=SOURCE,
             folder=FOLDER,
+            **condition,
         )
         return conditioned_spec(spec, root, options, train)
 
-    def read(root: Path, split: Split, options: Options) -> LabelledImages:
-        classes = classes_of(root, options)
-        found, ancestors = _split(root, split, classes), _of_hierarchy(root, options, classes)
+    def _read(self, root: Path, split: Split, options: Options) -> LabelledImages:
+        classes = self.of(root, options)
+        found = _split(root, split, classes)
         labels = torch.tensor(found.labels, dtype=torch.int64)
         condition = training_condition(root, options, len(found)) if split == "train" else None
-        if ancestors is not None:
-            condition = ancestors[labels]
+        if options["hierarchy"] != "none":
+            condition = _ancestors(root, options, classes)[labels]
         return open_listed(ListedImages(found, labels, condition), options)
-
-    family = DatasetFamily(
-        name,
-        summary,
-        describe,
-        check,
-        read,
-        {**listed_options(224), **own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS},
-    )
-    return family
 
 
 def _hundred_sizes(root: Path, options: Options) -> tuple[int, int, int]:
@@ -274,15 +287,15 @@ def _hundred_sizes(root: Path, options: Options) -> tuple[int, int, int]:
     return len(classes), train, TEST_OF_A_CLASS * len(classes)
 
 
-IMAGENET1K = _family(
+IMAGENET1K = _Classes(
     "imagenet1k",
     "1.3 million photographs in 1,000 classes (ILSVRC 2012)",
     _all_classes,
     lambda root, options: (ALL_CLASSES, ALL_TRAIN, ALL_TEST),
     {},
-)
+).family()
 
-IMAGENET100 = _family(
+IMAGENET100 = _Classes(
     "imagenet100",
     "photographs of 100 of ImageNet's classes, by either published list or your own",
     _hundred_classes,
@@ -294,4 +307,4 @@ IMAGENET100 = _family(
             "cl-infonce",
         )
     },
-)
+).family()

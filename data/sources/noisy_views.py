@@ -147,7 +147,7 @@ _DIGITS_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
     {
         **noise_options("gaussian", level=0.5),
         "form": DatasetOption(
-            "what a view is: images of 8 x 8 pixels, or 64 features in 0..1",
+            "the form of a view: images of 8 x 8 pixels, or 64 features in 0..1",
             str,
             "images",
             choices=("images", "features"),

@@ -8,8 +8,8 @@ The files were not available. These facts come from public code that reads them,
 reads both files, so they do not have MATLAB's HDF5 format (v7.3). `..._single1.mat` holds `X1` (1,429,236 x
 273, float32); `..._single2.mat` holds `X2` (1,429,236 x 112) and `trainLabel` (uint8, one for each row).
 Their sizes in bytes are unknown. As in the released code, the classes are the labels 0 to 19, and the objects
-are the *first* 2,500 rows of each (the paper says that they are drawn); the 200 folds cut the shuffled
-objects in order.
+are the *first* 2,500 rows of each (the paper says that they are drawn); the 200 stratified folds take the
+shuffled objects in order.
 """
 
 from functools import lru_cache

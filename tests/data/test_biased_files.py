@@ -151,7 +151,7 @@ def test_arrays_that_are_cut_short_are_found_without_reading_them(
     _write_npy(tmp_path, monkeypatch)
     file = tmp_path / NPY_FOLDER / "valid/images.npy"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(DatasetDamaged, match=r"valid/images\.npy is no array of numbers, or only a part"):
+    with pytest.raises(DatasetDamaged, match=r"valid/images\.npy is not an array of numbers, or only a part"):
         check_available(NPY, tmp_path)
 
 

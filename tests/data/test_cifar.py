@@ -112,7 +112,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     layout = write_cifar(tmp_path, CIFAR10_LAYOUT)
     target = tmp_path / "made"
     (tmp_path / layout.folder / "test_batch").write_bytes(pickle.dumps({"data": _Harmful(target)}))
-    with pytest.raises(DatasetDamaged, match=r"test_batch is no file of CIFAR: .* asks for posix\.mkdir"):
+    with pytest.raises(DatasetDamaged, match=r"test_batch is not a file of CIFAR: .* asks for posix\.mkdir"):
         read_cifar(tmp_path, "test", layout)
     assert not target.exists()
 
@@ -138,7 +138,7 @@ def test_a_truncated_batch_is_named(tmp_path: Path) -> None:
     layout = write_cifar(tmp_path, CIFAR10_LAYOUT)
     path = tmp_path / layout.folder / "test_batch"
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(DatasetDamaged, match="test_batch is no file of CIFAR"):
+    with pytest.raises(DatasetDamaged, match="test_batch is not a file of CIFAR"):
         read_cifar(tmp_path, "test", layout)
 
 

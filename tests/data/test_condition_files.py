@@ -100,7 +100,7 @@ def test_what_is_no_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no real numbers but <U1"):
         read_condition(array, images=2)
     np.save(array, np.array([{}, {}]), allow_pickle=True)
-    with pytest.raises(ValueError, match="no array of numbers"):
+    with pytest.raises(ValueError, match="not an array of numbers"):
         read_condition(array, images=2)
     pq.write_table(pa.table({"x": ["a", "b"]}), table)
     with pytest.raises(ValueError, match=r"column 'x' holds no real numbers"):

@@ -87,7 +87,7 @@ def test_a_file_with_other_rows_is_refused_before_any_image_is_read(root: Path) 
 
 def test_what_is_no_condition_is_refused(root: Path) -> None:
     (root / "broken.npy").write_bytes(b"nothing of the kind")
-    for file, message in (("broken.npy", "no array"), ("tree/test/class0/6.png", "is read from .npy")):
+    for file, message in (("broken.npy", "not an array"), ("tree/test/class0/6.png", "is read from .npy")):
         with pytest.raises(DatasetDamaged, match=message):
             dataset_spec(f"{TREE},condition={file}", root)
     with pytest.raises(DatasetMissing, match=r"condition=clap\.npy: .*clap\.npy is not there.*--data-root"):

@@ -61,7 +61,7 @@ def test_a_list_has_its_classes_alone(root: Path) -> None:
     assert load_test("imagenet100:size=8", root).labels.tolist() == [0, 1]
     (root / "mine.txt").write_text(f"{TWO}\n{ONE} a bird\n")
     assert load_training("imagenet100:size=8,classes=mine.txt", root).train.labels.tolist() == [0, 0, 0, 1, 1]
-    with pytest.raises(DatasetMissing, match=r"classes of dataset 'imagenet100': .*yours\.txt is no file"):
+    with pytest.raises(DatasetMissing, match=r"classes of dataset 'imagenet100': .*yours\.txt is not a file"):
         check_available("imagenet100:classes=yours.txt", root)
 
 
@@ -69,7 +69,7 @@ def test_a_list_has_its_classes_alone(root: Path) -> None:
 def test_validation_images_in_one_folder_need_a_file_of_their_classes(root: Path, published: str) -> None:
     by_class = load_test("imagenet1k:size=8", root)
     classes, place = _flatten(root), root / "imagenet"
-    with pytest.raises(DatasetMissing, match="val has no folder for each class, and beside it is none"):
+    with pytest.raises(DatasetMissing, match="val has no folder for each class, and none of the files"):
         check_available("imagenet1k", root)
     if published == "synset labels":
         (place / "imagenet_2012_validation_synset_labels.txt").write_text("\n".join(classes) + "\n")
@@ -154,7 +154,7 @@ def test_a_condition_with_other_rows_or_beside_a_hierarchy_is_refused(root: Path
     with pytest.raises(DatasetMissing, match=r"condition=clap\.npy: .* is not there"):
         check_available("imagenet100:condition=clap.npy", root)
     (root / "tree.txt").write_text(TREE)
-    with pytest.raises(ValueError, match="condition and hierarchy both say what the condition is"):
+    with pytest.raises(ValueError, match="condition and hierarchy both set the condition"):
         dataset_spec("imagenet1k:condition=clip.npy,hierarchy=tree.txt,level=2", root)
 
 

@@ -200,7 +200,7 @@ def test_a_resumed_search_proposes_what_it_would_have(sampler: str) -> None:
 def test_a_sampler_that_cannot_search_the_space_is_refused() -> None:
     with pytest.raises(InputError, match=r"ranges: sigma2, lr, crop\. --grid-points N cuts"):
         SearchStudy(SPACE, sampler="grid")
-    with pytest.raises(InputError, match="cmaes searches ranges that every trial has"):
+    with pytest.raises(InputError, match="cmaes needs a range that every trial has"):
         SearchStudy(FINITE, sampler="cmaes")
     with pytest.raises(InputError, match="a grid over space has 655,200 points"):
         SearchStudy(SPACE.with_levels(60), sampler="grid")

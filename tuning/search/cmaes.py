@@ -83,7 +83,7 @@ def _check(space: Space, objectives: int) -> None:
         raise InputError(f"the sampler cmaes takes one metric, given {objectives}; tpe and gp take several")
     if not any(isinstance(space[name], Range) for name in space.always_searched):
         raise InputError(
-            f"the sampler cmaes searches ranges that every trial has, and {space.origin} has none; "
+            f"the sampler cmaes needs a range that every trial has, and {space.origin} has none; "
             "tpe searches any space"
         )
 

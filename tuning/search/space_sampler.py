@@ -20,7 +20,7 @@ class SpaceSampler(BaseSampler):
     """Proposes a whole configuration at once, parents first, and only the parameters that are active.
 
     Trial 0 runs the defaults. Each later trial draws from a generator seeded by (seed, trial number), so its
-    proposal depends on nothing but the seed, its number and what the study holds: a search rebuilt from its
+    proposal depends only on the seed, its number and the trials of the study: a search rebuilt from its
     trials goes on as if it had never stopped, and never draws an earlier trial's numbers again.
 
     In a finite space, a configuration that the study already holds is drawn again, up to `REDRAWS` times, and
