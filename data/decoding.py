@@ -118,7 +118,7 @@ def _opened(encoded: bytes) -> "Image":
 
 def _reason(error: Exception, encoded: bytes) -> str:
     if not encoded:
-        return "it is empty"
+        return "it has 0 bytes"
     # torchvision's message begins with a source file; Pillow's contains the address of an object.
     said = (str(error) or type(error).__name__).splitlines()[0].split(" <_io.")[0]
     said = re.sub(r"^decode_\w+, \S+, ", "", said)

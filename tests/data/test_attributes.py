@@ -81,7 +81,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(table: Path) -> No
         (b"path,x\n", "has a header but no rows"),
         (b"path,x\na,1\nb\n", "Row #3: Expected 2 columns, got 1"),
         (b"path,x,x\na,1,1\n", "more than once: 'x'"),
-        (b"path\na\n", "no attributes beside 'path'"),
+        (b"path\na\n", "no attributes besides 'path'"),
         (b"path,x\n\xff\xfe,1\n", "UTF-?8"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
         ({"labels": [0, 1, 10, 3]}, "label 10 of row 2 of .*test_batch is out of range: 10 classes"),
         ({"labels": [0, 1]}, r"uint8 \(2, 3072\) for its 2 labels, has \(4, 3072\)"),
         ({"data": np.zeros((4, 3072))}, "must hold uint8"),
-        ({"labels": None}, "no batch of CIFAR"),
+        ({"labels": None}, "not a batch of CIFAR"),
     ],
 )
 def test_what_a_batch_holds_is_checked(tmp_path: Path, change: dict[str, object], message: str) -> None:

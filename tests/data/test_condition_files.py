@@ -121,7 +121,7 @@ def test_a_damaged_file_is_named(ending: str, tmp_path: Path) -> None:
         read_condition(path, images=3)
     for content in (b"", b"nothing of the kind"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=rf"c\.{ending} is no "):
+        with pytest.raises(ValueError, match=rf"c\.{ending} is not a"):
             read_condition(path, images=3)
 
 
