@@ -63,7 +63,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--set", "validation.fraction=1e-5"], ["validation.fraction", "leaves a class"]),
         (["fair-cclk", "--set", "seed=-1"], ["'seed'", "-1"]),
         (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
-        (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "no --dry-run"]),
+        (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "leave out --dry-run"]),
         (["fair-cclk", "--resume"], ["need the study's --name"]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
     ],

@@ -1,4 +1,4 @@
-"""The command line: one command a function, each a call of the library."""
+"""The command line: each command is one function, which calls the library."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`contrasweep methods` and `spaces`: what there is to choose from. `compact` tidies a study."""
+"""`contrasweep methods` and `spaces`: list the choices. `compact` merges the files of a study."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -165,7 +165,7 @@ def compact(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Merge a study's many small files into one of trials and one of epochs; a sweep does so when it ends.
+    """Merge the small files of a study into one file of trials and one of epochs, as a sweep does at its end.
 
     Example: contrasweep compact my-study
     """

@@ -1,4 +1,4 @@
-"""`contrasweep clusters`: how many attributes to build clusters from, found without training."""
+"""`contrasweep clusters`: find without training how many attributes to build clusters from."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def clusters(
     """
     low, high = _range(top_k)
     if output is not None:
-        # Imported only where something is drawn: it brings the whole engine.
+        # Imported only when something is drawn, because it imports the whole engine.
         from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(output, "-o")

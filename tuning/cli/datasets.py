@@ -1,4 +1,4 @@
-"""`contrasweep datasets`: what there is. `contrasweep datasets check NAME`: whether its files are sound."""
+"""`contrasweep datasets` lists the datasets; `contrasweep datasets check NAME` examines the files of one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
     """
     from contrasweep.data import DATASETS
 
-    # What is said before `check` holds for it as well.
+    # Options that are given before `check` apply to it too.
     context.obj = {"data_root": data_root, "json": json}
     if context.invoked_subcommand is not None:
         return
@@ -125,7 +125,7 @@ def _content(report: "DatasetReport") -> dict[str, Any]:
 
 
 def _names(report: "DatasetReport") -> list[str]:
-    """The classes' names; their numbers where they have none."""
+    """Return the names of the classes, or their numbers if they have no names."""
     spec = report.spec
     return list(spec.class_names) or [str(label) for label in range(spec.classes)]
 

@@ -1,4 +1,4 @@
-"""`--address ray://...`: the command that was typed runs in that cluster, and nothing of it here."""
+"""`--address ray://...`: send the typed command to that cluster and run nothing on this machine."""
 
 import shlex
 import shutil
@@ -17,7 +17,7 @@ OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
 YAML = (".yaml", ".yml")
 TYPED = "CONTRASWEEP_COMMAND"
-"""Environment variable: the command as the user typed it, which the results keep."""
+"""Environment variable with the command as the user typed it; the results keep it."""
 
 
 def send(context: typer.Context, address: str | None) -> str | None:
@@ -44,10 +44,10 @@ def _send(context: typer.Context, address: str) -> None:
 
 
 def check_places(given: Mapping[str, Any]) -> None:
-    """Refuse what the cluster's nodes would look for, or write, where they are and not here.
+    """Refuse options whose folders or files the cluster would look for, or write, on its own machines.
 
     Raises:
-        InputError: a folder is relative to the one that this process is in, or a file is to be written.
+        InputError: a folder is relative to this process's working folder, or a file is to be written.
     """
     files = named_files(given)
     for name, value in given.items():
@@ -71,7 +71,7 @@ def named_files(given: Mapping[str, Any]) -> list[Path]:
 
 
 def without_address(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments less `--address VALUE`, or `--address=VALUE`."""
+    """Return the arguments without `--address VALUE` or `--address=VALUE`."""
     kept, skip = [], False
     for argument in arguments:
         if skip or argument == OPTION:
@@ -82,7 +82,7 @@ def without_address(arguments: Sequence[str]) -> list[str]:
 
 
 def with_files(arguments: Sequence[str], names: Mapping[Path, str], given: Mapping[str, Any]) -> list[str]:
-    """Return the arguments with each file under its name there; the same word elsewhere stays as it is."""
+    """Return the arguments with the path in the cluster for each file; the same word elsewhere stays."""
     reads = {_flag(name) for name, value in given.items() if isinstance(value, Path)}
     takes_value = {_flag(name) for name, value in given.items() if not isinstance(value, bool)}
     changed, before = [], ""

@@ -1,4 +1,4 @@
-"""Exit codes: 0 done, 1 nothing usable came out, 2 wrong input, 130 interrupted."""
+"""Exit codes: 0 done, 1 no usable result, 2 wrong input, 130 interrupted."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command: what a user can act on is said without a traceback, and becomes the exit code."""
+    """Wrap a command: print errors that a user can act on without a traceback, and exit with their code."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -42,8 +42,8 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _code_of(error: Exception) -> int | None:
-    """The exit code of an error whose message is meant for the user; None for a fault of ours."""
-    # Imported late: they bring torch, which `contrasweep --help` does without.
+    """Return the exit code of an error that a user can act on; None for a fault of the program."""
+    # Imported here because they import torch, which `contrasweep --help` does not need.
     from contrasweep.data import DatasetMissing
     from contrasweep.plugins import PluginError
     from contrasweep.search_spaces import SpaceError

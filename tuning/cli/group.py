@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def sweep_methods(
     plans: "Sequence[SweepPlan]", prefix: str, as_json: bool, machine: "Machine | None" = None
 ) -> None:
-    """Search each method in a study of its own, and compare them.
+    """Search each method in its own study, and compare the best trials.
 
     Raises:
-        SweepFailed: of one of them nothing came; the others were searched.
+        SweepFailed: no trial of one study finished; the others were searched.
     """
     from contrasweep.tuning.ray.sweep import sweep_group
 
@@ -46,11 +46,11 @@ def resume_methods(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Go on with what `sweep_methods` began; `options` are those of `ray.sweep.resume_sweep`.
+    """Go on with the studies of `sweep_methods`; `options` are those of `ray.sweep.resume_sweep`.
 
     Raises:
         InputError: no prefix was given, or a study differs from the options.
-        SweepFailed: of one of them nothing came.
+        SweepFailed: no trial of one study finished.
     """
     from contrasweep.tuning.ray.sweep import resume_group, study_of
 
@@ -71,7 +71,7 @@ def resume_methods(
 
 
 def _compare(done: "GroupResult", prefix: str, results: str, as_json: bool) -> None:
-    """Print the best trial of each method; raise SweepFailed where a method has none."""
+    """Print the best trial of each method; raise SweepFailed if a method has none."""
     from contrasweep.tuning.cli.studies import selected_row
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
@@ -89,8 +89,8 @@ def _compare(done: "GroupResult", prefix: str, results: str, as_json: bool) -> N
             f"{prefix}: the best trial of each method on {plan.dataset}",
             [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
             footer=f"The same budget each: {plan.trials} trials of {plan.experiment.epochs} epochs at most, "
-            f"{plan.seeds} seed{'s' * (plan.seeds > 1)} a trial. Validation scores, so optimistic: "
-            "test them on fresh seeds.",
+            f"{plan.seeds} seed{'s' * (plan.seeds > 1)} per trial. These are validation scores, "
+            "which are optimistic: test them on fresh seeds.",
         )
         if any(row["failed"] for row in rows):
             warn("some trials failed; `contrasweep show STUDY` says why.")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text becomes values."""
+"""Options that several commands share, and the parsing of their text."""
 
 import os
 import shlex
@@ -60,7 +60,7 @@ RESULTS = "results"
 
 
 def machine_at(address: str | None) -> "Machine | None":
-    """Return what the cluster of `--address` has; None where trials run on this machine."""
+    """Return the cores and GPUs of the cluster at `--address`; None if trials run on this machine."""
     if address is None:
         return None
     from contrasweep.tuning.ray.cluster import cluster_at
@@ -69,17 +69,17 @@ def machine_at(address: str | None) -> "Machine | None":
 
 
 def command_line() -> str:
-    """Return the command that is running, as a user would type it."""
+    """Return the running command as a user would type it."""
     return os.environ.get(TYPED) or shlex.join(["contrasweep", *sys.argv[1:]])
 
 
 def results_option(results: str) -> str:
-    """Return what a suggested command needs so that it finds `results`; nothing for the default folder."""
+    """Return the `--results` option that a suggested command needs; empty for the default folder."""
     return "" if results == RESULTS else f" --results {shlex.quote(results)}"
 
 
 def place_in(results: str, relative: str) -> str:
-    """Return where a file of a results folder lies, in the form that the folder was given in."""
+    """Return the path or URI of a file in a results folder, in the form in which the folder was given."""
     folder, mark, query = results.partition("?") if "://" in results else (results, "", "")
     return f"{folder.rstrip('/')}/{relative}{mark}{query}"
 
@@ -88,8 +88,8 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
     """Return `PATH=VALUE` texts as a mapping; values are read as YAML scalars (`1e-3` is a number).
 
     Raises:
-        InputError: a text without `=`, a value that is no scalar, or a path given twice.
-        SpaceError: a value that is no YAML.
+        InputError: a text has no `=`, a value is not a scalar, or a path is given twice.
+        SpaceError: a value is not YAML.
     """
     values: dict[str, Any] = {}
     for text in assignments or []:

@@ -1,4 +1,4 @@
-"""What the commands that write a page about studies share: arguments, and the checks of them."""
+"""Arguments, and their checks, of the commands that write a page about studies."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +18,10 @@ Watch = Annotated[
 
 
 def page_of(output: Path | None, studies: list[str], ending: str, several: str) -> Path:
-    """Return the file of the page: `output`, else STUDY and the ending, or the name for several studies.
+    """Return the file of the page: `output`, by default STUDY with `ending`, or `several` for many studies.
 
     Raises:
-        InputError: a study is given twice, or a page cannot be written there.
+        InputError: a study is given twice, or the page cannot be written there.
     """
     from contrasweep.tuning.reports.page import check_page
 
@@ -33,5 +33,5 @@ def page_of(output: Path | None, studies: list[str], ending: str, several: str) 
 
 
 def watching(page: Path, seconds: float) -> str:
-    """Return the line that says that the page is being rewritten."""
+    """Return the message that the page is rewritten until the sweep ends."""
     return f"Writing {page} every {seconds:g} s until the sweep has ended; Ctrl-C stops."

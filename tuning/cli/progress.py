@@ -1,4 +1,4 @@
-"""One line that says where a sweep stands."""
+"""A line that shows the progress of a sweep."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from contrasweep.tuning.ray.searcher import Progress
 
 LINE_SECONDS = 15.0
-"""Without a terminal, a new line at most this often."""
+"""Least seconds between two printed lines when the output is not a terminal."""
 
 
 class ProgressLine:
-    """Rewrites one line on a terminal; elsewhere prints a line now and then, and the last one."""
+    """Rewrites one line on a terminal; otherwise prints a new line from time to time, and the last one."""
 
     def __init__(self, console: Console, live: Live | None, clock: Callable[[], float]) -> None:
         self._console = console
@@ -51,7 +51,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_line() -> Iterator[ProgressLine]:
-    """A progress line on standard error, as long as the context lasts."""
+    """Show a progress line on standard error for a `with` block."""
     console = Console(stderr=True)
     if console.is_terminal:
         with Live(console=console, refresh_per_second=4) as live:
@@ -65,7 +65,7 @@ def progress_line() -> Iterator[ProgressLine]:
 
 
 def sweep_line(progress: "Progress", elapsed: float) -> str:
-    """Return the progress of a sweep in a line: done, running, best so far, time spent and left."""
+    """Return the progress of a sweep as one line: trials done and running, best score, times."""
     endings = ", ".join(f"{count} {status}" for status, count in progress.counts.items())
     parts = [f"{progress.done}/{progress.planned} trials" + (f" ({endings})" if endings else "")]
     parts.append(f"{progress.running} running")

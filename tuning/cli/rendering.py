@@ -1,4 +1,4 @@
-"""How rows become tables on a terminal, or JSON."""
+"""Print rows as tables on a terminal, or as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ def print_json(content: Any) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line as it is, whatever brackets it holds, and unbroken: it may be a command to copy."""
+    """Print a line unchanged, without markup or line breaks: it may be a command to copy."""
     Console(highlight=False, markup=False).print(line, soft_wrap=True)
 
 
 def remark(line: str) -> None:
-    """Print a line beside what was asked for: on the error stream, so that a table or JSON stays whole."""
+    """Print a remark on the error stream: standard output holds only the table or the JSON."""
     Console(highlight=False, markup=False, stderr=True).print(line, soft_wrap=True)
 
 
@@ -33,7 +33,7 @@ def warn(line: str) -> None:
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | None = None) -> None:
-    """Print rows as a table; the columns are the keys of the first."""
+    """Print rows as a table; the columns are the keys of the first row."""
     if not rows:
         say(f"{title}: none")
         return
@@ -48,7 +48,7 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | N
         values = [row[name] for row in rows if row[name] is not None]
         number = bool(values) and all(isinstance(value, int | float) for value in values)
         width = max((len(text(value)) for value in values), default=1)
-        # Numbers stay whole, and long texts share what is left.
+        # Numbers are never broken; long texts share the remaining width.
         table.add_column(
             name,
             justify="right" if number else "left",
@@ -57,13 +57,13 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], *, footer: str | N
             ratio=None if number or width < 12 else 1,
         )
     for row in rows:
-        # As Text: a cell may hold brackets (a shape, a C++ error), which are no markup.
+        # As Text, because brackets in a cell (a shape, a C++ error) are not markup.
         table.add_row(*(Text(text(value)) for value in row.values()))
     Console(highlight=False).print(table)
 
 
 def print_entries(title: str, entries: Mapping[str, Sequence[str | Text]]) -> None:
-    """Print each entry as its name and, beside it, the lines about it."""
+    """Print each entry as its name, with the lines about it on the right."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -75,12 +75,12 @@ def print_entries(title: str, entries: Mapping[str, Sequence[str | Text]]) -> No
 
 
 def source_line(line: str) -> Text:
-    """Return the line that says where an entry comes from, set back."""
+    """Return the line with the source of an entry, in a dim style."""
     return Text(line, style="dim")
 
 
 def text(value: Any) -> str:
-    """Return a cell's text: four significant digits for a float, a dash for what is missing."""
+    """Return the text of a cell: four significant digits for a float, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -89,7 +89,7 @@ def text(value: Any) -> str:
 
 
 def configuration(values: Mapping[str, Any]) -> str:
-    """Return values in one cell, `name value` pairs; what a trial does not have is left out."""
+    """Return values as the text of one cell, `name value` pairs; values that are None are left out."""
     return ", ".join(f"{name} {text(value)}" for name, value in values.items() if value is not None)
 
 
@@ -101,7 +101,7 @@ def mean_and_std(
     scale: float = 1.0,
     interval: tuple[float, float] | None = None,
 ) -> str:
-    """Return `mean ± std [low, high] (n = N)` times `scale`, without what there is not."""
+    """Return `mean ± std [low, high] (n = N)` times `scale`; parts that are None are left out."""
     spread = "" if std is None else f" ± {scale * std:,.1f}"
     within = "" if interval is None else f" [{scale * interval[0]:,.1f}, {scale * interval[1]:,.1f}]"
     return f"{scale * mean:,.1f}{spread}{within} (n = {n})"

@@ -1,4 +1,4 @@
-"""`contrasweep report`: what a study found, as a page for a browser and as rows for other tools."""
+"""`contrasweep report`: the results of studies as an HTML page, and as rows for other tools."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`contrasweep run`: a selected configuration on fresh seeds, scored on the test split."""
+"""`contrasweep run`: train selected configurations on fresh seeds and score them on the test split."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -92,10 +92,10 @@ def run(
 
 
 def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
-    """Return the configurations of each study, for its final runs; all are to be comparable.
+    """Return the configurations by study; all must be comparable.
 
     Raises:
-        InputError: they are of different datasets, or one comes twice.
+        InputError: the configurations have different datasets, or one is given twice.
     """
     from contrasweep.tuning.errors import InputError
 
@@ -152,8 +152,8 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             {"encoder": row.encoder, **{_column(name): _cell(row.scores.get(name), name) for name in names}}
             for row in summaries
         ],
-        footer="In brackets the 95 % interval of the mean (Student's t). Test split, read once by each run; "
-        "the untrained encoder has the same seeds.",
+        footer="In brackets the 95 % interval of the mean (Student's t). Each run reads the test split once; "
+        "the untrained encoders have the same seeds.",
     )
     _print_differences(compared)
     for one in done:

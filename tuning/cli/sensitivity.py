@@ -1,4 +1,4 @@
-"""`contrasweep sensitivity`: what the store says about the hyperparameters of studies."""
+"""`contrasweep sensitivity`: the effect of the hyperparameters of studies, from the store."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

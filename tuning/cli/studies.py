@@ -1,4 +1,4 @@
-"""`contrasweep studies`, `show` and `best`: what the store holds."""
+"""`contrasweep studies`, `show` and `best`: read the results store."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -116,7 +116,7 @@ def best(
 
 
 def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str:
-    """Return how to take the next point of the front in place of the first, where there is one."""
+    """Return the option that selects the next point of the front; empty if there is none."""
     if len(selected) < 2 or not selected[1].on_front:
         return ""
     first, other = selected[0].metrics, selected[1].metrics
@@ -124,7 +124,7 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
     if not better:
         return ""
     between = (first[better[0]] + other[better[0]]) / 2
-    return f" To take another: --where '{better[0]}>{between:.4g}', say."
+    return f" To take another, give for example --where '{better[0]}>{between:.4g}'."
 
 
 def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
@@ -153,7 +153,7 @@ def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
 
 
 def trial_row(row: Mapping[str, Any], front: Collection[int] = ()) -> dict[str, Any]:
-    """Return a row of the store as it is shown: what became of the trial, its scores, its configuration.
+    """Return a row of the store as it is shown: the trial's status, scores and configuration.
 
     `front` are the trials on the study's Pareto front.
     """
@@ -169,7 +169,7 @@ def trial_row(row: Mapping[str, Any], front: Collection[int] = ()) -> dict[str, 
 
 
 def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[str, Any]]:
-    """Shorten rows to what a terminal has room for: no empty column, searched values only."""
+    """Shorten rows to the width of a terminal: no empty columns, only the searched values."""
     one_seed = len({row["seed"] for row in rows}) == 1
     hidden = {"seconds", *(["seed"] if one_seed else [])}
     names = [name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)]
@@ -184,7 +184,7 @@ def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[s
 
 
 def _front(store: "ResultsStore", study: str) -> Collection[int]:
-    """Return the trials on the study's Pareto front; a study of final runs has none."""
+    """Return the trials on the study's Pareto front; none for a study of final runs."""
     from contrasweep.tuning.results.selection import front_trials
 
     return () if store.study(study).is_final else front_trials(store, study)

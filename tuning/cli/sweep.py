@@ -174,10 +174,10 @@ def sweep(
     )
     if resume or extend is not None:
         if dry_run or preset:
-            raise InputError("--resume goes on with a study as it was planned: no --dry-run, no --preset")
+            raise InputError("--resume continues a study as planned: leave out --dry-run and --preset")
         if resume and extend is not None:
             raise InputError(
-                "--extend N adds N trials each time that it is given: to go on with them, --resume alone"
+                "give --resume or --extend: --extend N adds N trials each time, --resume adds none"
             )
         _go_on(options, extend)
     else:
@@ -186,15 +186,15 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Options:
-    """What the command line says about a sweep. None stands for an option that was not given.
+    """The options of the command; None means that an option was not given.
 
     Attributes:
-        rules: how the search proceeds, in the words of `plan_sweep`.
-        running: how trials run, in the words that `plan_sweep` and `resume_sweep` share.
-        limits: those of `planning.plan.Limits`.
-        cpus: per trial, or per worker of one.
-        gpus: per worker.
-        machine: the cluster of `--address`.
+        rules: the options of the search, named as in `plan_sweep`.
+        running: the options of running trials, named as in `plan_sweep` and `resume_sweep`.
+        limits: the arguments of `planning.plan.Limits`.
+        cpus: cores per trial, or per worker of a trial.
+        gpus: GPUs per worker.
+        machine: the cluster at `--address`.
     """
 
     methods: Sequence[str]
@@ -234,7 +234,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begin(options: _Options, dry_run: bool) -> None:
-    """Plan new studies, one for each method, and run them or print what they would do."""
+    """Plan a new study for each method, then run the studies or print their plans."""
     from contrasweep.tuning.planning.plan_sweep import default_name
     from contrasweep.tuning.ray.sweep import study_of
 
@@ -277,19 +277,19 @@ def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
 
 
 def _go_on(options: _Options, extend: int | None) -> None:
-    """Resume a study, or those of several methods; `extend` is how many trials to add."""
+    """Resume the study of one method, or of each of several; `extend` is how many trials to add."""
     from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.sweep import resume_sweep
 
     if extend is not None and options.rules["trials"] is not None:
-        raise InputError("--extend N adds N trials to those planned: no --trials")
+        raise InputError("--extend N adds N trials to those planned: leave out --trials")
     running = {**options.running, **options.limits, "machine": options.machine}
     running["gpus_per_worker"] = (
         options.gpus if options.device is None else gpus_for(options.device, options.gpus, options.machine)
     )
     if len(options.methods) > 1:
         if extend is not None:
-            raise InputError("--extend goes with one study: name one method")
+            raise InputError("--extend takes one study: name one method")
         resume_methods(
             options.methods, options.name, options.results, options.expected, options.as_json, **running
         )

@@ -1,4 +1,4 @@
-"""What the terminal shows of a sweep: its plan before it starts, its best trials when it has ended."""
+"""Print a sweep: its plan before it starts, and its best trials after it has ended."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ MOST_FAILURES = 5
 
 
 def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
-    """Say where a plan is not what was asked for, or where it begins with what other studies found."""
+    """Say where a plan differs from what was asked for, and which earlier studies it starts from."""
     from contrasweep.tuning.planning.resources import counted
 
     for plan in plans:
@@ -31,7 +31,7 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
 
 
 def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
-    """Print what sweeps would do: their first configurations, their resources, and the most they can cost."""
+    """Print the plans of sweeps: first configurations, resources, and the most epochs that they can take."""
     if as_json:
         told = [_dry_run(plan) for plan in plans]
         print_json(told[0] if len(told) == 1 else told)
@@ -68,7 +68,7 @@ def _print_plan(plan: "SweepPlan") -> None:
 
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
-    """Print the best trials of a finished sweep beside the untrained encoder, and how to go on."""
+    """Print the best trials of a finished sweep beside the untrained encoder, and the next command."""
     from contrasweep.tuning.cli.studies import failed_trials, selected_row
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
@@ -80,9 +80,7 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
         failed = failed_trials(store, plan.name)
         print_json({"study": plan.name, "counts": dict(result.counts), "best": rows, "failed": failed})
         return
-    print_rows(
-        f"{plan.name}: the best of {plan.trials} trials", rows, footer=study_footer(plan, result.counts)
-    )
+    print_rows(f"{plan.name}: the best of {plan.trials} trials", rows, footer=_footer(plan, result.counts))
     where = results_option(plan.results)
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
@@ -93,11 +91,11 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
 
 
-def study_footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
-    """Return what the figures above it rest on: endings, seeds, epochs, the rule of selection."""
+def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
+    """Return the conditions of the scores above: endings, seeds, epochs, the rule of selection."""
     endings = ", ".join(f"{count} {status}" for status, count in counts.items())
     return (
-        f"{endings}; {_seeds(plan)} a trial, {plan.experiment.epochs} epochs at most; "
+        f"{endings}; {_seeds(plan)} per trial, {plan.experiment.epochs} epochs at most; "
         f"selected by {plan.metric} on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
     )

@@ -1,4 +1,4 @@
-"""`contrasweep tables` and `table`: the papers' tables, what of them runs here, ours beside the printed."""
+"""`contrasweep tables` and `table`: list the papers' tables, run them, compare with the published numbers."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ def table(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Run what is missing of a paper's table; print our numbers beside the published, and judge its claims.
+    """Run the missing parts of a paper's table; compare with the published numbers; judge its claims.
 
     Example: contrasweep table cclk-t3 --scale quick
     """
@@ -154,7 +154,7 @@ def table(
 
 
 def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
-    """Refuse what could not be written after the runs, which may take hours."""
+    """Refuse files that cannot be written, before the runs, which may take hours."""
     from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
     if figure is not None:
@@ -190,7 +190,7 @@ def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[st
 
 
 def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
-    """Return the table's results and verdicts; claims read other tables of the same form from the store."""
+    """Return the table's results and verdicts; claims may read other stored tables of the same scale."""
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.verdict import judge_all
@@ -224,7 +224,7 @@ def _write(
 
 
 def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
-    """End with an error where runs were asked for and none gave a number."""
+    """Raise SweepFailed if runs were asked for and none gave a number."""
     from contrasweep.tuning.errors import SweepFailed
 
     if ran and not any(plan.asks_for(value.column) for value in found.values):
@@ -264,7 +264,7 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
 def _listed(
     table: "Table", scale: str, runs: "StoredRuns", data_root: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a table's row, and the facts of it that a terminal shows in a line."""
+    """Return the row of a table in the list, and the facts that a terminal shows in one line."""
     from contrasweep.tuning.tables.collect import runs_done
     from contrasweep.tuning.tables.plan import data_here_and_absent, needed_data, plan_table
 
@@ -293,7 +293,7 @@ def _listed(
 def _of_information(
     line: dict[str, Any], clusterings: str, data_root: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The same of a figure of clusterings, which takes their file and no run."""
+    """Return the same for a figure of clusterings, which needs their file and no run."""
     from contrasweep.data import DatasetMissing, load_clusterings
     from contrasweep.tuning.tables.plan import DATA, RUNS
 
@@ -308,7 +308,7 @@ def _of_information(
 
 
 def _short(names: list[str]) -> str:
-    """Return datasets in one line; the forms of one that has more than two are told as their number."""
+    """Return the names of datasets as one line; more than two forms of one dataset become their number."""
     forms = Counter(name.partition(":")[0] for name in names)
     told = {
         base if forms[base] > 2 else name: f"{base} ({forms[base]} forms)" if forms[base] > 2 else name

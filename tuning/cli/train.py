@@ -1,4 +1,4 @@
-"""`contrasweep train`: one run of an experiment file, without Ray unless it has several workers."""
+"""`contrasweep train`: train one experiment file; only several workers need Ray."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -78,11 +78,11 @@ def train(
 def _show(
     experiment: "Experiment", records: "Records", checkpoint: Path | None, file: IO[str]
 ) -> list[dict[str, Any]]:
-    """Print each record as it comes, keep the state after it, and return the scores of all epochs."""
+    """Print each record as it comes, save the state after it, and return the scores of all epochs."""
     console = Console(highlight=False, file=file)
     console.print(f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}")
     rows: list[dict[str, Any]] = []
-    # Ray writes the death of a worker to stdout, where our JSON goes.
+    # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
             rows.append({"epoch": record.epoch, **record.metrics})
@@ -110,7 +110,7 @@ def _on_workers(
     workers: int,
     gpus: float,
 ) -> "Records":
-    """Return the records of workers; what they cannot be given is refused now, not with the first record."""
+    """Return the records of the workers; refuse impossible resources now, not with the first record."""
     from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.ray.trainer import pretrain_on_workers
 
@@ -120,7 +120,7 @@ def _on_workers(
 
 
 def _experiment(path: Path, values: dict[str, Any], preset: bool, data_root: Path | None) -> "Experiment":
-    """Read an experiment file: settings at any depth, over defaults and, if asked for, the papers' preset."""
+    """Resolve an experiment file: its settings win over the preset (if asked for) and the defaults."""
     from contrasweep.tuning.experiment import flat_settings
     from contrasweep.tuning.planning.best_config import read_mapping
     from contrasweep.tuning.planning.resolve import resolve
