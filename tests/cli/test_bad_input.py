@@ -1,4 +1,4 @@
-"""Wrong input ends with exit code 2 and a sentence that helps, before anything is started or written."""
+"""Wrong input ends with exit code 2 and a helpful message, before anything is started or written."""
 
 from collections.abc import Callable
 from pathlib import Path

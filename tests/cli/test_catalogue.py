@@ -1,4 +1,4 @@
-"""`methods` and `spaces` print all there is to know of a method, and fit an 80-column terminal."""
+"""`methods` and `spaces` print everything about a method, and fit an 80-column terminal."""
 
 import json
 from collections.abc import Callable
@@ -21,12 +21,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def _unwrapped(output: str) -> str:
-    """The words in their order, whatever line they are on."""
+    """The words in order, without line breaks."""
     return " ".join(output.split())
 
 
 def _entry(output: str, name: str) -> str:
-    """The lines of one entry: from its name to the next name, which is set as far in as it is."""
+    """The lines of one entry: from its name to the next name with the same indentation."""
     lines = output.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith(f"  {name} "))
     rest = [line[:3] != "   " for line in lines[start + 1 :]]

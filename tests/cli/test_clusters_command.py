@@ -11,7 +11,7 @@ from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
 
-# Attribute a tells the classes apart, b and c halve and quarter them further: I stays, H grows.
+# Attribute a separates the classes; b and c split them further, so I stays and H grows.
 _TABLE = "image,kind,b,a,c,note\n" + "".join(
     f"{n}.png,{'xy'[n // 8]},{n % 2},{n // 8},{int(n % 8 in (0, 1, 2))},free text\n" for n in range(16)
 )

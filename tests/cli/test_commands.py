@@ -1,4 +1,4 @@
-"""The commands on a study that the test writes itself, and the whole way through the real command line."""
+"""The commands on a study that the test writes, and the whole way through the real command line."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -88,7 +88,7 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     assert run(*arguments, "--save", "kept").exit_code == 0
     kept = tmp_path / "kept" / "cclk-t3.quick.parquet"
     before = kept.read_bytes()
-    # A results folder without its runs does not empty the file.
+    # With a results folder that lacks the runs, the file keeps its content.
     assert "is not written" in run(*arguments, "--save", "kept", "--results", "elsewhere").output
     assert kept.read_bytes() == before
 
@@ -181,7 +181,7 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     real = rows.to_pylist()[-1]
     assert real["status"] == "completed"
     assert 0.1 < real["metric.test.accuracy"] < 1
-    # Nothing is missing any more.
+    # Now nothing is missing.
     trained.clear()
     assert run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1").exit_code == 0
     assert trained == []

@@ -1,4 +1,4 @@
-"""The study that nobody disturbed: what every disturbed one is compared with."""
+"""The undisturbed study with which the disturbed ones are compared."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from contrasweep.tuning.ray.sweep import run_sweep
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progress]]:
-    """A results folder with a study that nobody disturbed, and the progress that was shown."""
+    """A results folder with an undisturbed study, and the progress that was shown."""
     results = tmp_path_factory.mktemp("finished")
     shown: list[Progress] = []
     with without_ray():

@@ -1,4 +1,4 @@
-"""A driver in a process of its own, which ends it after some trials, by the signal that the test names.
+"""Run a sweep in this process, and end the process after some trials by the signal that the test names.
 
 drive.py RESULTS SIGNAL DONE: runs (or, if the study is there, resumes) the small study, and sends itself
 SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish.
@@ -19,7 +19,7 @@ from contrasweep.tuning.store import open_location, study_names
 @reporting_errors
 def drive(results: str, ending: str, done: int) -> None:
     def show(progress: Progress) -> None:
-        # In the middle of a trial that comes after the last ended one.
+        # Now a further trial is running.
         if ending != "none" and progress.done >= done and progress.running:
             os.kill(os.getpid(), getattr(signal, ending))
 
@@ -30,6 +30,6 @@ def drive(results: str, ending: str, done: int) -> None:
 
 
 if __name__ == "__main__":
-    # A shell that starts the tests in the background has them, and so this process, ignore SIGINT.
+    # If a shell started the tests in the background, this process has inherited that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     drive(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,4 +1,4 @@
-"""A small study that every test of the sweep can afford, and how to read it back."""
+"""A small study that tests of sweeps share, and the reading of its outcome."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from contrasweep.tuning.store import ResultsStore
 
 ROOT = Path(__file__).parents[2]
 
-# More trials than the sampler's random start, so that its model is part of what is compared.
+# More trials than the sampler draws at random before it uses its model, so that tests cover the model.
 TRIALS, EPOCHS = 8, 3
 # Half of the images train: that is quick, and two trials complete.
 QUICK = {"probes.max_steps": 5, "validation.fraction": 0.45}
@@ -23,7 +23,7 @@ def small_plan(results: str | Path, name: str = "small", **changes: Any) -> Swee
 
 
 def outcome(results: str | Path, name: str = "small") -> list[dict[str, Any]]:
-    """What a study found, without what differs from run to run (times, attempts)."""
+    """The rows of a study without the columns that differ from run to run (times, attempts)."""
     rows = ResultsStore(results).trials(name).to_pylist()
     told = ("trial", "seed", "config", "status", "epoch", "rung")
     return [

@@ -20,9 +20,9 @@ Ask = Callable[[str, dict[str, Any]], Any]
 
 @contextmanager
 def tensorboard(folder: Path) -> Iterator[Ask]:
-    """Serve `folder` while the context lasts; gives a function that posts JSON to a route."""
+    """Serve `folder` for a `with` block; yield a function that posts JSON to a route."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--host", "127.0.0.1"]
-    # Port 0 takes a free one, and the server says which.
+    # With port 0 the server takes a free port and prints it.
     server = subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True)
     end = threading.Timer(DEADLINE, server.kill)
     end.start()
@@ -48,7 +48,7 @@ def tensorboard(folder: Path) -> Iterator[Ask]:
 
 
 def asked_until(ask: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
-    """Ask until the answer is enough: TensorBoard reads its files in the background."""
+    """Ask until `enough` accepts the answer: TensorBoard reads its files in the background."""
     deadline = time.monotonic() + DEADLINE
     pause = threading.Event()
     answer = ask()

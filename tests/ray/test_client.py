@@ -1,4 +1,4 @@
-"""Commands that go into a cluster whole, by Ray's client."""
+"""Commands that run as a whole in a cluster, through Ray's client."""
 
 import json
 import shlex
@@ -135,7 +135,7 @@ def _wait_for(port: int, seconds: float = 60.0) -> None:
 def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
     client_address: str, tmp_path: Path
 ) -> None:
-    """What it prints comes back as it comes, JSON apart from progress; so does its exit code."""
+    """The command's output (JSON apart from progress) and its exit code come back."""
     space, results = tmp_path / "space.yaml", tmp_path / "results"
     space.write_text("temperature: {log: [0.1, 1.0], default: 0.2}\n")
     said: dict[str, bytes] = {"stdout": b"", "stderr": b""}
@@ -161,7 +161,7 @@ def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
 
 
 def test_ctrl_c_while_waiting_loses_nothing_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read that was given up on would take what comes next, and the next one wait for ever."""
+    """An abandoned read would take the next output, and the read after it would wait for ever."""
     asked: list[int] = []
     said: list[tuple[str, bytes] | int] = [("stdout", b"a"), ("stderr", b"Interrupted."), 130]
 

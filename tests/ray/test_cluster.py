@@ -1,4 +1,4 @@
-"""A sweep on a cluster of three nodes, two of which die in the middle; what is refused before any work."""
+"""A sweep on three nodes of which two die, and the checks of a cluster before any work."""
 
 import shutil
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:
 def three_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A head that runs no trials, and three nodes of one core."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    # Workers of a cluster give way to everything else, and so would never begin on a machine that is busy.
+    # By default a cluster's workers have the lowest priority and would never start on a busy machine.
     monkeypatch.setenv("RAY_worker_niceness", "0")
     running = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
@@ -134,7 +134,7 @@ def three_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 
 
 def _add_node(cluster: Cluster) -> None:
-    """Ray gives a node 30 s to start, which a busy machine may not keep."""
+    """Ray gives a node 30 s to start, which is too short on a busy machine."""
     for _ in range(2):
         with suppress(Exception):
             cluster.add_node(num_cpus=1)
@@ -145,7 +145,7 @@ def _add_node(cluster: Cluster) -> None:
 def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     three_nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The workers run the driver's code: a copy of it that saves after every epoch, told apart by that."""
+    """The workers run the driver's code: it is a copy that saves after every epoch, which the test sees."""
     monkeypatch.chdir(tmp_path)
     always_saves = tmp_path / "code" / "contrasweep"
     shutil.copytree(our_code(), always_saves, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""The ready-made files of docs/cluster: against the schemas of who reads them, where those can be had."""
+"""The ready-made files of docs/cluster, checked against the schemas of the tools that read them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the driver holds of a trial that has ended: nothing that grows with the number of trials."""
+"""The driver keeps nothing of ended trials, so its memory does not grow with the number of trials."""
 
 import gc
 import weakref
@@ -23,7 +23,7 @@ def test_nothing_holds_on_to_a_trial_that_ended(tmp_path: Path) -> None:
     for name, ending in (("a", "on_trial_complete"), ("b", "on_trial_error")):
         config = searcher.suggest(name)
         request = weakref.ref(config["request"])
-        # As Tune has it: the configuration twice, and once more in every result.
+        # Tune holds the configuration twice, and once more in every result.
         metadata = SimpleNamespace(
             last_result={"config": config}, metric_analysis={"score": [0.5]}, metric_n_steps={"score": [0.5]}
         )

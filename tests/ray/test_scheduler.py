@@ -1,4 +1,4 @@
-"""ASHA's memory: a resumed scheduler decides as one that saw everything itself."""
+"""A resumed ASHA scheduler decides like one that was never interrupted."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ def fake_trial(number: int, ray_id: str) -> Any:
 
 
 def run(scheduler: ResumableASHA, trial: Any, scores: dict[int, float]) -> tuple[str, int]:
-    """Report `scores` until the scheduler stops the trial; the decision and the last epoch."""
+    """Report `scores` until the scheduler stops the trial; return the decision and the last epoch."""
     for epoch, score in scores.items():
         if scheduler.on_trial_result(None, trial, {"epoch": epoch, "score": score}) == "STOP":
             return "STOP", epoch

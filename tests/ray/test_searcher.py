@@ -1,4 +1,4 @@
-"""The searcher, without Ray: which trial comes next, and what Optuna and the store are told."""
+"""The searcher, without Ray: the order of trials, and the records in Optuna and in the store."""
 
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: P
     )
     weak = Trial(requests["weak"], DataCache())
     searcher.on_trial_result("weak", result(0, weak.advance().metrics["val.ridge_accuracy"]))
-    # Of a result at which the scheduler stops the trial, Ray tells on_trial_complete alone.
+    # Ray passes the result at which the scheduler stops a trial to on_trial_complete only.
     searcher.on_trial_complete("weak", result(1, weak.advance().metrics["val.ridge_accuracy"]))
     searcher.on_trial_complete("broken", result(1, float("-inf"), error="it broke"))
     searcher.on_trial_complete("dead", None, error=True)

@@ -1,4 +1,4 @@
-"""Starting Ray, on a machine that is too busy for it at first."""
+"""Ray is started again on a machine that is too busy at first."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from contrasweep.tuning.ray import session
 
 @pytest.fixture
 def ray_that_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was asked of Ray; `init` fails as long as `failures` are left among it."""
+    """A fake of Ray that records the calls; `init` fails as long as `failures` are left."""
     calls: list[str] = []
 
     def init(**_: Any) -> None:

@@ -1,4 +1,4 @@
-"""The sweep on a real local Ray: what the store holds after it, and after drivers that died in the middle."""
+"""Sweeps on a real local Ray: the store after them, also when drivers died in the middle."""
 
 import json
 import os
@@ -156,8 +156,8 @@ def test_interrupted_and_resumed_equals_never_interrupted(
     check("ended")
     assert len(ended) == TRIALS
     assert outcome(results) == outcome(finished[0])
-    # An attempt that goes on from a checkpoint writes later epochs only; a worker may outlive its driver by
-    # the moment that it takes to end its trial.
+    # An attempt that goes on from a checkpoint writes later epochs only. A worker may outlive its driver
+    # for a moment and end its trial.
     epochs = store.epochs("small").to_pylist()
     attempts = [{row["attempt"] for row in epochs if row["trial"] == trial} for trial in unfinished]
     assert sum(1 in own and len(own) > 1 for own in attempts) >= 2

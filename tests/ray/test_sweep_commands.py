@@ -1,4 +1,4 @@
-"""The command line on a study that a real sweep left: more trials, and final runs of several sources."""
+"""The command line on the study of a real sweep: more trials, and final runs of several sources."""
 
 import inspect
 import json

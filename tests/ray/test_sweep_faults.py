@@ -1,4 +1,4 @@
-"""What goes wrong inside trials, in one real sweep: each fault is recorded, and the sweep goes on."""
+"""Faults inside the trials of one real sweep: each is recorded, and the sweep goes on."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from studies import with_faulty_method
 from contrasweep.tuning.store import ResultsStore
 
 TIMEOUT = 100_000
-# The clock of the driver leaps when the trial that hangs has begun to: nobody waits for its timeout.
+# The driver's clock jumps once the hanging trial hangs, so that the test need not wait for the timeout.
 DRIVER = """
 import functools, os, time
 from pathlib import Path
@@ -27,7 +27,7 @@ main()
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
-    """A sweep over all faults: the results folder, and what the command said."""
+    """A sweep over all faults: the results folder and the output of the command."""
     folder = tmp_path_factory.mktemp("faults")
     options = {"trials": 7, "epochs": 3, "scheduler": "none", "sampler": "random", "concurrency": 1}
     options |= {"name": "faults", "max-failures": 1, "trial-timeout": TIMEOUT}
@@ -64,7 +64,7 @@ def rows(swept: tuple[Path, Any]) -> dict[str, dict[str, Any]]:
 def test_a_fault_is_recorded_with_its_cause(
     rows: dict[str, dict[str, Any]], fault: str, error: str, attempts: int
 ) -> None:
-    """The end that the driver records of a worker that could not is an attempt of its own."""
+    """The driver records the end of a dead worker's trial as a further attempt."""
     row = rows[fault]
     assert (row["status"], row["epoch"], row["attempt"]) == ("failed", 1, attempts)
     assert error in row["error"]

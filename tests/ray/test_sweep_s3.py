@@ -1,4 +1,4 @@
-"""A sweep whose results are on S3: its driver is killed, it is resumed, and commands read what it left."""
+"""A sweep with results on S3: its driver is killed, the sweep is resumed, and commands read the results."""
 
 import json
 import os

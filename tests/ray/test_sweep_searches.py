@@ -39,7 +39,7 @@ def plan(results: Path, method: str, **changes: Any) -> SweepPlan:
 
 @pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder with a group whose driver stopped in its second study, and was resumed."""
+    """A results folder with a resumed group: its first driver stopped in the second study."""
     results = tmp_path_factory.mktemp("group")
     storage = f"sqlite:///{results / 'watch.db'}"
 

@@ -1,4 +1,4 @@
-"""A sweep on a disk that fills up: it waits, then stops, and a resumed one ends as if nothing had been."""
+"""A sweep on a disk that fills up waits, then stops; once resumed, it ends like an undisturbed one."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.store import faulty_disk
 def test_a_sweep_outlives_a_full_disk(
     finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
-    """Full for two waits in trial 1: nothing is seen of it. Full for good from trial 3 on: a clear stop."""
+    """A short full disk in trial 1 has no effect; a disk that stays full from trial 3 on stops the sweep."""
     results, switch = tmp_path / "results", tmp_path / "switch"
     results.mkdir()
     location = faulty_disk.faulty_location(tmp_path, results, repaired_after=2)

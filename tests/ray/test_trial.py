@@ -26,7 +26,7 @@ def request_(tmp_path: Path) -> TrialRequest:
 
 
 def leaps() -> Iterator[float]:
-    """A clock by which a checkpoint is due after every epoch."""
+    """A clock that makes a checkpoint due after every epoch."""
     now = 0.0
     while True:
         yield now
@@ -54,18 +54,18 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
     assert [(row["epoch"], row["attempt"]) for row in epochs] == [(0, 1), (1, 1), (2, 2), (3, 2)]
     assert epochs[-1]["epoch"] == EPOCHS
     assert not (Path(request_.location.root) / request_.checkpoint_path).exists()
-    # A worker that begins only now finds the trial ended, and tells how.
+    # A worker that begins now finds that the trial has ended, and returns its end.
     report = begin().advance()
     assert (report.finished, report.epoch) == (True, EPOCHS)
     assert report.metrics["val.accuracy"] == row["metric.val.accuracy"]
     assert ResultsStore(request_.location).trials("small").to_pylist() == [row]
-    # A checkpoint that was left over, and cannot be read, changes nothing.
+    # An unreadable checkpoint that was left over changes nothing.
     request_.location.write(request_.checkpoint_path, b"torn")
     assert begin().advance() == report
 
 
 class NoData(DataCache):
-    """Data that cannot be read: a trial begins, and fails before it has trained."""
+    """Data that cannot be read: the trial fails before it trains."""
 
     def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
         raise OSError("the disk is gone")

@@ -1,4 +1,4 @@
-"""What the driver makes of workers that take too long or die, told by fakes of Tune's trials."""
+"""How the driver handles workers that take too long or die, with fakes of Tune's trials."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ The actor is dead because its worker process has died. Worker exit type: SYSTEM_
 
 
 class World:
-    """A clock, a kernel, and what was killed."""
+    """A fake clock, a fake kernel, and a list of what was killed."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""Trials and runs of two workers on a real local Ray: what is kept, what is freed, what a death costs."""
+"""Trials and runs with two workers on a real local Ray: what is kept, what is freed, and deaths."""
 
 import json
 import os
@@ -36,7 +36,7 @@ STOPPED = 3
 
 
 class AllButTheLast(FIFOScheduler):
-    """Stops every trial after its first epoch, except one, so that something comes out."""
+    """Stops every trial after its first epoch, except one, so that a trial completes."""
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         number = trial.config["request"].trial
@@ -46,7 +46,7 @@ class AllButTheLast(FIFOScheduler):
 
 @pytest.fixture(scope="module")
 def freed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], bool]:
-    """Three stopped trials: the results, the groups there at any time, whether all cores came back."""
+    """Three stopped trials: the results, the groups at any time, and whether all cores were freed."""
     results = tmp_path_factory.mktemp("freed")
     at_once: list[int] = []
     free: list[bool] = []
@@ -117,7 +117,7 @@ def contrasweep(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[s
 
 
 def test_a_worker_killed_in_mid_epoch_costs_a_trial_and_a_run_nothing_but_time(tmp_path: Path) -> None:
-    """A trial of a sweep and a run of `train`: both end as the trial that nothing happened to."""
+    """A trial of a sweep and a run of `train` end like the undisturbed trial."""
     (tmp_path / "faults.yaml").write_text("fault: {choice: [none, killed-once], default: none}\n")
     options = {"space": "faults.yaml", "sampler": "grid", "scheduler": "none", "epochs": 3, "name": "killed"}
     options |= {"workers": 2, "concurrency": 2}
