@@ -15,7 +15,7 @@ from contrasweep.losses.herocon import herocon_supervised_terms
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
-from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
+from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.transductive import (
     PreparedTransductive,
     TransductiveBatch,
@@ -150,6 +150,20 @@ def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
     assert not torch.equal(first.data.labelled.views[0], second.data.labelled.views[0])
     assert first.data.unlabelled.labels is None
     assert fold_of(resolve("herocon", DATA, {"seed": spec.folds + 2}), spec) == 2
+
+
+def test_data_is_shared_by_seeds_with_the_same_fold() -> None:
+    folds = dataset_spec(DATA).folds
+    keys = [preparation_key(resolve("herocon", DATA, {"seed": seed})) for seed in (0, 1, folds)]
+    assert keys[0] != keys[1]
+    assert keys[0] == keys[2]
+
+
+def test_the_test_objects_are_the_first_unlabelled_ones(digits: PreparedTransductive) -> None:
+    test = digits.test_data(torch.zeros(5, dtype=torch.int64))
+    assert len(test) == 5 < len(digits.data.unlabelled)
+    for shown, whole in zip(test.views, digits.data.unlabelled.views, strict=True):
+        assert torch.equal(shown, whole[:5])
 
 
 def test_a_share_that_cannot_be_held_out_is_refused_before_the_run() -> None:
