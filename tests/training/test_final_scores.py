@@ -8,13 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from contrasweep.data import dataset_spec, load_test
+from contrasweep.data import MultiView, dataset_spec, load_test
 from contrasweep.models import load_encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import ALWAYS, final_metrics
-from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.training.evaluation import extract_features, probe_scores
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.evaluation import (
+    extract_features,
+    label_scores,
+    probe_scores,
+    scores_on_test,
+)
 from contrasweep.tuning.training.final_scores import FinalScores
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
@@ -57,3 +63,22 @@ def test_without_colour_there_is_no_colour_column(
     scores = FinalScores(e, None, data, lambda _: None)(next(pretrain(e, data=data)))
     assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("digits"))
     assert scores["test.accuracy"] == scores["test.untrained_accuracy"]
+
+
+def test_without_a_probe_the_untrained_control_is_scored_by_its_own_classifier(
+    small_data: Callable[[str], Prepared],
+) -> None:
+    e = resolve("herocon", "two-view-digits", {"epochs": 1, "batch_size": 32})
+    data = small_data("two-view-digits")
+    seen = data.data  # type: ignore[attr-defined]
+    test = MultiView(seen.unlabelled.views, torch.arange(len(seen.unlabelled)) % 10)
+    *_, last = pretrain(e, data=data)
+    untrained = build_objective(e, data)
+    scores = scores_on_test(last.objective, untrained, data, test, e)
+    assert scores.keys() < set(final_metrics(METHODS["herocon"], data.spec))
+    for prefix, objective in (("test.", last.objective), ("test.untrained_", untrained)):
+        expected = label_scores(
+            ("accuracy", "f1", "auc"), objective.predict(test.views), test, e.probes.threshold
+        )
+        assert {name: scores[prefix + name] for name in expected} == expected
+    assert scores["test.auc"] != scores["test.untrained_auc"]
