@@ -5,7 +5,6 @@ paper's: rows, columns, printed figures, claims. The part `run` is ours: the met
 dataset of each row and column. Comments keep what else the paper states: its settings, axes and remarks.
 """
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -376,5 +375,4 @@ def _explain(item: Any) -> str:
         return f"{path}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
     models = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, QuickRun, TunedRun, Axis)
     known = {name for model in models for name in model.model_fields}
-    near = difflib.get_close_matches(str(item["loc"][-1]), sorted(known), n=1)
-    return f"unknown key {path!r}" + (f" (nearest: {near[0]!r})" if near else "")
+    return f"unknown key {path!r}.{nearest(str(item['loc'][-1]), known)}"

@@ -82,7 +82,7 @@ def test_the_dataset_stands_among_our_own() -> None:
 @pytest.mark.usefixtures("stripes")
 def test_the_encoder_stands_among_our_own() -> None:
     assert list(ENCODERS)[-1] == "stripe-net"
-    assert "stripe-net" not in VECTOR_ENCODERS
+    assert list(VECTOR_ENCODERS) == ["herocon-mlp"]
     assert build_encoder("stripe-net", 3, 8).width == 16
     assert plugin_versions()["contrasweep-stripes"] == "0.1.0"
 
@@ -143,7 +143,7 @@ ITEM = replace(DIGITS, name="mine", settings={})
         ({"batch_size": 0}, "dataset mine brings: .*batch_size"),
     ],
 )
-def test_settings_that_are_none_are_refused(
+def test_wrong_settings_of_a_dataset_are_refused(
     bring: Callable[..., None], settings: dict[str, object], message: str
 ) -> None:
     bring(FAMILY.format(settings), {"contrasweep.datasets": {"mine": "my_plugin:ITEM"}})

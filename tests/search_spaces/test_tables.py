@@ -82,8 +82,8 @@ def test_a_table_that_nothing_runs_says_why() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "parts"),
     [
-        ("caption: a", "captoin: a", ["captoin", "nearest: 'caption'"]),
-        ("run: {never", "run: {nevr", ["run.nevr", "nearest: 'never'"]),
+        ("caption: a", "captoin: a", ["captoin", "Did you mean 'caption'?"]),
+        ("run: {never", "run: {nevr", ["run.nevr", "Did you mean 'never'?"]),
         ("column: acc", "column: mse", ["column 'mse' is not among acc"]),
         ("run: {never: because}", "run: {rows: {b: {method: infonce}}}", ["row 'b' is not among a"]),
         (

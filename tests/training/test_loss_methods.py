@@ -1,4 +1,4 @@
-"""A method from a loss: what its arguments say, what it may return, and whose bounds hold."""
+"""Methods made from a loss: its arguments, its result, and its bounds, which hold everywhere."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -102,7 +102,7 @@ def test_terms_are_taken_where_a_loss_has_them() -> None:
         (None, "returned NoneType"),
     ],
 )
-def test_what_is_no_loss_is_refused(result: object, message: str) -> None:
+def test_a_result_that_is_not_a_loss_is_refused(result: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         LossOfBatch(Returning(result), ())(torch.rand(2, 3, 4), BATCH)
 

@@ -1,4 +1,4 @@
-"""What holds for every method of the registry; a new one is covered by being there."""
+"""Checks of every method in the registry; a new method is covered as soon as it is there."""
 
 import math
 import re
