@@ -60,7 +60,7 @@ class StudyAtBudget:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two studies of one dataset and metric: the expected best of the first minus that of the second.
+    """The difference between the expected best scores of two studies with the same dataset and metric.
 
     Attributes:
         first: study.
@@ -161,7 +161,7 @@ def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget 
 
 
 def wins(first: Floats, second: Floats, budget: int) -> float:
-    """Return the probability that the best of `budget` of the first scores beats that of the second.
+    """Return the probability that the first study's best of `budget` scores beats the second study's best.
 
     Args:
         first: scores, ascending.

@@ -1,6 +1,6 @@
 """Functional analysis of variance: how much of the surrogate's variance each parameter and pair explains.
 
-The method is that of Hutter, Hoos and Leyton-Brown (2014). The averages over the space come from `boxes`. So
+The method is by Hutter, Hoos and Leyton-Brown (2014). The averages over the space come from `boxes`. So
 a parameter counts in the scale in which it was searched, and a conditional parameter counts within each value
 of its parents. Noise explains variance too: forests on permuted scores say how large a share chance gives.
 """
