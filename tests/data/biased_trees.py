@@ -1,4 +1,4 @@
-"""Trees of images named ID_CLASS_BIAS, as bFFHQ and Corrupted CIFAR-10 are laid out, written by the tests."""
+"""Trees of images named ID_CLASS_BIAS, in the layouts of bFFHQ and Corrupted CIFAR-10."""
 
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from contrasweep.data.sources import bffhq, corrupted_cifar10
 def write_biased(
     folder: Path, classes: int, of_each: int, shift: int, *, side: int, flat: bool = False
 ) -> None:
-    """Write `of_each` images of every class c, whose bias is (c + shift) modulo the classes.
+    """Write `of_each` images of every class c, with the bias (c + shift) modulo the number of classes.
 
-    They lie in a folder for each class, or all in one if `flat`; an image's first level tells its number.
+    They lie in a folder for each class, or in one folder if `flat`. The first level of an image is its
+    number.
     """
     for number in range(classes * of_each):
         label = number % classes
@@ -44,7 +45,7 @@ def write_cifar10c(root: Path) -> None:
 
 
 def report_counts(patch: pytest.MonkeyPatch) -> None:
-    """Let the loaders expect as many images as are written here."""
+    """Make the loaders expect the number of images written here."""
     patch.setattr(bffhq, "REPORTED_TRAIN", (200, 2))
     patch.setattr(bffhq, "REPORTED_TEST", {"conflict": 2, "all": 6, "valid": 2})
     patch.setattr(corrupted_cifar10, "REPORTED_TRAIN", dict.fromkeys(corrupted_cifar10.PERCENTS, (200, 10)))

@@ -1,4 +1,4 @@
-"""Small encoded images in the layouts that the sources read, written by the tests themselves."""
+"""Small encoded images in the layouts that the sources read."""
 
 import io
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def pixels(seed: int, height: int = 8, width: int = 8) -> np.ndarray:
 
 
 def encoded(levels: np.ndarray, kind: str = "PNG") -> bytes:
-    """The levels as a file; PNG keeps them as they are."""
+    """Encode the levels; PNG keeps them exactly."""
     file = io.BytesIO()
     Image.fromarray(levels).save(file, kind)
     return file.getvalue()
@@ -32,7 +32,7 @@ def write_parquet(
     row_group: int = 4,
     statistics: bool = True,
 ) -> None:
-    """Write images and labels as the hub stores them."""
+    """Write images and labels in the form of the hub."""
     cells = [{"bytes": image, "path": f"{row}.png"} for row, image in enumerate(images)]
     struct = pa.struct({"bytes": pa.binary(), "path": pa.string()})
     table = pa.table({columns[0]: pa.array(cells, struct), columns[1]: pa.array(labels, pa.int64())})

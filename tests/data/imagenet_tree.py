@@ -1,4 +1,4 @@
-"""A tree of ImageNet's 42 animal classes and of ImageNet-A with a few small images, written by the tests."""
+"""A tree of ImageNet's 42 animal classes and of ImageNet-A, with a few small images."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from contrasweep.data.sources.imagenet9 import GROUPS, IN_IMAGENET_A, LABEL_OF
 
 
 def write_imagenet9(root: Path, side: int = 8) -> None:
-    """Write 2 training images and 1 of validation of each class, a class of no group, and ImageNet-A's.
+    """Write 2 training images and 1 validation image of each class, a class without a group, and ImageNet-A.
 
-    Of its classes one of no group and those of the nine, with an image each.
+    ImageNet-A gets its classes among the 42 and one without a group, with one image each.
 
-    An image's first pixel tells its label, its number and 255.
+    The first pixel of an image holds its label, its number and 255.
     """
     for number, (wnid, label) in enumerate(sorted(LABEL_OF.items())):
         for place, image in (("train", "_0.JPEG"), ("train", "_1.JPEG"), ("val", "_2.JPEG")):
@@ -24,7 +24,7 @@ def write_imagenet9(root: Path, side: int = 8) -> None:
 
 
 def write_textures(root: Path) -> None:
-    """Write ReBias's table of clusters: of an image of class number n, clusters n mod 2, n mod 3 and 8."""
+    """Write ReBias's table of clusters: an image of class number n has clusters n mod 2, n mod 3 and 8."""
     kind = {wnid: group for group, own in GROUPS.items() for wnid in own}
     lines = ["path,category,cluster1,cluster2,cluster3"]
     for number, wnid in enumerate(sorted(LABEL_OF)):

@@ -1,4 +1,4 @@
-"""Tiny copies of published archives, in exactly their layouts, written by the tests themselves."""
+"""Tiny copies of published archives, in exactly their layouts."""
 
 import json
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ CUB_SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross")
 
 
 def write_image(file: Path, seed: int, height: int = 12, width: int = 9) -> None:
-    """One image of random levels; a PNG whatever its name says, so that its pixels are known."""
+    """Write one image of random levels; always a PNG, for any name, so that its pixels are known."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(encoded(pixels(seed, height, width)))
 
 
 def write_cub(root: Path, present: np.ndarray, training: Sequence[int]) -> None:
-    """CUB-200-2011 with a row of `present` (N, A) for each image, in two species by turns."""
+    """Write CUB-200-2011 with a row of `present` (N, A) for each image; two species alternate."""
     place = root / "CUB_200_2011"
     images, attributes = present.shape
     paths = [f"{CUB_SPECIES[i % 2]}/{CUB_SPECIES[i % 2][4:]}_{i:04d}_{i}.jpg" for i in range(images)]
@@ -42,7 +42,7 @@ def _numbered(file: Path, values: Sequence[object]) -> None:
 
 
 def write_wider(root: Path, split: str, images: Sequence[tuple[str, int, Sequence[Sequence[int]]]]) -> None:
-    """Wider Attribute: the annotations of "trainval" or "test", an image being (path, scene, people)."""
+    """Write annotations of Wider Attribute, "trainval" or "test"; an image is (path, scene, people)."""
     place = root / "WIDER_Attribute"
     for number, (path, _, _) in enumerate(images):
         write_image(place / "Image" / path, number)
@@ -63,7 +63,7 @@ def write_wider(root: Path, split: str, images: Sequence[tuple[str, int, Sequenc
 
 
 def write_zappos(root: Path, paths: Sequence[str], attributes: np.ndarray) -> None:
-    """UT-Zappos50K with a row of `attributes` (N, A) for each path, which a full stop may end a folder of."""
+    """Write UT-Zappos50K with a row of `attributes` (N, A) for each path; folders may end in a full stop."""
     from scipy.io import savemat
 
     for number, path in enumerate(paths):
@@ -84,7 +84,7 @@ def write_zappos(root: Path, paths: Sequence[str], attributes: np.ndarray) -> No
 
 
 def write_zappos_split(root: Path, train: Sequence[str], test: Sequence[str]) -> None:
-    """The two lists of the Cl-InfoNCE authors, each with its last line, which is no image."""
+    """Write the two lists of the Cl-InfoNCE authors, with their last lines, which are not images."""
     place = root / "attributes/UT-zappos50K"
     place.mkdir(parents=True)
     for name, paths, ready in (("train", train, ",label_gran_3"), ("val", test, "")):
@@ -96,7 +96,7 @@ def write_zappos_split(root: Path, train: Sequence[str], test: Sequence[str]) ->
 
 
 def write_celeba(root: Path, labels: np.ndarray) -> None:
-    """CelebA in torchvision's layout, with a row of `labels` (N, 40), -1 or 1, for each image."""
+    """Write CelebA in torchvision's layout, with a row of `labels` (N, 40), -1 or 1, for each image."""
     names = [f"{number:06d}.jpg" for number in range(1, len(labels) + 1)]
     for number, name in enumerate(names):
         write_image(root / "celeba/img_align_celeba" / name, number, 218, 178)
@@ -110,7 +110,7 @@ def write_celeba(root: Path, labels: np.ndarray) -> None:
 
 
 def write_imagenet(root: Path, train: dict[str, int], test: dict[str, int]) -> None:
-    """ImageNet with as many images of each class as said, both splits by class."""
+    """Write ImageNet with given numbers of images of each class, both splits by class."""
     seed = 0
     for split, counts in (("train", train), ("val", test)):
         for name, count in counts.items():

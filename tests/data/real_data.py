@@ -1,4 +1,4 @@
-"""Where the real data are, for the tests that need them."""
+"""The folder of the real data, for the tests that need them."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from contrasweep.data import DatasetMissing, check_available, dataset_spec
 
 
 def real_root(name: str) -> Path:
-    """Return the data root that holds a dataset; skip the test, naming its folder, where there is none."""
+    """Return the data root that holds a dataset; without it, skip the test and name the folder."""
     given = os.environ.get("CONTRASWEEP_DATA")
     try:
         if not given:

@@ -85,7 +85,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(table: Path) -> No
         (b"path,x\n\xff\xfe,1\n", "UTF-?8"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(table: Path, content: bytes, message: str) -> None:
+def test_a_file_without_a_table_is_refused(table: Path, content: bytes, message: str) -> None:
     table.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_attributes(table)

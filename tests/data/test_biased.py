@@ -90,7 +90,7 @@ def test_the_paper_s_palette() -> None:
     ]  # fmt: skip
 
 
-def test_biased_digits_are_what_their_spec_says() -> None:
+def test_biased_digits_agree_with_their_spec() -> None:
     spec = dataset_spec("biased-digits:rho=0.5")
     assert (spec.name, spec.bias_classes, spec.condition_dim) == ("biased-digits:rho=0.5", 10, 3)
     assert spec.has_colour
@@ -117,7 +117,7 @@ def test_the_test_share_is_an_option_of_its_own() -> None:
     assert dataset_spec("biased-digits:test_rho=1.0,rho=0.9").name == "biased-digits:test_rho=1.0"
 
 
-def test_what_is_drawn_never_changes() -> None:
+def test_draws_never_change() -> None:
     # Results of different installations compare only while this stays: a new value is a new dataset.
     digest = hashlib.sha256()
     for split in (load_training("biased-digits:rho=0.5").train, load_test("biased-digits")):

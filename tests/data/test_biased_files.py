@@ -1,4 +1,4 @@
-"""bFFHQ and Corrupted CIFAR-10: read from their published layouts, and refused where these are not whole."""
+"""bFFHQ and Corrupted CIFAR-10: read from their published layouts; incomplete copies are refused."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archives have as many images as the tests write."""
+    """Set the sizes of the archives to those that the tests write."""
     report_counts(monkeypatch)
 
 
@@ -47,7 +47,7 @@ def root(written: Path, tmp_path: Path) -> Path:
 
 
 def _told(images: LabelledImages) -> tuple[list[int], list[int]]:
-    """Return the class and the bias that each image shows in its first pixel."""
+    """Return the class and the bias in the first pixel of each image."""
     assert isinstance(images.images, torch.Tensor)
     return images.images[:, 1, 0, 0].tolist(), images.images[:, 2, 0, 0].tolist()
 
@@ -65,7 +65,7 @@ def test_class_and_bias_are_those_of_the_names(written: Path, name: str, train: 
     assert len(inspect_dataset(name, written, every_image=True).splits) == 2
 
 
-def test_the_network_sees_faces_enlarged_and_the_test_is_what_is_asked_for(written: Path) -> None:
+def test_faces_are_enlarged_and_the_option_chooses_the_test_images(written: Path) -> None:
     spec = dataset_spec("bffhq", written)
     assert (spec.image_size, spec.view_size, spec.class_names) == (8, 224, ("age 0", "age 1"))
     for which, count, conflicting in (("conflict", 2, 2), ("all", 6, 2), ("valid", 2, 0)):
@@ -121,7 +121,7 @@ def test_a_folder_that_is_lost_is_named(root: Path, name: str, lost: str, messag
         (CIFAR, "cifar10c/test", 18, r"it holds 18 test images, reported are 20\."),
     ],
 )
-def test_a_folder_whose_copy_was_broken_off_is_told_what_to_get(
+def test_an_incomplete_copy_is_refused_with_what_to_get(
     root: Path, name: str, folder: str, kept: int, message: str
 ) -> None:
     # Alphabetical order takes the classes in turn, as copies do; of bFFHQ's test the aligned ones come first.
@@ -174,7 +174,7 @@ def test_training_opens_no_test_file(root: Path) -> None:
 
 
 def _write_npy(root: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
-    """Write 12 + 10 images in the layout of Learning from Failure; return those of training."""
+    """Write 12 + 10 images in the layout of Learning from Failure; return the training images."""
     monkeypatch.setattr(corrupted_cifar10, "NPY_ROWS", {"train": 12, "valid": 10})
     whole = np.random.default_rng(0).integers(0, 256, (22, 32, 32, 3), dtype=np.uint8)
     numbers = np.stack([np.arange(22) % 10, np.arange(22) // 2 % 10], axis=1).astype(np.uint8)

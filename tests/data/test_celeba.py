@@ -24,7 +24,7 @@ LABELS = np.where(np.random.default_rng(0).random((7, 40)) < 0.25, 1, -1)
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Seven images, the first six of which are used, two of them labelled; and a cache of their own."""
+    """Seven images with their own cache: the first six are used, and two of these are labelled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(celeba, "IMAGES", 6)
     monkeypatch.setattr(celeba, "LABELLED", 2)
@@ -106,7 +106,7 @@ def test_the_facts_are_known_without_the_files() -> None:
     assert dataset_spec("celeba:size=224").views[0] == (3, 224, 224)
 
 
-def test_what_is_missing_or_damaged_is_said(root: Path, tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"nowhere/celeba does not exist\. Get it from http"):
         check_available("celeba", tmp_path / "nowhere")
     (root / "celeba/img_align_celeba/000003.jpg").unlink()

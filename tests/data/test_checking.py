@@ -1,4 +1,4 @@
-"""A look into a dataset's files: what it reports, and what it calls damaged."""
+"""The check of a dataset's files: its report, and the damage that it finds."""
 
 from dataclasses import replace
 from hashlib import md5

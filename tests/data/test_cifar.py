@@ -1,4 +1,4 @@
-"""CIFAR's pickled batches: read as torchvision reads them, and nothing but arrays is unpickled."""
+"""CIFAR's pickled batches: read like torchvision does; only arrays are unpickled."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ def _batch(seed: int, layout: CifarLayout, images: int = 4) -> dict[str, object]
 
 
 def write_cifar(root: Path, layout: CifarLayout) -> CifarLayout:
-    """Write small batches in the layout's place; return it with their sizes."""
+    """Write small batches in the places of the layout; return the layout with their sizes."""
     folder = root / layout.folder
     folder.mkdir(parents=True)
     for seed, file in enumerate([*layout.train, *layout.test]):
@@ -126,7 +126,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
         ({"labels": None}, "not a batch of CIFAR"),
     ],
 )
-def test_what_a_batch_holds_is_checked(tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_the_contents_of_a_batch_are_checked(tmp_path: Path, change: dict[str, object], message: str) -> None:
     layout = write_cifar(tmp_path, CIFAR10_LAYOUT)
     batch = {**_batch(0, layout), **change}
     (tmp_path / layout.folder / "test_batch").write_bytes(pickle.dumps(batch))

@@ -98,7 +98,7 @@ def test_an_image_without_a_label_is_named(file: Path) -> None:
         read_clusterings(file, categorical=["shade"])
 
 
-def test_k_beyond_what_there_is_is_refused(file: Path) -> None:
+def test_k_out_of_range_is_refused(file: Path) -> None:
     file.write_text(_ATTRIBUTES)
     attributes = read_clusterings(file, categorical=["shade"])
     with pytest.raises(ValueError, match=r"k must lie in 1\.\.4 \(there are 4 attributes\), given 1\.\.5"):

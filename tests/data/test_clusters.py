@@ -46,7 +46,7 @@ def test_distinct_rows_are_counted() -> None:
     assert _distinct_rows(many, enough=3) == 2
 
 
-def test_what_cannot_be_clustered_is_refused() -> None:
+def test_bad_input_of_clusters_is_refused() -> None:
     rows = torch.tensor([[1.0], [2.0], [2.0]])
     with pytest.raises(ValueError, match="at most the 2 distinct rows, got 3"):
         kmeans_clusters(rows, 3, seed=0)

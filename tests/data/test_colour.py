@@ -71,7 +71,7 @@ def test_splits_and_datasets_draw_their_own_colours() -> None:
     assert len(set(colours.values())) == 4
 
 
-def test_what_cannot_be_coloured_is_refused() -> None:
+def test_bad_input_of_colours_is_refused() -> None:
     rgb = LabelledImages(torch.zeros(1, 3, 2, 2, dtype=torch.uint8), torch.zeros(1, dtype=torch.int64))
     with pytest.raises(ValueError, match="got 3 channels"):
         colour_backgrounds(rgb, torch.zeros(1, 3))

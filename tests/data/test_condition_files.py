@@ -94,7 +94,7 @@ def test_other_shapes_are_refused(shape: tuple[int, ...], tmp_path: Path) -> Non
         read_condition(tmp_path / "c.npy", images=3)
 
 
-def test_what_is_no_number_is_refused(tmp_path: Path) -> None:
+def test_files_without_numbers_are_refused(tmp_path: Path) -> None:
     array, table = tmp_path / "c.npy", tmp_path / "c.parquet"
     np.save(array, np.array(["a", "b"]))
     with pytest.raises(ValueError, match=r"no real numbers but <U1"):

@@ -1,4 +1,4 @@
-"""A condition from a file beside any images: its rows follow their images, and others are refused."""
+"""A condition from a file for any images: rows stay with their images, and wrong files are refused."""
 
 import pickle
 from pathlib import Path
@@ -24,7 +24,7 @@ HUB = "hub-parquet:path=hub"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Six training images and one of test, as a tree and in Parquet; feature 0 of each is its first level."""
+    """Six training images and a test image, as a tree and in Parquet; feature 0 is the first level."""
     images = [pixels(seed) for seed in range(7)]
     write_parquet(tmp_path / "hub/train-0.parquet", [encoded(one) for one in images[:6]], [0, 1] * 3)
     write_parquet(tmp_path / "hub/test-0.parquet", [encoded(images[6])], [0])
@@ -85,7 +85,7 @@ def test_a_file_with_other_rows_is_refused_before_any_image_is_read(root: Path) 
         dataset_spec("cifar10:condition=clip.npy", root)
 
 
-def test_what_is_no_condition_is_refused(root: Path) -> None:
+def test_wrong_conditions_are_refused(root: Path) -> None:
     (root / "broken.npy").write_bytes(b"nothing of the kind")
     for file, message in (("broken.npy", "not an array"), ("tree/test/class0/6.png", "is read from .npy")):
         with pytest.raises(DatasetDamaged, match=message):

@@ -24,7 +24,7 @@ TRAINING = (1, 1, 1, 1, 0, 0)
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Four training images and two of the test, with three attributes."""
+    """Four training images and two test images, with three attributes."""
     for name, value in {"IMAGES": 6, "TRAIN_IMAGES": 4, "CLASSES": 2, "ATTRIBUTES": 3}.items():
         monkeypatch.setattr(cub, name, value)
     write_cub(tmp_path, PRESENT, TRAINING)
@@ -64,7 +64,7 @@ def test_it_can_be_streamed(root: Path) -> None:
     assert torch.equal(streamed[torch.tensor([3, 0])], load_training("cub:size=8", root).train.pixels[[3, 0]])
 
 
-def test_what_is_missing_is_said(root: Path, tmp_path: Path) -> None:
+def test_missing_files_are_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"nowhere/CUB_200_2011 does not exist\. Get it from https"):
         check_available("cub", tmp_path / "nowhere")
     next((root / "CUB_200_2011/images").rglob("*.jpg")).unlink()

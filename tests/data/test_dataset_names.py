@@ -1,4 +1,4 @@
-"""A dataset's name with options: what it spells, and what is refused."""
+"""Names of datasets with options: their spelling, and wrong ones."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_options_are_read_in_any_order_over_the_defaults() -> None:
         ("level", "option level of dataset noisy needs a value"),
     ],
 )
-def test_what_is_wrong_is_named(given: str, message: str) -> None:
+def test_wrong_names_are_refused(given: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FAMILY.parse(given)
 

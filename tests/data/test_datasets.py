@@ -65,7 +65,7 @@ WHOLE = [family.name for family in FAMILIES if not family.needs_options]
 
 
 @pytest.mark.parametrize("name", [*WHOLE, "hub-parquet:path=cifar10-jpeg"])
-def test_every_dataset_is_what_its_spec_says(name: str) -> None:
+def test_every_dataset_agrees_with_its_spec(name: str) -> None:
     training, test = _load(name)
     spec = dataset_spec(name)
     assert training.validation is not None
@@ -177,7 +177,7 @@ def test_an_unknown_dataset_is_refused_with_the_nearest_name() -> None:
             use("qqq")
 
 
-def test_a_missing_folder_says_what_to_get_and_where_to_say_so(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused_with_what_to_get_and_set(tmp_path: Path) -> None:
     for use in (check_available, load_training, load_test):
         with pytest.raises(DatasetMissing) as missing:
             use("colormnist", tmp_path)

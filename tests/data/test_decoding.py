@@ -1,4 +1,4 @@
-"""Encoded images become the pixels that were stored, and damaged ones an error."""
+"""Encoded images give the stored pixels; damaged images give an error."""
 
 import io
 
@@ -21,7 +21,7 @@ def test_lossless_files_give_back_their_levels(kind: str) -> None:
     assert np.array_equal(image.permute(1, 2, 0).numpy(), LEVELS)
 
 
-def test_jpeg_is_what_another_decoder_says() -> None:
+def test_jpeg_equals_another_decoder() -> None:
     smooth = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8)[:, :, None].repeat(3, axis=2) * 3
     file = encoded(smooth, "JPEG")
     other = np.array(Image.open(io.BytesIO(file)))
@@ -31,7 +31,7 @@ def test_jpeg_is_what_another_decoder_says() -> None:
     assert decode_image(file, channels=1).shape == (1, 32, 32)
 
 
-def test_grey_and_colour_are_converted_to_what_is_asked_for() -> None:
+def test_grey_and_colour_are_converted() -> None:
     grey = encoded(LEVELS[..., 0])
     assert np.array_equal(decode_image(grey, channels=1)[0].numpy(), LEVELS[..., 0])
     assert np.array_equal(decode_image(grey, channels=3)[2].numpy(), LEVELS[..., 0])

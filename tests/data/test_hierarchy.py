@@ -86,7 +86,7 @@ def test_a_circle_is_named(tmp_path: Path, lines: str, circle: str) -> None:
         read_hierarchy(path).lineage("d")
 
 
-def test_a_file_that_is_no_hierarchy_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_hierarchy_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "is_a.txt"
     with pytest.raises(ValueError, match=r"cannot read .*is_a\.txt: No such file"):
         read_hierarchy(path)

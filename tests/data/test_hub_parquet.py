@@ -1,4 +1,4 @@
-"""Parquet as the hub stores it: what the files say, what is read, and what is refused by name."""
+"""Parquet in the form of the hub: facts from the files, images, and refused files."""
 
 import json
 import logging
@@ -135,7 +135,7 @@ def test_a_group_of_classes_can_share_a_level(tmp_path: Path) -> None:
         dataset_spec(write_set(tmp_path) + ",at_least=2", tmp_path)
 
 
-def test_validation_files_are_the_test_split_where_there_is_none(tmp_path: Path) -> None:
+def test_validation_files_are_the_test_split_without_test_files(tmp_path: Path) -> None:
     name = write_set(tmp_path)
     file = tmp_path / "set/test-00000-of-00001.parquet"
     write_parquet(file.with_name("validation-00000-of-00001.parquet"), IMAGES[:1], [2])
@@ -259,7 +259,7 @@ def test_a_label_out_of_range_is_named(tmp_path: Path) -> None:
         load_test(name, tmp_path)
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"cannot be listed .*absolute path, one under the data root"):
         check_available("hub-parquet:path=nowhere", tmp_path)
     name = write_set(tmp_path)
@@ -268,7 +268,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         check_available(name, tmp_path)
 
 
-def test_a_file_that_is_no_parquet_or_lacks_a_column_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_or_one_without_a_column_is_named(tmp_path: Path) -> None:
     name = write_set(tmp_path)
     file = tmp_path / "set/test-00000-of-00001.parquet"
     write_parquet(file, IMAGES[:2], [0, 1], columns=("img", "other"))

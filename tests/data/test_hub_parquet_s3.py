@@ -1,4 +1,4 @@
-"""The same Parquet files in a bucket: the images are those of the folder."""
+"""The same Parquet files in a bucket give the same images as a folder."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ def _tensor(seed: int) -> torch.Tensor:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Three training images in two classes, one of them a folder deeper, and one of validation."""
+    """Three training images in two classes, one image a folder deeper, and one validation image."""
     for seed, file in enumerate(
         ["train/cat/b.png", "train/cat/aa/z.png", "train/ant/c.PNG", "val/cat/d.png"]
     ):
@@ -82,7 +82,7 @@ def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pyte
     assert "b.png" in caplog.text
 
 
-def test_what_is_missing_is_said(tree: Path) -> None:
+def test_missing_files_are_named(tree: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"nowhere has no folder train\. train must hold a folder"):
         check_available("image-folder:path=nowhere,size=8", tree)
     (tree / "tree/train/bee").mkdir()

@@ -25,7 +25,7 @@ TREE = f"n0 n1\nn0 {THREE}\nn1 {ONE}\nn1 {TWO}\n"
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three classes, two of which the list has."""
+    """Three classes; two of them are in the list."""
     for name, value in {"ALL_CLASSES": 3, "ALL_TRAIN": 6, "ALL_TEST": 3, "TEST_OF_A_CLASS": 1}.items():
         monkeypatch.setattr(imagenet, name, value)
     monkeypatch.setattr(imagenet, "LISTS", {"cl-infonce": (ONE, THREE)})
@@ -119,7 +119,7 @@ def test_a_level_of_wordnet_is_the_condition(root: Path) -> None:
 def test_a_condition_has_a_row_for_each_training_image_in_the_order_of_their_paths(
     root: Path, name: str
 ) -> None:
-    """Feature 0 of a row is the first level of its image, written here into the images themselves."""
+    """Feature 0 of a row is the first level of its image, which this test writes into the images."""
     classes = (ONE, TWO, THREE) if name.startswith("imagenet1k") else (ONE, THREE)
     files = sorted(file for own in classes for file in (root / "imagenet/train" / own).iterdir())
     for number, file in enumerate(files):
@@ -176,7 +176,7 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
         assert (spec.train_size, spec.test_size, spec.classes) == expected
 
 
-def test_what_is_missing_is_said(root: Path, tmp_path: Path) -> None:
+def test_missing_files_are_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"imagenet/train is not a folder\. Get it from https"):
         check_available("imagenet100", tmp_path / "nowhere")
     next((root / "imagenet/train" / ONE).iterdir()).unlink()

@@ -1,4 +1,4 @@
-"""9-class ImageNet: the groups as published, their images from the folders of ImageNet and ImageNet-A."""
+"""9-class ImageNet: the published groups, with images from the folders of ImageNet and ImageNet-A."""
 
 import shutil
 from collections import Counter
@@ -156,7 +156,7 @@ def test_it_is_described_without_its_files(tmp_path: Path) -> None:
         ("imagenet/val/n02085620/n02085620_2.JPEG", r"n02085620 holds 0 images, ImageNet has 1 of a class"),
     ],
 )
-def test_what_is_lost_is_named(root: Path, lost: str, message: str) -> None:
+def test_lost_files_are_named(root: Path, lost: str, message: str) -> None:
     place = root / lost
     shutil.rmtree(place) if place.is_dir() else place.unlink()
     with pytest.raises(DatasetMissing, match=message):

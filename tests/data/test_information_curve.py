@@ -91,7 +91,7 @@ def test_clusterings_out_of_order_are_refused() -> None:
 
 
 def test_counting_and_sorting_agree() -> None:
-    """Small numbers are counted; large, negative or fractional ones take the other way."""
+    """Small whole numbers are counted; large, negative or fractional ones are sorted."""
     generator = torch.Generator().manual_seed(0)
     clusters = torch.randint(9, (200,), generator=generator)
     labels = torch.randint(3, (200,), generator=generator)

@@ -1,4 +1,4 @@
-"""k-means in tensor operations, called directly on the CPU; scikit-learn is the reference."""
+"""k-means in tensor operations, called directly on the CPU, against scikit-learn."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def test_separate_groups_are_found(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("clusters", [7, 40])
 def test_as_good_as_scikit_learn(clusters: int) -> None:
-    """With another number of clusters than of groups there are many local optima of about equal worth."""
+    """If the numbers of clusters and groups differ, many local optima are about equally good."""
     rows, _ = _blobs()
     found = [_inertia(rows, lloyd_kmeans(rows, clusters, seed)) for seed in range(5)]
     theirs = [KMeans(clusters, n_init=3, random_state=seed).fit(rows.numpy()).inertia_ for seed in range(5)]
@@ -116,7 +116,7 @@ def test_no_cluster_stays_empty_where_rows_repeat() -> None:
 
 def test_features_on_an_accelerator_take_this_way(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnAccelerator(torch.Tensor):
-        """A tensor that says it is on an accelerator, and is in the CPU's memory."""
+        """A tensor in the CPU's memory that claims to be on an accelerator."""
 
         @property
         def device(self) -> torch.device:  # type: ignore[override]

@@ -53,7 +53,7 @@ def test_noise_depends_on_its_name_alone_and_not_on_how_many_images_there_are() 
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.5, float("nan")])
-def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+def test_a_level_outside_0_to_1_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match=r"level must be in 0\.\.1"):
         Noise("uniform", level)
     with pytest.raises(ValueError, match=f"level of dataset noisy-mnist must be 0 to 1, given {level}"):

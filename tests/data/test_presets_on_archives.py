@@ -1,4 +1,4 @@
-"""The papers' presets on datasets that a test cannot have: two epochs on tiny copies of their archives."""
+"""The papers' presets on datasets that tests cannot have: two epochs on tiny copies of the archives."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The papers' presets train on datasets in their published layouts, and every debiasing method does."""
+"""The papers' presets and every debiasing method train on datasets in their published layouts."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -17,7 +17,7 @@ def _images(count: int, channels: int, height: int, width: int) -> Tensor:
 
 
 def _one_by_one(images: Tensor, parameters: ViewParameters, size: int) -> Tensor:
-    """Bicubic views by torchvision's functions, image by image, clamped as it clamps those of 8 bits."""
+    """Bicubic views by torchvision's functions, image by image, clamped like its 8-bit images."""
     views = []
     for image, box, flip in zip(
         images.float() / 255, parameters.boxes.tolist(), parameters.flip, strict=True

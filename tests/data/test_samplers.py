@@ -87,7 +87,7 @@ def test_an_epoch_depends_on_seed_and_number_alone(kind: str) -> None:
 
 
 @EVERY
-def test_a_run_resumed_in_mid_epoch_draws_what_it_would_have(kind: str) -> None:
+def test_a_run_resumed_in_mid_epoch_draws_the_same_batches(kind: str) -> None:
     straight = [batch for epoch in (1, 2) for batch in KINDS[kind](0).epoch(epoch)]
     steps = KINDS[kind](0).steps_per_epoch
     for done in (1, steps - 1):
@@ -199,7 +199,7 @@ def test_the_clusters_of_successive_batches_are_mixed() -> None:
     assert order != sorted(order)
 
 
-def test_what_cannot_be_batched_is_refused() -> None:
+def test_bad_input_of_samplers_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one image"):
         UniformBatches(0, 4, 0)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):

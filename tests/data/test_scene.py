@@ -67,7 +67,7 @@ def test_an_arff_file_is_read_by_its_attributes_names(tmp_path: Path) -> None:
         ("@attribute 'b' real\n", "", "rows of 4 values for 3 attributes"),
     ],
 )
-def test_a_wrong_arff_file_is_named_with_what_is_wrong(
+def test_a_wrong_arff_file_is_named_with_the_reason(
     tmp_path: Path, before: str, after: str, message: str
 ) -> None:
     assert ARFF.count(before) == 1

@@ -1,4 +1,4 @@
-"""STL-10: read as torchvision reads it, with the unlabelled images kept apart from the labelled."""
+"""STL-10: read like torchvision does; unlabelled images stay apart from labelled ones."""
 
 from pathlib import Path
 

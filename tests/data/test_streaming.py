@@ -1,4 +1,4 @@
-"""Images on disk stand in for a tensor: the same shape, indexing and pixels, decoded a bounded way ahead."""
+"""Images on disk replace a tensor: the same shape, indexing and pixels, decoded a few batches ahead."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ STORED = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8, generator=torch
 
 
 class Recorded:
-    """Rows of STORED, and what was asked of them; row `broken` raises."""
+    """Rows of STORED that record requests; row `broken` raises."""
 
     shape = (3, 4, 4)
 
@@ -91,14 +91,14 @@ def test_only_rows_out_of_order_ask_for_random_access() -> None:
     assert source.prepared == 1
 
 
-def test_what_goes_wrong_in_a_thread_reaches_the_reader() -> None:
+def test_an_error_in_a_thread_reaches_the_reader() -> None:
     drawn = image_batches(StreamedImages(Recorded(broken=20)), [torch.arange(10), torch.arange(10, 30)])
     assert torch.equal(next(drawn), STORED[:10])
     with pytest.raises(ValueError, match="row 20 is broken"):
         next(drawn)
 
 
-def test_what_fits_is_placed_in_memory_unless_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_splits_are_in_memory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     streamed = StreamedImages(Recorded())
     fits = place(streamed, "auto")
     assert isinstance(fits, Tensor)

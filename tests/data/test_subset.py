@@ -1,4 +1,4 @@
-"""A part of the images: `images=N` of training, `test_images=N` of the test."""
+"""A part of the images: `images=N` for training, `test_images=N` for the test."""
 
 import pytest
 import torch
@@ -95,7 +95,7 @@ def test_every_dataset_has_the_option(name: str) -> None:
         ("digits:image=500", "Did you mean 'images'"),
     ],
 )
-def test_what_cannot_be_cut_is_refused(name: str, message: str) -> None:
+def test_sizes_out_of_range_are_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dataset_spec(name)
 

@@ -63,7 +63,7 @@ def test_k_beyond_the_attributes_is_refused(k: int) -> None:
         top_k_clusters(_VALUES, k)
 
 
-def test_what_is_not_binary_is_refused() -> None:
+def test_values_that_are_not_binary_are_refused() -> None:
     with pytest.raises(ValueError, match=r"0 or 1, got 0\.5 in row 1, column 0"):
         top_k_clusters(torch.tensor([[1.0, 0.0], [0.5, 2.0]]), 1)
     with pytest.raises(ValueError, match="got nan in row 0"):

@@ -29,7 +29,7 @@ TRANSDUCTIVE = [family.name for family in TRANSDUCTIVE_FAMILIES]
 
 
 def _prints(objects: MultiView) -> list[bytes]:
-    """Return the bytes of each object; noise makes them unlike one another."""
+    """Return the bytes of each object; noise makes all objects different."""
     both = zip(*objects.views, strict=True)
     return [b"".join(view.numpy().tobytes() for view in views) for views in both]
 
@@ -40,7 +40,7 @@ def _loaded(name: str) -> TransductiveData:
 
 
 @pytest.mark.parametrize("name", [*TRANSDUCTIVE, "two-view-digits:form=features", "two-view-digits:views=1"])
-def test_every_transductive_set_is_what_its_spec_says(name: str) -> None:
+def test_every_transductive_set_agrees_with_its_spec(name: str) -> None:
     data, spec = _loaded(name), dataset_spec(name)
     root = None if spec.embedded else real_root(name)
     assert spec.name == name
@@ -123,7 +123,7 @@ def test_two_views_differ_in_their_noise_alone() -> None:
     assert torch.equal((features[1] * 255).round().to(torch.uint8).view(-1, 1, 8, 8), second)
 
 
-def test_what_is_drawn_never_changes() -> None:
+def test_draws_never_change() -> None:
     # Results of different installations compare only while this stays: a new value is a new dataset.
     data = load_transductive("two-view-digits:noise=uniform", fold=3, validation=0.2, split_seed=1)
     assert data.validation is not None

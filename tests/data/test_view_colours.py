@@ -24,7 +24,7 @@ SIZE = 8
 
 
 def _images(count: int, channels: int = 3, size: int = SIZE) -> Tensor:
-    """Noise, with images where colours tie: grey, few levels, black and white, one colour."""
+    """Noise, and images with equal colours: grey, few levels, black and white, one colour."""
     shape = (count, channels, size, size)
     generator = torch_generator("colours", *shape)
     images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
@@ -144,7 +144,7 @@ def test_images_of_one_channel_have_no_colour_to_lose() -> None:
     )
 
 
-def test_what_is_off_changes_nothing() -> None:
+def test_operations_that_are_off_change_nothing() -> None:
     images = _images(50)
     plain = RandomViews(SIZE, 0.3)
     drawn = _drawn(plain, 50)

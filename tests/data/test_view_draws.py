@@ -1,4 +1,4 @@
-"""What is drawn for the colours of views: ranges, probabilities, orders, and the streams they come from."""
+"""Draws for the colours of views: ranges, probabilities, orders, and their random streams."""
 
 import math
 from collections import Counter
@@ -95,7 +95,7 @@ def test_colours_leave_crops_and_flips_alone_and_draws_repeat() -> None:
 
 
 def test_crops_and_flips_are_those_of_runs_without_colours() -> None:
-    """Fixed numbers: results of earlier versions compare only while these crops stay."""
+    """Fixed numbers: results are comparable with earlier versions only if these crops stay."""
     drawn = _draw(4)
     assert drawn.boxes.tolist() == [[9, 8, 15, 19], [5, 3, 20, 21], [1, 1, 30, 25], [0, 12, 19, 18]]
     assert drawn.flip.tolist() == [True, False, False, True]

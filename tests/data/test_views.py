@@ -101,7 +101,7 @@ def _largest_gap(one: Tensor, other: Tensor) -> float:
 def test_a_padded_crop_equals_torchvision_s_of_the_padded_image(
     stored: int, padding: int, flip: float
 ) -> None:
-    """Resize, RandomCrop(32, padding) and flip, as FairKL's released code has them."""
+    """Resize, RandomCrop(32, padding) and flip, as in FairKL's released code."""
     images = _images(48, 3, stored, stored)
     views = RandomViews(32, 1.0, flip=flip, padding=padding)
     drawn = views.draw(48, stored, torch_generator("padded", stored))

@@ -25,7 +25,7 @@ def _with(*present: int) -> list[int]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two images of train, one of val, one of test, in three scenes whose numbers have gaps."""
+    """Two images of train, one of val, one of test, in three scenes; the scene numbers have gaps."""
     monkeypatch.setattr(wider, "SCENES", 3)
     monkeypatch.setattr(wider, "SIZES", {"train": 3, "test": 1})
     parade, riot, ceremony = "0--Parade/a_1.jpg", "3--Riot/b.jpg", "17--Ceremony/c.jpg"
@@ -77,7 +77,7 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
     assert (spec.train_size, spec.test_size, spec.classes, spec.condition_dim) == (6_871, 6_918, 30, 14)
 
 
-def test_what_is_missing_or_damaged_is_said(root: Path, tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"WIDER_Attribute is not a folder\. Get it from http"):
         check_available("wider-attribute", tmp_path / "nowhere")
     file = root / "WIDER_Attribute/wider_attribute_test.json"

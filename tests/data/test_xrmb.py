@@ -1,4 +1,4 @@
-"""XRMB: the two MATLAB files, the objects and folds of HeroCon's released code, and what is refused."""
+"""XRMB: the two MATLAB files, the objects and folds of HeroCon's released code, and wrong files."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_the_spec_has_the_published_numbers() -> None:
     assert {*spec.unlabelled} == {49_750}
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing) as missing:
         check_available("xrmb", tmp_path)
     for word in (str(tmp_path / FOLDER), ACOUSTIC_FILE, ARTICULATORY_FILE, "klivescu", "--data-root"):

@@ -1,4 +1,4 @@
-"""The two MATLAB files of XRMB with few rows, written by the tests."""
+"""The two MATLAB files of XRMB, with few rows."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ ROWS = 40 * 23
 
 
 def write_xrmb(root: Path) -> np.ndarray:
-    """Write files of few rows: feature 0 of both views is the row, 1 the label; return the labels.
+    """Write files of few rows and return the labels; feature 0 of both views is the row, feature 1 the label.
 
-    Labels 0 to 38 come 23 or 24 times each, mixed; the other variables of the published files are there too.
+    Labels 0 to 38 come 23 or 24 times each, mixed. The files also have the other published variables.
     """
     labels = np.random.default_rng(0).permutation(np.arange(ROWS) % 39).astype(np.uint8)
     views = []

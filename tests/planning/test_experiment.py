@@ -271,7 +271,7 @@ def test_every_setting_but_the_seed_is_in_the_identity(changed: dict[str, Any]) 
     ],
 )
 def test_identities_are_those_of_earlier_versions(changed: dict[str, Any], identity: str) -> None:
-    """Stored rows are known again by them, also by a version that has more settings (`ADDED_LATER`)."""
+    """Stored rows are recognised by them, also by a version with more settings (`ADDED_LATER`)."""
     assert BASE.with_values(changed).identity() == identity
 
 

@@ -106,7 +106,7 @@ def test_a_database_that_fails_takes_no_search_with_it(
     assert "database is locked" in caplog.text
 
 
-def test_what_is_no_database_is_refused(tmp_path: Path, url: str) -> None:
+def test_a_url_without_a_database_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="allowed: sqlite:///FILE"):
         checked_storage("watch.db", "new")
     with pytest.raises(InputError, match="cannot be opened"):
@@ -123,12 +123,12 @@ def test_a_relative_file_is_found_from_elsewhere(tmp_path: Path, monkeypatch: py
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, *arguments: object) -> None:
-        """Say nothing of a request."""
+        """Log nothing."""
 
 
 @contextmanager
 def dashboard(url: str) -> Iterator[str]:
-    """The real optuna-dashboard on a free port of this machine."""
+    """Run the real optuna-dashboard on a free port of this machine."""
     from optuna_dashboard import wsgi
 
     with make_server("127.0.0.1", 0, wsgi(open_storage(url)), handler_class=_Silent) as server:
@@ -150,6 +150,6 @@ def test_the_dashboard_watches_a_search_as_it_runs(url: str) -> None:
     assert [trial["state"] for trial in first["trials"]] == [t.state.name.title() for t in study.trials]
     assert first["objective_names"] == ["val.accuracy"]
     study.complete(study.ask().number, 0.5)
-    with dashboard(url) as address:  # a new one: a dashboard asks its database every ten seconds
+    with dashboard(url) as address:  # a new one: it reads its database every ten seconds
         later = json.load(urlopen(f"{address}/api/studies/{summary['study_id']}"))
     assert [trial["state"] for trial in later["trials"]][8:] == ["Complete"]

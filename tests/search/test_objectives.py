@@ -1,4 +1,4 @@
-"""Several objectives: what Optuna holds, and that stopped trials neither break its sampler nor mislead it."""
+"""Several objectives: Optuna's records; stopped trials neither break its sampler nor mislead it."""
 
 import math
 import statistics

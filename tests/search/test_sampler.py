@@ -1,4 +1,4 @@
-"""What samplers propose: reproducible, spread out, better than chance, in a finite space nothing twice."""
+"""Proposals of samplers: reproducible, spread out, better than chance, never repeated in a finite space."""
 
 import math
 import random
@@ -33,7 +33,7 @@ DRAWING = ["tpe", "gp", "cmaes", "random"]
 
 
 def score(values: Proposal) -> float:
-    """Best (1.0) at rbf with sigma2 3,000, lr 0.5 and crop 0.5; cosine, without sigma2, is a lesser peak."""
+    """Best (1.0) at rbf with sigma2 3,000, lr 0.5 and crop 0.5; cosine, without sigma2, is a lower peak."""
     kernels = {"rbf": 1.0, "laplacian": 0.95, "linear": 0.6, "polynomial": 0.6, "cosine": 0.8}
     chosen: dict[str, Scalar] = dict(values.values)
     scale = abs(math.log10(float(chosen.get("sigma2", 3000.0))) - 3.5)
@@ -177,8 +177,8 @@ def test_a_grid_proposes_each_point_once_and_the_defaults_first() -> None:
 
 
 @pytest.mark.parametrize("sampler", [*DRAWING, "grid"])
-def test_a_resumed_search_proposes_what_it_would_have(sampler: str) -> None:
-    """What a sampler knows follows from the seed and the trials, stopped and broken ones too."""
+def test_a_resumed_search_proposes_the_same(sampler: str) -> None:
+    """A sampler's state follows from the seed and the trials, also stopped and broken ones."""
     space = SPACE.with_levels(3) if sampler == "grid" else SPACE
     endings = ["completed", "stopped", "completed", "failed"]
     study = SearchStudy(space, sampler=sampler, seed=5, trials=18)

@@ -1,4 +1,4 @@
-"""Asking and telling: what Optuna holds after trials that finish, stop, break or return nonsense."""
+"""Ask and tell: Optuna's records of trials that finish, stop, break or return nonsense."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ BROKEN = [None, math.nan, math.inf, -math.inf]
 
 
 def score(values: dict[str, Scalar]) -> float:
-    """Best at rbf, sigma2 1,000, crop 0.5: a stand-in for a validation accuracy."""
+    """A substitute for a validation accuracy: best at rbf, sigma2 1,000, crop 0.5."""
     kernel = {"rbf": 1.0, "linear": 0.5, "cosine": 0.6}[str(values["kernel"])]
     scale = 0.1 * abs(math.log10(float(values.get("sigma2", 1000.0))) - 3)
     return kernel - scale - abs(float(values["crop"]) - 0.5)
@@ -89,7 +89,7 @@ def test_a_trial_that_broke_is_fail() -> None:
 
 
 @pytest.mark.parametrize("value", BROKEN)
-def test_a_final_value_that_is_no_number_is_fail(value: float | None) -> None:
+def test_a_final_value_that_is_not_finite_is_fail(value: float | None) -> None:
     study = SearchStudy(SPACE)
     study.ask()
     assert study.complete(0, value) == TrialState.FAIL
@@ -97,7 +97,7 @@ def test_a_final_value_that_is_no_number_is_fail(value: float | None) -> None:
 
 
 @pytest.mark.parametrize("value", BROKEN)
-def test_a_trial_stopped_at_a_value_that_is_no_number_is_fail(value: float | None) -> None:
+def test_a_trial_stopped_at_a_value_that_is_not_finite_is_fail(value: float | None) -> None:
     study = SearchStudy(SPACE)
     study.ask()
     study.report(0, 1, 0.5)
@@ -168,7 +168,7 @@ def test_fewer_than_one_trial_is_refused() -> None:
 
 @pytest.fixture
 def optuna_lines() -> Iterator[list[str]]:
-    """Collect what Optuna logs at its default level."""
+    """Collect Optuna's log lines at its default level."""
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
@@ -191,7 +191,7 @@ def test_a_search_is_quiet_and_leaves_optuna_s_verbosity_as_it_was(optuna_lines:
 
 
 def past(study: SearchStudy) -> list[PastTrial]:
-    """What a results store would hold of a study's trials: fixed values and all."""
+    """The trials of a study as a results store holds them, fixed values included."""
     names = {
         TrialState.COMPLETE: "completed",
         TrialState.PRUNED: "stopped",
@@ -211,7 +211,7 @@ def past(study: SearchStudy) -> list[PastTrial]:
 
 
 def searched(count: int, seed: int = 5) -> SearchStudy:
-    """A study in which every state occurs; the last two trials are running."""
+    """A study with trials in every state; the last two are running."""
     study = SearchStudy(SPACE, seed=seed, trials=15)
     for number in range(count):
         values = dict(study.ask().values)
@@ -283,7 +283,7 @@ def test_a_stored_trial_without_a_usable_value_is_restored_as_fail(
     assert again.trial(0).state == TrialState.FAIL
 
 
-def test_a_missing_value_of_an_inactive_parameter_is_no_value() -> None:
+def test_a_null_of_an_inactive_parameter_is_ignored() -> None:
     again = SearchStudy(SPACE)
     stored = {**SPACE.defaults(), "sigma2": None}
     again.restore([PastTrial(0, stored, "failed")])  # type: ignore[arg-type]

@@ -35,13 +35,13 @@ def columns() -> StudySchema:
 
 @pytest.fixture
 def location(tmp_path: Path) -> Location:
-    """A results folder that is asked once: a test that breaks it waits for nothing."""
+    """A results folder without retries: a test that breaks it does not wait."""
     return replace(open_location(tmp_path / "results", writable=True), retry=ONCE)
 
 
 @pytest.fixture
 def record(location: Location, columns: StudySchema) -> StudyRecord:
-    """A study called ``digits-1``, saved."""
+    """A saved study called ``digits-1``."""
     study = make_record(
         "digits-1",
         dataset="digits",
@@ -65,7 +65,7 @@ def info() -> Callable[..., TrialInfo]:
 def attempt(
     location: Location, record: StudyRecord, info: Callable[..., TrialInfo]
 ) -> Callable[..., TrialWriter]:
-    """Writes an attempt with the given epochs, all flushed; its accuracy tells the attempts apart."""
+    """Writes and flushes an attempt with the given epochs; its accuracy contains the attempt's number."""
 
     def write(
         number: int, epochs: range, end: str | None = None, trial: int = 0, resumed: int | None = None

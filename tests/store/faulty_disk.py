@@ -1,4 +1,4 @@
-"""A disk that fails when a test says so: full, away, or with one file that cannot be read."""
+"""A disk that fails on demand: full, away, or with one file that cannot be read."""
 
 import errno
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from contrasweep.tuning.store import Location, Retry
 
 @dataclass
 class FaultyDisk(fs.FileSystemHandler):
-    """A local disk whose state is a file, so that every process which uses it sees the same.
+    """A local disk with its state in a file, so that all processes that use it see the same state.
 
-    The file `switch` says `full` (nothing can be written), `away` (nothing works), or, with the path of a
-    file of the disk, that this one cannot be read; without it all is well. `before_write` is called once.
+    The file `switch` holds `full` (nothing can be written), `away` (nothing works), or the path of a file
+    that cannot be read. Without `switch`, everything works. `before_write` is called once.
     """
 
     switch: Path
@@ -71,7 +71,7 @@ class FaultyDisk(fs.FileSystemHandler):
 
 @dataclass(frozen=True)
 class Waits:
-    """Instead of waiting, notes how long; wait number `repaired_after`, of anybody, mends the disk."""
+    """Records waits instead of waiting; wait number `repaired_after`, of any process, mends the disk."""
 
     notes: Path
     switch: Path
@@ -89,7 +89,7 @@ class Waits:
 
 
 def faulty_location(folder: Path, results: Path, repaired_after: int = 10**9) -> Location:
-    """A results folder on a faulty disk; `folder` holds the switch and the notes of the waits."""
+    """A results folder on a faulty disk; `folder` holds the switch and the recorded waits."""
     switch = folder / "switch"
     waits = Waits(folder / "waits", switch, repaired_after)
     return Location(fs.PyFileSystem(FaultyDisk(switch)), str(results), str(results), retry=Retry(wait=waits))

@@ -1,7 +1,7 @@
-"""An S3 server (moto) on loopback, in a process of its own.
+"""An S3 server (moto) on loopback, in its own process.
 
-s3_server.py [PORT [BUCKET]]: makes the bucket, prints the port, and serves until it is stopped or, without a
-port, until its input ends.
+s3_server.py [PORT [BUCKET]]: creates the bucket, prints the port, and serves until it is stopped. Without a
+port, it serves until its input ends.
 """
 
 import io
@@ -21,12 +21,12 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True)
 class Server:
-    """A running server, and what its requests were so far."""
+    """A running server that counts its requests."""
 
     port: int
 
     def uri(self, path: str) -> str:
-        """The URI of `bucket/folder`, as a user gives it."""
+        """Return the URI of `bucket/folder`, as a user gives it."""
         query = {"scheme": "http", "endpoint_override": f"127.0.0.1:{self.port}", "region": REGION}
         return f"s3://{path}?{urlencode(query)}"
 
@@ -34,16 +34,16 @@ class Server:
         self.ask(f"/{name}", "PUT")
 
     def check_rights(self, yes: bool = True) -> None:
-        """From now on, refuse who is not known or not allowed, or let everybody do everything."""
+        """Check rights from now on, or allow everything to everybody."""
         self.ask("/moto-api/reset-auth", "POST", b"0" if yes else b"inf")
 
     def counts(self) -> dict[str, int]:
-        """How many requests of each kind (`PUT`, `LIST`, ...) there were since this was last asked."""
+        """Return the number of requests of each kind (`PUT`, `LIST`, ...) since the last call."""
         found: dict[str, int] = json.loads(self.ask("/requests", "GET"))
         return found
 
     def make_user(self, bucket: str) -> tuple[str, str]:
-        """Return the access key and the secret key of a user who may do everything in one bucket."""
+        """Return the access key and the secret key of a user with all rights in one bucket."""
         import boto3
 
         iam = boto3.client(
@@ -72,7 +72,7 @@ class Server:
 
 @contextmanager
 def s3_server() -> Iterator[Server]:
-    """Serve while inside."""
+    """Serve inside the block."""
     with subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -85,7 +85,7 @@ def s3_server() -> Iterator[Server]:
 
 
 class _Watched:
-    """Counts requests, and refuses unsigned ones as S3 does where rights are checked."""
+    """Counts requests; if rights are checked, it refuses unsigned ones, as S3 does."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

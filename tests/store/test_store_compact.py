@@ -115,7 +115,7 @@ def test_killed_at_any_step_it_loses_nothing(location, store, study, monkeypatch
 
 
 def test_a_reader_overtaken_again_and_again_sees_every_row_once(location, store, study, attempt, monkeypatch):
-    """Compactions fall between the reader's listings and its reading; a trial ends before each."""
+    """A compaction runs between each listing and reading of the reader; a trial ends before each."""
     read = Location.read
     moments = [("trials/study=digits-1/compacted-", 5), ("trials/study=digits-1/trial-", 4)]
     before = dict(enumerate(["completed", "stopped", "completed", "interrupted"]))

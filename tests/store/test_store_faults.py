@@ -1,4 +1,4 @@
-"""A disk that is full, a share that is away, two writers of one trial: what the store does, and keeps."""
+"""Faults of the store: a full disk, a share that is away, two writers of one trial."""
 
 import errno
 import logging
@@ -63,7 +63,7 @@ def test_a_full_disk_is_tried_until_there_is_room(
     assert not [name for name in names if name.startswith("_")]
 
 
-def test_a_disk_that_stays_full_ends_the_work_and_keeps_what_there_is(
+def test_a_disk_that_stays_full_ends_the_work_and_keeps_the_results(
     faulty: Location, location: Location, record: StudyRecord, info: Info
 ) -> None:
     writer = TrialWriter(faulty, record, info(), clock=lambda: 0.0)

@@ -37,7 +37,7 @@ for part in range(1_000_000):
 """
 
 
-def test_a_file_is_no_results_folder(tmp_path):
+def test_a_file_is_not_a_results_folder(tmp_path):
     file = tmp_path / "results.csv"
     file.write_text("x")
     with pytest.raises(StoreError, match=r"results\.csv is a file; a folder is needed"):
@@ -94,7 +94,7 @@ def test_a_failed_write_leaves_the_old_content_and_no_remains(location, monkeypa
 
 
 class Recording(fs.FileSystemHandler):
-    """A local disk behind Python, which remembers what was asked of it."""
+    """A local disk behind Python that records its requests."""
 
     def __init__(self):
         self.local = fs.LocalFileSystem()

@@ -1,4 +1,4 @@
-"""Where the files of a large study lie."""
+"""The folders of a large study."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from contrasweep.tuning.store import parts as parts_module
 def test_the_listings_of_a_trial_do_not_grow_with_its_study(
     location: Location, record: StudyRecord, info: Callable[..., TrialInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trials lie in folders of so many; rows are the same wherever they lie, and come together in a merge."""
+    """Trials lie in folders of limited size. Rows are the same in any folder; a compaction joins them."""
     monkeypatch.setattr(parts_module, "_TRIALS_IN_A_FOLDER", 10)
     seen: list[int] = []
     files = Location.files

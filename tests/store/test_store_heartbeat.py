@@ -20,7 +20,7 @@ def dead_process() -> int:
     return child.pid
 
 
-def test_no_heartbeat_is_no_driver():
+def test_without_a_heartbeat_there_is_no_driver():
     assert not driver_alive(None, 0.0)
 
 

@@ -45,7 +45,7 @@ for trial in range(*map(int, sys.argv[2:])):
 
 
 def row_file(location: Location, trial: int) -> str:
-    """The file of the row of a trial that had one attempt."""
+    """Return the file with the row of a trial with one attempt."""
     folder = "trials/study=digits-1"
     (name,) = (i.base_name for i in location.files(folder) if i.base_name.startswith(f"trial-{trial:06d}-"))
     return f"{folder}/{name}"
@@ -57,7 +57,7 @@ def store(location):
 
 
 def winners(store) -> list[tuple[int, int]]:
-    """(epoch, attempt) of the epochs that count."""
+    """Return (epoch, attempt) of the epochs that count."""
     table = store.epochs("digits-1")
     return list(zip(table["epoch"].to_pylist(), table["attempt"].to_pylist(), strict=True))
 
@@ -228,7 +228,7 @@ def test_a_listing_that_missed_a_file_is_made_good(location, record, store, atte
 
 
 def test_many_writers_and_readers_all_the_while(location, record, store):
-    """No row is torn or lost, and none that was seen is gone later."""
+    """No row is torn or lost, and no row that a reader has seen disappears later."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", WORKER, location.root]
     spans = [[str(first), str(LOAD_TRIALS), str(WRITERS)] for first in range(WRITERS)]

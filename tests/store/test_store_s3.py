@@ -1,4 +1,4 @@
-"""The store on S3: a real server on loopback, what it is asked, and what is said of a bad bucket."""
+"""The store on S3, with a real server on loopback: its requests, and the errors for a bad bucket."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch, server: Server) -> Iterator[Non
     server.check_rights(False)
 
 
-def test_what_is_written_is_read_back_merged_and_deleted(
+def test_written_files_are_read_merged_and_deleted(
     server: Server, record: StudyRecord, info: Callable[..., TrialInfo]
 ) -> None:
     location = open_location(server.uri("bucket/results"), writable=True)
@@ -77,7 +77,7 @@ def test_a_bucket_that_is_not_there_is_named(server: Server, writable: bool) -> 
         open_location(server.uri("nowhere/results"), writable=writable)
 
 
-def test_who_lacks_a_right_is_told_before_any_work(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_right_is_reported_before_any_work(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     key, secret = server.make_user("bucket")
     server.check_rights()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
@@ -95,7 +95,7 @@ def test_who_lacks_a_right_is_told_before_any_work(server: Server, monkeypatch: 
 
 
 def test_nobody_at_the_address_is_told_within_the_tries_of_one_request() -> None:
-    """Not those of the store, which would take a minute; AWS's library tries its first request for 6 s."""
+    """The store's retries would take a minute; AWS's library tries its first request for 6 s."""
     failed: list[StoreError] = []
 
     def open_nothing() -> None:

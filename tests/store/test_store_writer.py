@@ -81,7 +81,7 @@ def test_epochs_wait_no_longer_than_the_limit(location, record, store, info):
     assert epoch(4, at=FLUSH_SECONDS + 1, seconds=60.0) == 5
 
 
-def test_flush_writes_what_waits_and_nothing_twice(location, record, store, info):
+def test_flush_writes_waiting_rows_once(location, record, store, info):
     writer = TrialWriter(location, record, info(), 1, clock=lambda: 0.0)
     writer.start()
     writer.add_epoch(0, {}, seconds=0.0, train_seconds=0.0)
