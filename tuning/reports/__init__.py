@@ -1,1 +1,1 @@
-"""Reports: what the store holds of a study, as one HTML page that needs no network."""
+"""Reports: a study from the store as one HTML page that needs no network."""

@@ -1,4 +1,4 @@
-"""Several studies beside each other: what each was given, what it found, how fast."""
+"""Compare several studies: their budgets, results and costs."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def comparison_section(studies: Sequence[StudyData]) -> Section:
-    """Return the section that compares the studies; it says what makes them unequal."""
+    """Return the section that compares the studies; it names what makes the comparison unequal."""
     paragraphs = [budget_line(studies), *_cautions(studies)]
     figures = [_draw(studies)] if any(data.curves for data in studies) else []
     return Section("Comparison", "\n\n".join(paragraphs), figures, [_table(studies)])
 
 
 def budget_line(studies: Sequence[StudyData]) -> str:
-    """Return whether the studies had equal budgets, and which."""
+    """Return a sentence that states the budgets of the studies and whether they are equal."""
     budgets = {(data.planned, _epochs(data), data.search.scheduler) for data in studies}
     if len(budgets) == 1:
         trials, epochs, scheduler = budgets.pop()

@@ -1,4 +1,4 @@
-"""What a study cost: seconds of trials, wall-clock, and how much of the machine's time went to neither."""
+"""The cost of a study: time in trials, wall-clock time, and time in which slots stood empty."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,16 +19,18 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, summed over trials, and of the clock.
+    """The cost of a study; times in seconds.
 
     Attributes:
-        trials: of the last attempt of every trial, from its start to its end (or to now); the seeds of a
-            trial advance together and count once.
-        train: of these, in training; `evaluate`: in probes.
-        wall: from the creation of the study to its last sign of life, pauses between two drivers included.
-        idle: of the wall-clock, while no trial ran: the start of Ray, and pauses.
-        slots: trials that may run at once.
-        epochs: trained, of all trials together; epoch 0 is none.
+        trials: the time in trials, summed. Of each trial, the last attempt counts, from its start to its end
+            (or to now); the seeds of a trial advance together and count once.
+        train: the part of it that trained.
+        evaluate: the part of it in probes.
+        wall: the time from the creation of the study to its last sign of life, including pauses between
+            drivers.
+        idle: the part of `wall` in which no trial ran: the start of Ray, and pauses.
+        slots: the number of trials that may run at once.
+        epochs: the number of epochs trained by all trials together; epoch 0 trains nothing.
     """
 
     trials: float
@@ -41,12 +43,12 @@ class Cost:
 
     @property
     def other(self) -> float:
-        """Of the trials' seconds: data, checkpoints, the store, waiting for a core."""
+        """The part of `trials` spent on data, checkpoints, the store and waiting for a core."""
         return max(0.0, self.trials - self.train - self.evaluate)
 
     @property
     def unused(self) -> float:
-        """Of all slots' seconds while some trial ran: those in which no trial was in the slot."""
+        """The time of empty slots while at least one trial ran, summed over the slots."""
         return max(0.0, self.slots * (self.wall - self.idle) - self.trials)
 
 
@@ -69,7 +71,7 @@ def cost_of(data: StudyData) -> Cost:
 
 
 def cost_table(cost: Cost) -> Table:
-    """Return the cost as rows of what, time, and share of the trials' time."""
+    """Return a table of the parts of the cost, with their times and shares."""
     share = [
         ("training", cost.train),
         ("probes (scores after an epoch)", cost.evaluate),
@@ -127,7 +129,7 @@ def draw_cost(cost: Cost) -> go.Figure:
 
 
 def _spans(data: StudyData) -> dict[int, list[Span]]:
-    """When the seeds of each trial ran."""
+    """Return the times in which the seeds of each trial ran."""
     spans: dict[int, list[Span]] = {}
     for row in data.rows.select(["trial", "status", "started", "finished"]).to_pylist():
         end = row["finished"] or _end_of(row["status"], data)
@@ -137,7 +139,7 @@ def _spans(data: StudyData) -> dict[int, list[Span]]:
 
 
 def _end_of(status: str, data: StudyData) -> datetime | None:
-    """A trial without an end is still spending if it runs; of one that was cut off, nothing is known."""
+    """Return the present for a trial that still runs; None for one that was cut off at an unknown time."""
     return data.read_at if status == "running" else None
 
 
@@ -146,7 +148,7 @@ def _total(data: StudyData, column: str) -> float:
 
 
 def _covered(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one of the spans was open."""
+    """Return the seconds in which at least one of the spans was open."""
     covered = 0.0
     reached: datetime | None = None
     for begin, end in sorted(spans):

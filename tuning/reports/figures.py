@@ -17,7 +17,7 @@ from contrasweep.tuning.results.trials import Curve, Floats
 from contrasweep.tuning.statistics import improvements
 
 MANY = 100
-"""Of more curves, each is drawn paler."""
+"""Above this number of curves, each one is drawn paler."""
 ACCURACIES = ("val.balanced_accuracy", "val.accuracy")
 COLOUR = "val.colour_mse"
 
@@ -43,7 +43,7 @@ LOOKS = {
 
 
 def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
-    """Draw the score of each trial after its last epoch, and the best so far of all trials."""
+    """Draw the score of each trial after its last epoch, and the best score so far."""
     figure = go.Figure()
     for status, look in LOOKS.items():
         points = [t for t in drawn if t.status == status and t.last is not None]
@@ -105,7 +105,7 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
             name=f"{status} ({len(curves):,})",
             line={"color": look.colour, "width": look.width},
             opacity=0.75 if len(drawn) <= MANY else 0.3,
-            # Only the end of a curve is marked: there, its status was decided.
+            # Only the last point of a curve is marked: its status was decided there.
             marker=_marker(look, np.where(last, 7, 0)),
             hovertemplate=f"trial %{{customdata:d}}, epoch %{{x}}: %{{y:.4g}}<extra>{status}</extra>",
         )
@@ -251,15 +251,15 @@ def _draw_selected(figure: go.Figure, data: StudyData) -> None:
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:
-    # The edge in the same colour: symbols without a face (a bar, an open square) are all edge.
+    # The edge has the same colour, because symbols without a face (a bar, an open square) are all edge.
     edge = {"width": 1.5, "color": look.colour}
     return {"color": look.colour, "symbol": look.symbol, "size": size, "line": edge}
 
 
 def _joined(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, np.ndarray]:
-    """Curves end to end with a gap between them: epochs, scores, trial numbers, whether it is a curve's end.
+    """Join curves, with gaps between them: epochs, scores, trial numbers, whether a point is a curve's last.
 
-    One trace of many lines is drawn far faster than a trace for each.
+    A browser draws one trace of many lines far faster than one trace for each line.
     """
     x: list[Floats] = []
     y: list[Floats] = []
@@ -281,7 +281,7 @@ def _joined(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, np.ndarray
 def _draw_untrained(figure: go.Figure, score: float | None) -> None:
     if score is not None:
         figure.add_hline(y=score, line={"color": GREY, "width": 1.5, "dash": "dash"})
-        # A line across the plot has no entry in the legend.
+        # A horizontal line has no entry in the legend; this empty trace adds it.
         figure.add_scatter(
             x=[None],
             y=[None],
@@ -298,7 +298,7 @@ def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
 
 
 def _whole_numbers(figure: go.Figure) -> go.Figure:
-    """Epochs and trials are counted: an axis of few of them needs no halves."""
+    """Label a short axis of epochs or trials with whole numbers only."""
     points = [x for trace in figure.data if trace.x is not None for x in trace.x if x is not None]
     numbers = [x for x in points if np.isfinite(x)]
     if numbers and max(numbers) - min(numbers) < 6:

@@ -1,4 +1,4 @@
-"""The section about final runs: fresh seeds, the test split, the untrained encoders beside them."""
+"""The section on final runs: test scores on fresh seeds, beside those of the untrained encoders."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,10 @@ _TEST = "metric.test."
 
 
 def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
-    """Return the summaries of a trial's final runs and of its untrained encoders; None where none completed.
+    """Return the summaries of a trial's final runs and of its untrained encoders; None if no run completed.
 
-    The trial is the best one of the search that has any: a longer search, or `--top`, leaves runs of others.
+    The trial is the best of the search that has final runs. Others may have some too: because of `--top`, or
+    because the search was extended later.
     """
     rows = _completed(data)
     tested = [row["trial"] for row in rows]
@@ -30,7 +31,7 @@ def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | 
 
 
 def final_section(data: StudyData) -> Section | None:
-    """Return the section about the final runs; None if none were made."""
+    """Return the section on the final runs; None if there are none."""
     if data.final_record is None:
         return None
     rows = _completed(data)
@@ -56,7 +57,7 @@ def final_section(data: StudyData) -> Section | None:
 
 
 def score_of(names: Sequence[str]) -> str:
-    """Return which of the test scores stands for the encoder: balanced accuracy where there is one."""
+    """Return the name of the main test score: balanced accuracy if it is there, or else the first."""
     return "balanced_accuracy" if "balanced_accuracy" in names else names[0]
 
 

@@ -82,7 +82,7 @@ def draw_cluster_curve(curve: InformationCurve, title: str, path: Path) -> None:
 
 
 def check_figure(path: Path, option: str = "") -> None:
-    """Raise InputError unless a figure can be drawn into `path`: its ending is known, matplotlib is there."""
+    """Raise InputError unless the ending of `path` is known and matplotlib is installed."""
     check_file(path, option, FORMATS)
     if find_spec("matplotlib") is None:
         raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
@@ -134,7 +134,7 @@ def _draw_rescaled(axes: "Axes", curve: InformationCurve) -> None:
 
 
 def _ticks(ks: tuple[int, ...]) -> list[int]:
-    """About eight of the k, evenly spread over the logarithmic axis."""
+    """Return about eight of the k, evenly spread over the logarithmic axis."""
     shown = [ks[0]]
     step = (ks[-1] / ks[0]) ** (1 / 8)
     for k in ks[1:]:

@@ -24,7 +24,7 @@ OPEN_SECTIONS = 24
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
 SHORTEST_WATCH = 1.0
-"""Seconds from one writing of a watched page to the next, at least."""
+"""The shortest allowed time between two writings of a watched page, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, and what is under it.
+    """A heading with its text, figures and tables.
 
     `text` is plain: a blank line begins a paragraph, and a paragraph that is indented by four spaces is shown
     as it is, for commands. Figures use the traces that plotly draws as SVG (`scatter`, `bar`, `heatmap`,
     `contour`, `box`): they print sharply, work without WebGL, and the page's security policy admits no other.
-    A figure says what it shows to those who cannot see it in `layout.meta["alt"]`, or else by its title.
+    The text for readers who cannot see a figure is `layout.meta["alt"]`, or else its title.
     """
 
     title: str
@@ -61,14 +61,14 @@ def render_page(
     *,
     refresh: float | None = None,
 ) -> str:
-    """Return one HTML page that holds all it needs, plotly.js (about 5 MB) included where there are figures.
+    """Return one self-contained HTML page; if it has figures, it includes plotly.js (about 5 MB).
 
     Args:
         title: the heading.
         subtitle: a line below it.
-        sections: in their order.
+        sections: the sections, in the order of the page.
         footer: lines about where the numbers come from.
-        refresh: seconds after which a browser loads the page again; None for a page that does not change.
+        refresh: the seconds after which a browser reloads the page; None for a page that does not change.
     """
     drawn = any(section.figures for section in sections)
     return (
@@ -88,7 +88,7 @@ def render_page(
 
 
 def cell_text(value: object) -> str:
-    """Return a cell's text: four significant digits for a float, a dash for what is missing."""
+    """Return a cell's text: four significant digits for a float, a dash for None."""
     if value is None:
         return "-"
     if not isinstance(value, float):
@@ -106,19 +106,19 @@ def check_page(path: Path) -> None:
 def while_running(
     store: ResultsStore, studies: Sequence[str], seconds: float, wait: Callable[[float], object]
 ) -> Iterator[float | None]:
-    """Yield whenever a page is to be written: as long as one of the studies runs, and once more afterwards.
+    """Yield each time the page should be written: while one of the studies runs, and once afterwards.
 
-    What is yielded is the time after which a browser is to load the page again: `seconds`, and None for the
-    last page. If the waiting is interrupted, one last page is due before the interruption goes on.
+    The value is the time after which a browser should reload the page: `seconds`, or None for the last page.
+    An interruption of the waiting (Ctrl-C) yields None, for a last page, before it goes on.
 
     Args:
         store: the results.
         studies: their names.
-        seconds: from one writing to the next.
-        wait: waits for as many seconds as it is told.
+        seconds: the time between two writings.
+        wait: waits for the given number of seconds.
 
     Raises:
-        InputError: less than a second.
+        InputError: `seconds` is below 1.
     """
     if not seconds >= SHORTEST_WATCH:
         raise InputError(f"--watch takes at least {SHORTEST_WATCH:g} second, given {seconds:g}")
@@ -155,7 +155,7 @@ def _section_view(number: int, section: Section) -> dict[str, object]:
 
 
 def _paragraphs(text: str) -> list[dict[str, object]]:
-    """The paragraphs of a text, and which of them are commands."""
+    """Split a text into paragraphs; each says whether it is a command."""
     found: list[dict[str, object]] = []
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line.strip()]
@@ -168,7 +168,7 @@ def _paragraphs(text: str) -> list[dict[str, object]]:
 
 
 def _figure_view(name: str, figure: go.Figure) -> dict[str, object]:
-    # The template is the page's: with every figure, it would be there many times, and only the light one.
+    # The page holds the light and the dark template once; a figure would carry its own copy of the light one.
     spec = json.loads(figure.to_json())
     layout = spec.get("layout", {})
     layout.pop("template", None)
@@ -204,5 +204,5 @@ def _json(content: go.layout.Template) -> Markup:
 
 
 def _script_safe(content: object) -> Markup:
-    """JSON for inside a script element: nothing in it can close the element."""
+    """Return JSON for a script element: nothing in it can close the element."""
     return Markup(json.dumps(content, separators=(",", ":")).replace("<", "\\u003c"))

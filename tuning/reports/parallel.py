@@ -1,7 +1,8 @@
-"""Parallel coordinates: a row for each searched parameter, a line through them for each trial.
+"""Parallel coordinates: a row for each searched parameter, and a line through all rows for each trial.
 
-The rows lie, where such figures usually stand: names and values stay readable on a phone. Lines are SVG, not
-WebGL, so they print, and a parameter that a trial does not have takes its line to the margin.
+The axes are horizontal rows, not the usual columns, so that names and values stay readable on a phone. The
+lines are SVG, not WebGL, so that they print. Where a trial does not have a parameter, its line runs to the
+margin.
 """
 
 import math
@@ -19,19 +20,19 @@ from contrasweep.tuning.reports.style import SEQUENTIAL, plain
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 FEWEST = 5
-"""With fewer scored trials, lines say nothing."""
+"""With fewer scored trials, the figure is not drawn."""
 BANDS = 5
 MANY = 100
 UNUSED_AT = -0.12
 ROW_HEIGHT = 64
-# Choices are few values: lines through one of them are spread, so that it shows how many there are.
+# Lines through the same choice are spread a little, so that a reader sees how many there are.
 SPREAD = 0.03
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class Row:
-    """One parameter's row: where a value lies, from 0 to 1, and the values that are written under it."""
+    """The row of one parameter: the place of each trial from 0 to 1, and the values written under it."""
 
     name: str
     ticks: Mapping[float, str]
@@ -52,7 +53,7 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
     bands = np.array_split(np.arange(len(trials)), BANDS)
     colours = sample_colorscale(SEQUENTIAL, np.linspace(0.15, 0.9, BANDS))
     for number, (band, colour) in enumerate(zip(bands, colours, strict=True)):
-        # Where lines cover each other, the worse ones step back.
+        # With many lines, those of worse trials are paler.
         opacity = 0.85 if len(trials) <= MANY else 0.2 + 0.65 * number / (BANDS - 1)
         name = _band_name(number, [scores[i] for i in band])
         _draw_band(figure, rows, trials, band, colour, opacity, name)
@@ -94,7 +95,7 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
 
 
 def _middle(low: float, high: float, log: bool) -> float:
-    """A value to write between the ends: on a logarithmic row the power of ten nearest to the middle."""
+    """Return a value between the ends: on a logarithmic row, the power of ten nearest to the middle."""
     if not log:
         return (low + high) / 2
     power = 10.0 ** round((math.log10(low) + math.log10(high)) / 2)
@@ -153,7 +154,7 @@ def _draw_ticks(figure: go.Figure, rows: Sequence[Row], unused: bool) -> None:
     for i, row in enumerate(rows):
         ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
         for number, (place, text) in enumerate(ticks.items()):
-            # Many words beside each other would touch on a phone: every other one goes above.
+            # Many words side by side would touch on a phone, so every second one stands above the row.
             above = len(ticks) > 3 and number % 2 == 1
             figure.add_annotation(
                 x=place, y=i, text=text, showarrow=False, yshift=12 if above else -12, font={"size": 11}

@@ -21,10 +21,10 @@ def report(store: ResultsStore, studies: Sequence[str], *, refresh: float | None
     Args:
         store: the results.
         studies: their names.
-        refresh: seconds after which a browser loads the page again.
+        refresh: the seconds after which a browser reloads the page.
 
     Raises:
-        InputError: no study, one given twice, or one that holds final runs.
+        InputError: no study is given, one is given twice, or one holds final runs.
         StoreError: there is no such study.
     """
     if not studies or len(set(studies)) < len(studies):
@@ -36,7 +36,7 @@ def write_report(store: ResultsStore, studies: Sequence[str], path: Path) -> Non
     """Write the report into `path`, whole or not at all.
 
     Raises:
-        InputError: as `report`; or `path` cannot be written, or is no page.
+        InputError: as `report`; or `path` cannot be written or is not an .html file.
     """
     check_page(path)
     write_whole(path, report(store, studies))
@@ -49,23 +49,23 @@ def watch_report(
     seconds: float,
     wait: Callable[[float], object],
 ) -> int:
-    """Write the report every so many seconds while one of the studies runs, and once more when none does.
+    """Write the report again and again while one of the studies runs, and once more when none runs.
 
-    Only a page that will be rewritten asks the browser to load it again. If the waiting is interrupted, the
-    last page stays, without that request.
+    A browser reloads only a page that will be rewritten: the last page, also the one after an interruption
+    (Ctrl-C), stands still.
 
     Args:
         store: the results.
         studies: their names.
         path: the file.
-        seconds: from one writing to the next.
-        wait: waits for as many seconds as it is told.
+        seconds: the time between two writings.
+        wait: waits for the given number of seconds.
 
     Returns:
-        How often the file was written.
+        The number of times that the file was written.
 
     Raises:
-        InputError: as `write_report`; or less than a second.
+        InputError: as `write_report`; or `seconds` is below 1.
     """
     check_page(path)
     written = 0

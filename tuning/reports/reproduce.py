@@ -1,4 +1,4 @@
-"""How to get the same numbers again: the commands, and what they were run with."""
+"""The commands, settings and versions that reproduce the numbers of a study."""
 
 import shlex
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def reproduce_section(data: StudyData) -> Section:
 
 
 def equivalent_command(data: StudyData) -> str:
-    """Return the command line of a sweep that was started from Python."""
+    """Return a command line that does the same as a sweep that was started from Python."""
     record = data.record
     words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
     for name in ("trials", "sampler", "grid_points", "scheduler", "metric", "seed", "concurrency"):
@@ -48,7 +48,7 @@ def equivalent_command(data: StudyData) -> str:
 
 
 def footer_lines(studies: Iterable[StudyData], written: str) -> list[str]:
-    """Return the foot of a page: n, seeds, selection rule, hardware, versions, and what was left out."""
+    """Return the foot of a page: n, seeds, selection rule, hardware, versions and damaged files."""
     lines: list[str] = []
     studies = list(studies)
     for data in studies:

@@ -11,9 +11,9 @@ from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
 
 
 def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
-    """Write `STUDY-trials` and `STUDY-epochs`, of the study and of its final runs, as .csv and .parquet.
+    """Write the trials and epochs of a study, and of its final runs, as .csv and .parquet files.
 
-    Attempts are resolved, as everywhere: one row a (trial, seed), one a (trial, seed, epoch).
+    Only the latest attempt counts: one row per (trial, seed), and one per (trial, seed, epoch).
 
     Raises:
         InputError: `folder` is a file, or cannot be written.

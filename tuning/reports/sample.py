@@ -1,4 +1,4 @@
-"""Which of many trials a figure draws: all, or a sample that is the same on every run and is stated."""
+"""Choose the trials that a figure draws: all of them, or a fixed sample that the page mentions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.results.trials import Curve, Floats
 
 BEST_SHARE = 0.1
-"""Of the drawn trials, this share is the best; the rest are evenly spaced over the order of the trials."""
+"""The share of the drawn trials that are the best ones; the others are evenly spaced by number."""
 MAX_POINTS = 100
-"""A longer learning curve is thinned to as many of its epochs, the first and the last among them."""
+"""A longer learning curve is thinned to this many epochs, including the first and the last."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The trials that a figure draws, and the sentence that says which; empty if it draws all."""
+    """The trials that a figure draws, and a sentence that says which; the sentence is empty for all."""
 
     trials: Sequence[TrialResult]
     said: str
 
 
 def sampled(data: StudyData, trials: Sequence[TrialResult], limit: int) -> Sample:
-    """Return at most `limit` of the `trials`: the best ones, and of the others every so many."""
+    """Return at most `limit` of the `trials`: some of the best, and others evenly spaced by number."""
     if len(trials) <= limit:
         return Sample(trials, "")
     wanted = {trial.number for trial in trials}
@@ -39,7 +39,7 @@ def sampled(data: StudyData, trials: Sequence[TrialResult], limit: int) -> Sampl
 
 
 def thinned(curve: Curve) -> tuple[Floats, Floats]:
-    """Return epochs and scores of a curve, at most `MAX_POINTS` of them."""
+    """Return the epochs and scores of a curve, at most `MAX_POINTS` of each."""
     if len(curve.epochs) <= MAX_POINTS:
         return curve.epochs, curve.scores
     places = np.unique(np.linspace(0, len(curve.epochs) - 1, MAX_POINTS).round().astype(int))

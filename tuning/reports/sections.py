@@ -31,11 +31,11 @@ TOP = 10
 MAX_ROWS = 50
 MAX_ERROR = 400
 FEW = 5
-"""With fewer completed trials, the order of the best says little."""
+"""With fewer completed trials, the page says that they are too few to tell."""
 
 
 def study_sections(data: StudyData) -> list[Section]:
-    """Return the sections of a study's report; what a study does not have is left out."""
+    """Return the sections of a study's report; sections without content are left out."""
     found = [
         _progress(data),
         _best(data),
@@ -51,7 +51,7 @@ def study_sections(data: StudyData) -> list[Section]:
 
 
 def state_line(data: StudyData) -> str:
-    """Return in a line where a study stands."""
+    """Return one line on the state of a study."""
     over = sum(data.counts.get(status, 0) for status in ("completed", "stopped", "failed"))
     endings = ", ".join(f"{count:,} {status}" for status, count in data.counts.items())
     state = {"ended": "The sweep has ended", "running": "The sweep is running"}.get(
@@ -198,7 +198,7 @@ def _failed(data: StudyData) -> Section:
 
 
 def _reasons(failed: Sequence[TrialResult]) -> list[tuple[int, str]]:
-    """How many trials failed in each way, and the first error of that way: errors differ in numbers alone."""
+    """Group errors that differ only in numbers: the size of each group, and its first error."""
     kinds: dict[str, list[str]] = {}
     for trial in failed:
         error = _shortened(trial.error)

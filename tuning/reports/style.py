@@ -34,7 +34,7 @@ def template(*, dark: bool) -> go.layout.Template:
             "font": {"family": FONT, "size": 13, "color": ink},
             # Words inside a plot stay readable over its lines.
             "annotationdefaults": {"bgcolor": f"rgba({page},0.75)", "borderpad": 0},
-            # From the edge of the figure: beside long labels, there is no room above the plot of a phone.
+            # The title begins at the edge of the figure: on a phone, long labels leave no room over the plot.
             "title": {"font": {"size": 15}, "x": 0, "xref": "container", "xanchor": "left"},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
@@ -42,8 +42,8 @@ def template(*, dark: bool) -> go.layout.Template:
             "colorscale": {"sequential": SEQUENTIAL},
             "xaxis": axis,
             "yaxis": axis,
-            # At the foot: beside the plot, a legend takes half of a phone's width, and below it by a share of
-            # its height, it lies over the axis where that is tall.
+            # The legend stands at the foot of the figure. Beside the plot, it would take half of a phone's
+            # width; placed by a share of the plot's height, it would cover a tall axis.
             "legend": {
                 "orientation": "h",
                 "x": 0,
@@ -63,7 +63,7 @@ def template(*, dark: bool) -> go.layout.Template:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers from `low` to `high`, both above 0, for a logarithmic axis: six at most."""
+    """Return round numbers from `low` to `high`, both above 0, for a logarithmic axis: at most six."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
@@ -74,7 +74,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers from `low` to `high` for a linear axis: six at most."""
+    """Return round numbers from `low` to `high` for a linear axis: at most six."""
     if high <= low:
         return [low]
     rough = (high - low) / (MOST_TICKS - 1)
@@ -85,7 +85,7 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def plain(value: object) -> str:
-    """Return a tick as text: `0.01`, `1000`, `10⁵`, `3·10⁻⁴`; what is no number as it is."""
+    """Return a tick as text: `0.01`, `1000`, `10⁵`, `3·10⁻⁴`; a value of another type as it is."""
     if not isinstance(value, float) or value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     power = math.floor(math.log10(abs(value)) + 1e-9)
