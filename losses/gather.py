@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class RanksLost(RuntimeError):
-    """Ranks could not exchange what they must: one of them has ended, or does not answer."""
+    """Ranks could not exchange data: one of them has ended or does not answer."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Anchors that share a label, a bias or a cluster: who they are, and sums over them.
+"""Groups of anchors that share a label, a bias or a cluster: their members, and sums over them.
 
 Shapes: N anchors, G distinct values, M the size of the largest group.
 """

@@ -1,4 +1,4 @@
-"""Encoders as files: weights as safetensors, with what is needed to rebuild the network in the header."""
+"""Encoder files: the weights as safetensors; the header says how to rebuild the network."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ _BUILDERS: Mapping[str, Callable[..., Encoder]] = {
     "channels": build_encoder,
     "views": build_multiview_encoder,
 }
-"""How to rebuild an encoder, by what its header says of its input."""
+"""Builders by the header's key for the encoder's input."""
 
 
 def encoder_bytes(

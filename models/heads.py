@@ -1,4 +1,4 @@
-"""Projection heads: what stands between the encoder and the loss in training, and is dropped afterwards.
+"""Projection heads: layers between the encoder and the loss in training, dropped afterwards.
 
 A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise.
 """

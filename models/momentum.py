@@ -1,4 +1,4 @@
-"""A momentum encoder: a copy that follows another module slowly, and learns nothing by gradient."""
+"""A momentum encoder: a copy that follows another module slowly and receives no gradient."""
 
 import copy
 
@@ -36,7 +36,7 @@ class MomentumCopy(nn.Module):
 
     @torch.no_grad()
     def follow(self, source: nn.Module) -> None:
-        """Move towards `source`, what this is a copy of; once a step, before the keys are computed.
+        """Move towards the original `source`; once a step, before the keys are computed.
 
         Raises:
             ValueError: `source` has other parameters than the copy.

@@ -6,10 +6,10 @@ from contrasweep.models.encoders.encoder import Encoder
 
 WIDTH = 4096
 INITIAL_DEVIATION = 0.02
-"""Standard deviation of every weight at the start, the output layer's included."""
+"""Standard deviation of every initial weight, including those of the output layer."""
 
 SMALLEST_IMAGE = 15
-"""Pixels a side below which nothing is left after the third pooling."""
+"""The smallest image, in pixels a side; of smaller ones the third pooling leaves no pixel."""
 
 
 def small_alexnet(channels: int, image_size: int) -> Encoder:

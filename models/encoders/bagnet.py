@@ -41,7 +41,7 @@ def bagnet18(channels: int, image_size: int = 224) -> Encoder:
 
 
 class PatchBlock(nn.Module):
-    """A residual block without padding: an unpadded convolution, a 1 x 1 one, and what of the input fits."""
+    """An unpadded residual block: a convolution, a 1 x 1 convolution, and the input cropped to fit."""
 
     def __init__(self, inputs: int, outputs: int, kernel_size: int = 1, stride: int = 1) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an encoder is: a network whose feature width is known."""
+"""`Encoder`: a network with a known feature width."""
 
 import torch
 from torch import Tensor, nn

@@ -61,7 +61,7 @@ def herocon_vgg(channels: int, image_size: int) -> Encoder:
 
 
 def herocon_embedding(width: int) -> nn.Sequential:
-    """What L_u contrasts of a view's features, `(N, width)` to `(N, width)`: Linear - ReLU - BN.
+    """The embedding that L_u contrasts, `(N, width)` to `(N, width)`: Linear - ReLU - BN.
 
     Source: HeroCon, e of Eq. 5, as in the released code.
     """

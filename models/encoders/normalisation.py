@@ -30,7 +30,7 @@ class Normalisation(nn.Module):
 def normalised_encoder(
     encoder: Encoder, channels: int, mean: Sequence[float], std: Sequence[float]
 ) -> Encoder:
-    """Return `encoder` behind a normalisation of its images; itself where no mean is given.
+    """Return `encoder` behind a normalisation of its images, or `encoder` itself if no mean is given.
 
     Args:
         encoder: of images.

@@ -12,7 +12,7 @@ from contrasweep.plugins import Registry
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """What a user can choose for images.
+    """An encoder of images that a user can choose.
 
     Attributes:
         name: what users type.
@@ -44,7 +44,7 @@ class EncoderSpec:
 
 @dataclass(frozen=True)
 class VectorEncoderSpec:
-    """What a user can choose for vectors: a name, what it is, and how to build it for their width."""
+    """An encoder of vectors that a user can choose: name, summary, and a builder for their width."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""One entry a loss and variant, with inputs for it: every test that holds for all losses runs over these."""
+"""One entry for each loss and variant, with its inputs; tests that hold for all losses run over them."""
 
 from collections.abc import Callable
 from typing import NamedTuple

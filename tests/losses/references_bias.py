@@ -1,4 +1,4 @@
-"""The losses that know a bias label, as their papers write them: see `references`."""
+"""The losses that take a bias label, as their papers write them; see `references`."""
 
 from itertools import combinations, permutations
 

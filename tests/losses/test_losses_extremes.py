@@ -1,4 +1,4 @@
-"""Extremes: temperatures, batches of one kind, of two images, of 4,096; memory without cubes."""
+"""Extreme temperatures, batches of one class, of two images and of 4,096, and no cubic memory."""
 
 from collections.abc import Callable
 from typing import Any

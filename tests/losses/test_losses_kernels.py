@@ -1,4 +1,4 @@
-"""The weights of CCL-K: exact, symmetric, cheap for low ranks, and defined where rounding is not kind."""
+"""The weights of CCL-K are exact, symmetric, cheap for low ranks, and finite under bad rounding."""
 
 import pytest
 import references

@@ -1,4 +1,4 @@
-"""What holds for every loss: invariances, gradients, precision, NaN, how terms and scalar belong together."""
+"""Properties of every loss: invariances, gradients, precision, NaN, agreement of terms and scalar."""
 
 import pytest
 import torch

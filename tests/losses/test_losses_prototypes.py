@@ -1,4 +1,4 @@
-"""SwAV's assignments, PCL's prototypes and concentrations, and what of CACR's weights is reported."""
+"""SwAV's assignments, PCL's prototypes and concentrations, and the reported entropy of CACR's weights."""
 
 import math
 

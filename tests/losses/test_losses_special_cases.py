@@ -1,4 +1,4 @@
-"""What the papers prove or state about their losses, and the variants that must meet in one point."""
+"""The papers' statements about their losses, and variants that must agree in special cases."""
 
 import math
 

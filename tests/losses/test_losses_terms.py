@@ -1,4 +1,4 @@
-"""LossTerms: the mean over valid anchors, and what invalid ones may not do."""
+"""LossTerms: the mean over valid anchors; invalid anchors influence neither value nor gradient."""
 
 import pytest
 import torch

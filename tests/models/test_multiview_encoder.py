@@ -1,4 +1,4 @@
-"""Encoders side by side: each sees its own view, and the file of them gives them back."""
+"""Encoders side by side: each encodes its own view, and their file restores them."""
 
 from pathlib import Path
 

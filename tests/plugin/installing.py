@@ -1,4 +1,4 @@
-"""The plug-ins of the documentation, and any other, as if they were installed: nothing is installed."""
+"""Make plug-ins importable and discoverable for a test, without an installer."""
 
 import tomllib
 from collections.abc import Mapping

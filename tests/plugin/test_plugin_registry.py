@@ -1,4 +1,4 @@
-"""Methods of other distributions: found by their entry points; a broken one is refused by name."""
+"""Methods of other distributions: entry points lead to them, and a broken one is refused by name."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A method that another distribution brings, through the command line and the real sweep."""
+"""A method of another distribution runs through the command line and a real sweep."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The settings that datasets suggest: which dataset has which, and what is wrong in a file of them."""
+"""The datasets' default settings: every dataset has some, and a wrong file is refused."""
 
 import pytest
 

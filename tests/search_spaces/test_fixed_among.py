@@ -1,4 +1,4 @@
-"""A fixed parameter that could be set to other values: conditions on them, and what a search keeps."""
+"""A fixed parameter with alternative values: conditions on these values, and the space of a search."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a search space says: its forms, its conditions, and the space that is left when a value is pinned."""
+"""Search spaces: their forms, their conditions, and the rest of the space after a value is pinned."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The baselines that need one loss: every hyperparameter reaches it, and every view."""
+"""The baselines made from one loss: every hyperparameter and every view reaches the loss."""
 
 from typing import Any
 

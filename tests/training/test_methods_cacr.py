@@ -1,4 +1,4 @@
-"""CACR: how many views, which loss, what is reported; with a momentum encoder, what are its keys."""
+"""CACR: its number of views, its loss, its metrics, and its keys with a momentum encoder."""
 
 import math
 from typing import Any

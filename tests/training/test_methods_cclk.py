@@ -1,4 +1,4 @@
-"""The methods of CCL-K: which condition each takes, and what it makes of it."""
+"""The methods of CCL-K: the condition that each takes, and its effect on the loss and the batches."""
 
 from typing import Any
 

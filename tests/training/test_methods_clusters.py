@@ -1,4 +1,4 @@
-"""Cl-InfoNCE and its baselines: where clusters come from, when they change, what is learned from them."""
+"""Cl-InfoNCE and its baselines: the source of the clusters, their refresh, and learning from them."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The methods of the debiasing papers: what their losses are made of, and what learns from what."""
+"""The debiasing methods: the parts of their losses, and which part trains which module."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""HeroCon: what its loss is made of, what it may see, and how it is scored."""
+"""HeroCon: the parts of its loss, the data that it may read, and its scores."""
 
 from collections.abc import Callable
 from dataclasses import replace

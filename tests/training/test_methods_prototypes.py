@@ -1,4 +1,4 @@
-"""PCL and SwAV: where prototypes come from, when they learn, which loss they make."""
+"""PCL and SwAV: the source of their prototypes, when these learn, and the loss."""
 
 import math
 from collections.abc import Callable
