@@ -1,5 +1,6 @@
 """Ray is started again on a machine that is too busy at first."""
 
+import os
 from typing import Any
 
 import pytest
@@ -34,3 +35,12 @@ def test_a_ray_that_does_not_start_is_said_so(ray_that_fails: list[str]) -> None
     ray_that_fails += ["failure"] * session.STARTS
     with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), session.local_ray(1):
         pass
+
+
+def test_variables_are_set_for_a_block_and_those_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_USER", "theirs")
+    monkeypatch.delenv("OF_OURS", raising=False)
+    with environment({"OF_THE_USER": "ours", "OF_OURS": "ours"}):
+        assert (os.environ["OF_THE_USER"], os.environ["OF_OURS"]) == ("theirs", "ours")
+    assert os.environ["OF_THE_USER"] == "theirs"
+    assert "OF_OURS" not in os.environ
