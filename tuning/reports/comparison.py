@@ -7,9 +7,10 @@ import plotly.graph_objects as go
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.figures import best_so_far
-from contrasweep.tuning.reports.final import FEW_SEEDS, mean_and_std, score_of, selected_runs
+from contrasweep.tuning.reports.final import FEW_SEEDS, mean_and_std, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
+from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import Summary
 
@@ -59,7 +60,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
     for data in studies:
         cost, best = cost_of(data), data.ranked[0] if data.ranked else None
         final, control = selected_runs(data)
-        score = score_of(list(final.scores)) if final is not None else ""
+        score = main_score(list(final.scores)) if final is not None else ""
         rows.append(
             (
                 data.name,

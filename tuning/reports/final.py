@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, summarise_runs
+from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, main_score, summarise_runs
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import Summary
 
@@ -52,13 +52,8 @@ def final_section(data: StudyData) -> Section | None:
             for summary in summaries
         ],
     )
-    score = score_of(names)
+    score = main_score(names)
     return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], [table])
-
-
-def score_of(names: Sequence[str]) -> str:
-    """Return the name of the main test score: balanced accuracy if it is there, or else the first."""
-    return "balanced_accuracy" if "balanced_accuracy" in names else names[0]
 
 
 def mean_and_std(summary: Summary | None) -> str | None:

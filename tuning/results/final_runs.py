@@ -42,7 +42,7 @@ class FinalSummary:
 
         Multi-label data has no accuracy; the first score, F1, takes its place.
         """
-        return self.scores[_main_score(list(self.scores))]
+        return self.scores[main_score(list(self.scores))]
 
 
 def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
@@ -65,12 +65,13 @@ def scores_by_seed(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, flo
     for name, own, prefix in groups:
         summary = _summary(name, own, prefix)
         if summary is not None:
-            column = prefix + _main_score(list(summary.scores))
+            column = prefix + main_score(list(summary.scores))
             found[name] = {row["seed"]: row[column] for row in own if row[column] is not None}
     return found
 
 
-def _main_score(names: Sequence[str]) -> str:
+def main_score(names: Sequence[str]) -> str:
+    """Return the main test score among `names`: balanced accuracy, else accuracy, else the first."""
     preferred = [name for name in ("balanced_accuracy", "accuracy") if name in names]
     return [*preferred, *names][0]
 
