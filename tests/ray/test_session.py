@@ -7,6 +7,7 @@ import pytest
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.ray import session
+from contrasweep.tuning.ray.cluster import environment
 
 
 @pytest.fixture
