@@ -1,10 +1,12 @@
-"""What all tests share: one thread for each process.
+"""Settings of every test process: one thread, and Ray's workers at full priority.
 
-The tests run in as many processes as there are cores. Threads beyond that wait for each other, busily: on two
-cores they made a training step several times slower.
+The tests run in as many processes as there are cores. Further threads would wait for each other and keep the
+cores busy meanwhile: on two cores they made a training step several times slower. Ray lets its workers give way
+to all other processes: beside other tests they would hardly run.
 """
 
 import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+os.environ.setdefault("RAY_worker_niceness", "0")

@@ -108,7 +108,6 @@ def test_nobody_at_a_client_address_says_what_to_start() -> None:
 def client_address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A node of two cores that Ray's client reaches."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    monkeypatch.setenv("RAY_worker_niceness", "0")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

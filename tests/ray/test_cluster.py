@@ -122,8 +122,6 @@ def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:
 def three_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A head that runs no trials, and three nodes of one core."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    # By default a cluster's workers have the lowest priority and would never start on a busy machine.
-    monkeypatch.setenv("RAY_worker_niceness", "0")
     running = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         for _ in range(3):
