@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parent
 def write_metadata(folder: Path, name: str, entry_points: Mapping[str, Mapping[str, str]]) -> None:
     """Write what an installer leaves of a distribution: its name, version, and entry points by group."""
     info = folder / f"{name.replace('-', '_')}-0.1.0.dist-info"
-    info.mkdir(parents=True)
+    info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
     lines = []
     for group, targets in entry_points.items():

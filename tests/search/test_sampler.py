@@ -68,8 +68,9 @@ def run(sampler: str, seed: int, trials: int = 20) -> list[Proposal]:
 
 @pytest.mark.parametrize("sampler", DRAWING)
 def test_a_seed_fixes_the_proposals(sampler: str) -> None:
-    assert run(sampler, seed=1) == run(sampler, seed=1)
-    assert run(sampler, seed=1)[1:] != run(sampler, seed=2)[1:]
+    proposals = run(sampler, seed=1, trials=14)
+    assert proposals == run(sampler, seed=1, trials=14)
+    assert proposals[1:] != run(sampler, seed=2, trials=14)[1:]
 
 
 @pytest.mark.parametrize("sampler", DRAWING)
@@ -86,7 +87,7 @@ def test_trials_asked_for_at_once_differ() -> None:
     assert len({tuple(p.values.items()) for p in at_once}) == 8
 
 
-@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 16), ("gp", 2), ("cmaes", 16)])
+@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 16), ("gp", 1), ("cmaes", 16)])
 def test_a_model_beats_chance_on_a_noisy_conditional_objective(sampler: str, seeds: int) -> None:
     found = statistics.mean(best_of(sampler, seed) for seed in range(seeds))
     chance = statistics.mean(best_of("random", seed) for seed in range(16))
