@@ -33,7 +33,7 @@ test: $(STAMP)  ## Lint, types, tests: what CI runs.
 	$(MAKE) --jobs=2 types unit
 
 unit: $(STAMP)
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)

@@ -6,7 +6,16 @@ to all other processes: beside other tests they would hardly run.
 """
 
 import os
+from pathlib import Path
+
+import pytest
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("RAY_worker_niceness", "0")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, those on Ray: the short ones fill the processes evenly at the end."""
+    ray = Path(__file__).parent / "ray"
+    items.sort(key=lambda item: ray not in item.path.parents)

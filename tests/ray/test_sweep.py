@@ -145,8 +145,13 @@ def test_interrupted_and_resumed_equals_never_interrupted(
     check("interrupted")
     assert _drive(results, "SIGKILL", 3) == -signal.SIGKILL
     check("interrupted")
-    with pytest.raises(KeyboardInterrupt):
-        resume_sweep("small", results, show=_interrupt_after(5, really=True))
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            resume_sweep("small", results, show=_interrupt_after(5, really=True))
+    finally:
+        signal.signal(signal.SIGINT, before)
     check("interrupted")
     with without_ray(), pytest.raises(KeyboardInterrupt):
         resume_sweep("small", results, show=_interrupt_after(TRIALS - 1))
