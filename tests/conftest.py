@@ -1,8 +1,8 @@
 """Settings of every test process: one thread, and Ray's workers at full priority.
 
 The tests run in as many processes as there are cores. Further threads would wait for each other and keep the
-cores busy meanwhile: on two cores they made a training step several times slower. Ray lets its workers give way
-to all other processes: beside other tests they would hardly run.
+cores busy meanwhile: on two cores they made a training step several times slower. Ray gives its workers the
+lowest priority: beside other tests they would hardly run.
 """
 
 import os

@@ -289,9 +289,9 @@ def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, l
     }
     assert "val/accuracy" in {info["name"]["tag"] for info in experiment["metricInfos"]}
     shown = {group["name"]: group for group in groups}
-    assert set(shown) == {f"{row['trial']:05d}-{row['seed']}" for row in rows}
+    assert set(shown) == {f"small/{row['trial']:05d}" for row in rows}, "the seeds of a trial are one group"
     for row in rows:
-        group = shown[f"{row['trial']:05d}-{row['seed']}"]
+        group = shown[f"small/{row['trial']:05d}"]
         values = {name.removeprefix("hp."): row[name] for name in row if name.startswith("hp.")}
         assert set(group["hparams"]) == {name for name, value in values.items() if value is not None}
         assert group["hparams"]["kernel"] == row["hp.kernel"]
