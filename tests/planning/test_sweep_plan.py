@@ -46,7 +46,7 @@ def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -
         ({"values": {"temprature": 0.1}}, ["'temprature'", "'temperature'"]),
         ({"values": {"optimizer.rate": 0.1}}, ["'optimizer.rate'"]),
         ({"values": {"temperature": -1.0}}, ["temperature", "above 0", "-1.0"]),
-        ({"values": {"negatives": "some"}}, ["negatives", "'some'", "all, cross"]),
+        ({"values": {"negatives": "some"}}, ["negatives", "'some'", "cross, all"]),
         ({"values": {"seed": -1}}, ["seed", "-1"]),
         ({"method": "fair-cclk"}, ["fair-cclk", "digits", "colour-digits"]),
         ({"use_preset": True}, ["preset", "infonce@digits", "fair-cclk@colormnist"]),
