@@ -82,7 +82,7 @@ def _said(
     if failed:
         said += f" {failed} runs failed and are not counted."
     scores = {s.encoder: s.scores[score] for s in summaries if score in s.scores}
-    untrained = scores.pop("untrained", None)
+    untrained = scores.pop(UNTRAINED, None)
     best = max(scores.values(), key=lambda summary: summary.mean, default=None)
     if best is None or untrained is None:
         return said
