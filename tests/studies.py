@@ -1,4 +1,4 @@
-"""The writer of studies for all tests: rows in a store as trials would leave them, without any training."""
+"""Write studies for tests: the rows that trials leave in a store, without any training."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ def make_record(
     search: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> StudyRecord:
-    """Return the record of a search that nobody planned: `search` and `fields` change single entries."""
+    """Return the record of an invented search; `search` and `fields` change single entries."""
     settings = {
         "trials": 4,
         "sampler": "tpe",
@@ -144,7 +144,7 @@ def _type(default: object) -> Any:
 
 
 def write_run(location: Location, record: StudyRecord, run: Run, place: int = 0) -> None:
-    """Write what a run leaves in the store: it starts 10 s after the trial before it, and takes 8 s."""
+    """Write the rows of a run: it starts 10 s after the trial with the number before it, and takes 8 s."""
     trial = place if run.trial is None else run.trial
     started = record.created + timedelta(seconds=10 * trial)
     ended = started + timedelta(seconds=8)

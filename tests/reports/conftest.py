@@ -1,4 +1,4 @@
-"""Studies for reports: the store is all that a report reads."""
+"""Fixtures that write the studies of the tests of reports."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -59,7 +59,7 @@ FRAME = """<!doctype html><html><body>
 
 @dataclass(frozen=True)
 class Seen:
-    """What the browser made of a page."""
+    """The state of a page after a browser loaded it."""
 
     dom: str
     console: list[str]
@@ -71,7 +71,7 @@ class Seen:
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What `MEASURE` found."""
+        """The measurements of `MEASURE`."""
         found = re.search(r'data-measured="([^"]*)"', self.dom)
         assert found is not None
         content: dict[str, Any] = json.loads(html.unescape(found[1]))
@@ -79,7 +79,7 @@ class Seen:
 
     @property
     def plots(self) -> int:
-        """Figures that hold drawn marks."""
+        """The number of figures that hold drawn marks."""
         return len(
             re.findall(r'<div class="plot[^>]*id="figure-.*?<svg class="main-svg"', self.dom, re.DOTALL)
         )

@@ -1,4 +1,4 @@
-"""Cost and means by hand-computed cases."""
+"""Costs and means, against cases worked out by hand."""
 
 from datetime import timedelta
 

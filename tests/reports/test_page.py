@@ -16,7 +16,7 @@ def figure(name: str = "line") -> go.Figure:
 
 
 def own_markup(html: str) -> str:
-    """The page without plotly.js, whose source mentions whatever it likes."""
+    """Return the page without plotly.js, whose source contains words that the tests look for."""
     return re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
 
 

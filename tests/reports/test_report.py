@@ -1,4 +1,4 @@
-"""The page as a whole: several studies, a sweep that runs, files."""
+"""The whole page: several studies, a running sweep, and files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a report says of studies of every size and fate."""
+"""The sections of reports on studies of different sizes and outcomes."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Which trial of a study is best, from rows as trials write them."""
+"""The selection of the best trials, from rows as trials write them."""
 
 import math
 from collections.abc import Mapping
