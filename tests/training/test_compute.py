@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import ComputeSettings, Experiment
@@ -64,10 +65,15 @@ def test_bf16_trains_near_float32_and_only_the_backbone_is_in_it(
     method: str, experiment: Make, small_data: Small
 ) -> None:
     data, losses, seen = small_data("colour-digits"), {}, []
-    hook = nn.modules.module.register_module_forward_hook
+
+    def see(module: nn.Module, _: Any, output: Any) -> None:
+        # A module of a loss returns terms, not a tensor.
+        if isinstance(output, Tensor):
+            seen.append((type(module), module.training, output.dtype))
+
     for precision in ("float32", "bf16"):
         settings = experiment(method, {"compute.precision": precision})
-        handle = hook(lambda module, _, output: seen.append((type(module), module.training, output.dtype)))
+        handle = nn.modules.module.register_module_forward_hook(see)
         records = list(pretrain(settings, data=data))
         handle.remove()
         losses[precision] = [record.metrics["train.loss"] for record in records[1:]]
