@@ -53,7 +53,3 @@ class KeyQueue(nn.Module):
         self.keys[rows] = last
         self.pointer.copy_((self.pointer + len(keys)) % size)
         self.filled.copy_((self.filled + len(keys)).clamp(max=size))
-
-    def entered(self) -> Tensor:
-        """Return the rows `(filled, width)` that are keys, without the random directions of the start."""
-        return self.keys[: int(self.filled)]

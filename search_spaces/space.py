@@ -1,8 +1,8 @@
 """`Space`: the parameters that a search varies, their ranges, and the conditions between them."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -53,14 +53,9 @@ class Space(BaseModel):
         except SpaceError as error:
             raise SpaceError(f"{origin}: {error}") from None
 
-    @classmethod
-    def from_json(cls, text: str, origin: str = "stored space") -> "Space":
-        """Return the space that `to_json` wrote."""
-        return cls.parse(json.loads(text), origin)
-
-    def to_json(self) -> str:
-        """Return the space as JSON, in the forms of a space file."""
-        return json.dumps({parameter.name: parameter.to_form() for parameter in self.parameters})
+    def forms(self) -> dict[str, Any]:
+        """Return the space as plain values, in the forms of a space file: `parse` reads them back."""
+        return {parameter.name: parameter.to_form() for parameter in self.parameters}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def test_the_queue_is_the_end_of_all_that_entered(batches: list[int]) -> None:
     torch.testing.assert_close(_ordered(queue), expected)
     assert int(queue.filled) == min(size, sum(batches))
     entered = min(size, sum(batches))
-    found = {tuple(row) for row in queue.entered().tolist()}
+    found = {tuple(row) for row in queue.keys[:entered].tolist()}
     assert found == {tuple(row) for row in expected[size - entered :].tolist()}
 
 

@@ -85,7 +85,7 @@ def test_a_shipped_space_says_where_each_searched_parameter_is_from(method: str)
     space = method_space(method)
     assert space.searched
     assert [p.name for p in space.searched if not p.source] == []
-    assert Space.from_json(space.to_json()).parameters == space.parameters
+    assert Space.parse(space.forms()).parameters == space.parameters
 
 
 def test_fair_cclk_searches_sigma2_only_where_the_kernel_has_one() -> None:

@@ -48,8 +48,8 @@ def test_what_is_left_out_may_still_be_given() -> None:
     for source, there in (("kmeans", True), ("labels", True), ("attributes", False)):
         assert ("pairs" in given.pin("source_of", source)) == there
     assert given.settled().defaults()["pairs"] == "one"
-    assert Space.from_json(whole.to_json(), whole.origin) == whole
-    assert Space.from_json(given.to_json(), given.origin) == given
+    assert Space.parse(whole.forms(), whole.origin) == whole
+    assert Space.parse(given.forms(), given.origin) == given
     with pytest.raises(SpaceError, match=r"pairs: when: given source_of = 'kmean'.*'kmeans'"):
         Space.parse({**CONTENT, "pairs": {**pairs, "given": {"source_of": ["kmean"]}}})
 
@@ -58,7 +58,7 @@ def test_it_is_described_and_written_as_it_is_read() -> None:
     parameter = space()["source_of"]
     assert isinstance(parameter, Fixed)
     assert parameter.describe() == "fixed at 'kmeans' of ['kmeans', 'attributes', 'labels']"
-    again = Space.from_json(space().to_json(), "clusters.yaml")
+    again = Space.parse(space().forms(), "clusters.yaml")
     assert again == space()
     assert again.difference(space()) == []
     assert space().settled().difference(space())

@@ -119,7 +119,7 @@ def test_pin_names_the_nearest_parameter() -> None:
 
 def test_json_gives_the_same_space_back() -> None:
     for space in (kernels(), kernels().pin("kernel", "rbf"), kernels().pin("sigma2", 3.0)):
-        again = Space.from_json(space.to_json())
+        again = Space.parse(space.forms())
         assert again.parameters == space.parameters
         assert again.difference(space) == []
 
@@ -185,7 +185,7 @@ def test_levels_keep_the_ends_the_scale_and_the_default() -> None:
     assert list(space["degree"].values()) == list(range(1, 10)), "scale depends on one of its values"
     assert space.size() == 4 * 4 * 3 * (8 + 4)
     assert [space[name].default for name in ("lr", "crop", "queue")] == [0.02, 1.0, 2]
-    assert Space.from_json(space.to_json(), space.origin) == space
+    assert Space.parse(space.forms(), space.origin) == space
     with pytest.raises(SpaceError, match="given 1 levels of a range; allowed: 2 or more"):
         space.with_levels(1)
 

@@ -157,7 +157,7 @@ class SweepPlan:
             method=self.method,
             dataset=self.dataset,
             experiment=self.experiment.model_dump(mode="json"),
-            space={parameter.name: parameter.to_form() for parameter in self.space.parameters},
+            space=self.space.forms(),
             search=SearchRecord(
                 trials=self.trials,
                 sampler=self.sampler,
