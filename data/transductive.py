@@ -121,7 +121,8 @@ class TransductiveSpec:
         if not 0.0 <= share <= 0.5:
             raise ValueError(f"must be in 0..0.5 for {self.name}, got {share}")
         if share and round(1.0 / share) > min(self.labelled):
-            raise ValueError(f"{share:g} of the {min(self.labelled)} labelled objects of {self.name} is none")
+            objects = f"{min(self.labelled)} labelled objects of {self.name}"
+            raise ValueError(f"{share:g} of the {objects} holds out no object")
 
     @property
     def embedded(self) -> bool:

@@ -181,7 +181,7 @@ def test_a_fold_that_is_not_there_is_refused(fold: int) -> None:
         (-0.1, 0, r"must be in 0\.\.0\.5 for two-view-digits, got -0.1"),
         (0.6, 0, r"must be in 0\.\.0\.5 for two-view-digits, got 0.6"),
         (float("nan"), 0, "must be in"),
-        (0.001, 0, "0.001 of the 100 labelled objects of two-view-digits is none"),
+        (0.001, 0, "0.001 of the 100 labelled objects of two-view-digits holds out no object"),
         (0.2, -1, "split_seed must be 0 or more, got -1"),
     ],
 )

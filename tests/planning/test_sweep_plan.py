@@ -355,6 +355,12 @@ def test_a_study_without_a_column_for_what_a_trial_reports_now_is_refused() -> N
         refuse_difference(plan, earlier, Expected())
 
 
+def test_a_wrong_setting_is_not_blamed_on_a_searched_one() -> None:
+    with pytest.raises(InputError) as refused:
+        plan_sweep("infonce", "colour-digits", values={"optimizer.lrr": 0.1})
+    assert str(refused.value).startswith("unknown setting for infonce: 'optimizer.lrr'")
+
+
 def test_a_study_of_another_version_is_refused() -> None:
     record = _plan().record()
     foreign = record.model_copy(update={"versions": {**record.versions, "contrasweep": "99.0"}})

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials
 from contrasweep.tuning.results.trials import untrained_scores
-from contrasweep.tuning.store import StoreError
+from contrasweep.tuning.store import StoreError, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
@@ -81,6 +81,14 @@ def test_without_a_completed_trial_there_is_no_best(study: _Study) -> None:
 def test_an_unknown_study_is_refused_with_the_nearest(study: _Study) -> None:
     with pytest.raises(StoreError, match="Did you mean 'study-1'"):
         best_trials(study.store, "study-2")
+
+
+def test_no_experiment_is_read_from_a_study_of_another_version(study: _Study) -> None:
+    study.add(0, 0.9)
+    foreign = study.record.model_copy(update={"versions": {"contrasweep": "99.0"}})
+    save_study(study.location, foreign, replace=True)
+    with pytest.raises(InputError, match=r"was made by contrasweep 99\.0"):
+        study.best()
 
 
 def test_the_experiment_is_the_one_that_ran(study: _Study) -> None:

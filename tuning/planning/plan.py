@@ -17,7 +17,8 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
-from contrasweep.tuning.provenance import git_revision, host_name, package_versions, same_series
+from contrasweep.tuning.provenance import git_revision, host_name, package_versions
+from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
 
@@ -216,7 +217,7 @@ def plan_of(
             of one trial.
     """
     search = record.require_search()
-    _refuse_version(record)
+    refuse_other_version(record)
     workers = workers or search.workers
     gpus = search.gpus if gpus is None else gpus
     fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
@@ -246,12 +247,3 @@ def plan_of(
         command=record.command,
         created=record.created,
     )
-
-
-def _refuse_version(record: StudyRecord) -> None:
-    there, here = record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"]
-    if not same_series(there, here):
-        raise InputError(
-            f"study {record.name} was made by contrasweep {there}; this is {here}, "
-            "which may read it differently"
-        )

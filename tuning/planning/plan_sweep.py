@@ -227,7 +227,7 @@ def _check_extremes(
 ) -> Experiment:
     """Return the experiment of the defaults; check that the ends of ranges and all choices give one too."""
     outside = {path: value for path, value in given.items() if path not in space}
-    defaults = space.defaults()
+    experiment = resolve(method, dataset, {**outside, **space.defaults()}, space=space, data_root=root)
     for parameter in space.searched:
         extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
         for value in extremes:
@@ -238,4 +238,4 @@ def _check_extremes(
                 raise InputError(
                     f"{parameter.name} = {value}, which {space.origin} allows: {error}"
                 ) from None
-    return resolve(method, dataset, {**outside, **defaults}, space=space, data_root=root)
+    return experiment

@@ -12,10 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, parse_experiment
+from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
+from contrasweep.version import __version__
 
 Floats = NDArray[np.float64]
 _METRIC: Final = "metric."
@@ -129,9 +132,24 @@ def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
     """Return the complete experiment of a trial with these active values, from the study's record alone.
 
     Raises:
-        InputError: the record's experiment or a value is not allowed.
+        InputError: another version made the study, or the record's experiment or a value is not allowed.
     """
+    refuse_other_version(record)
     return parse_experiment(record.experiment).with_searched(record.space, values)
+
+
+def refuse_other_version(record: StudyRecord) -> None:
+    """Refuse a study whose experiments this version may read differently.
+
+    Raises:
+        InputError: a version of another series made it.
+    """
+    there = record.versions.get("contrasweep", "unknown")
+    if not same_series(there, __version__):
+        raise InputError(
+            f"study {record.name} was made by contrasweep {there}; this is {__version__}, "
+            "which may read it differently"
+        )
 
 
 def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutcome:
