@@ -21,9 +21,11 @@ def align_uniform_terms(
 ) -> LossTerms:
     """`align_weight E|x - y|^2 + uniform_weight mean over views of log E_{i != j} e^{-t |x_i - x_j|^2}`.
 
-    Uniformity is pooled over a view and has no part for one image, so each of the B terms is the image's own
-    alignment plus the whole uniformity: their mean is the loss. More than two views: the mean over pairs
-    of views. `views` (V, B, D), V >= 2. With one image there is no pair to spread, and uniformity counts 0.
+    Uniformity is pooled over a view and cannot be split by image, so each of the B terms is the image's own
+    alignment plus the whole uniformity; the mean of the terms is the loss. With more than two views,
+    alignment is averaged over the pairs of views. With one image there is no pair, and uniformity is 0.
+
+    `views` (V, B, D), V >= 2. Raises ValueError on other shapes.
     """
     require_views(views, at_least=2)
     z = normalised(views)
@@ -36,7 +38,7 @@ def align_uniform_terms(
 
 
 def _uniformity(z: Tensor, t: float) -> Tensor:
-    """With unit rows `-t |x - x'|^2 = 2t <x, x'> - 2t`."""
+    """Return the uniformity of unit rows `z` (B, D), from `-t |x - x'|^2 = 2t <x, x'> - 2t`."""
     B = len(z)
     return logsumexp(logsumexp(self_scores(z, 1 / (2 * t)))) - 2 * t - math.log(B * (B - 1))
 

@@ -4,7 +4,7 @@ Zheng et al. 2021, "Contrastive attraction and contrastive repulsion", https://a
 Eq. 3-8, Eq. 14 (rbf cost), Algorithm 3 (momentum encoder and queue), Table 8 (uniform weights).
 Shapes: V = K + 1 views, B images, D width, Q keys in the queue.
 
-With `d(a, b) = |a - b|^2 = 2 - 2 cos` and the cost c = d, every view in turn the query:
+With `d(a, b) = |a - b|^2 = 2 - 2 cos` and the cost c = d (every view is the query in turn):
 
     L_CA =   mean_i sum_k w+_ik c(x_i, x+_ik)      w+ = softmax_k(t_pos d),  over the image's K other views
     L_CR = - mean_i sum_j w-_ij c(x_i, x_j)        w- = softmax_j(-t_neg d), over other images and the queue
@@ -36,9 +36,9 @@ def attraction_terms(
 ) -> Tensor:
     """L_CA of every image (B,), averaged over the V queries of `views` (V, B, D).
 
-    `attraction=False` makes w+ uniform; `detach_positive_weights` takes w+ without gradient, as Algorithm 3
-    does. `keys` (V, B, D), used without gradient, are the momentum encoder's embeddings of the same views,
-    which then are the positives.
+    `attraction=False` makes w+ uniform; `detach_positive_weights` uses w+ without gradient, as in Algorithm
+    3. `keys` (V, B, D) are a momentum encoder's embeddings of the same views; if given, they are the
+    positives, without gradient.
     """
     z = normalised(views).transpose(0, 1)
     targets = z if keys is None else normalised(keys.detach()).transpose(0, 1)
@@ -64,12 +64,13 @@ def repulsion_terms(
     queue: Tensor | None = None,
     intra_batch: bool = True,
 ) -> Tensor:
-    """L_CR of every image (B,), averaged over the pairs of views, or the views.
+    """L_CR of every image (B,), averaged over the pairs of views (`"cross"`) or over the views (`"same"`).
 
-    `negatives="cross"`: queries from view a, keys from view b for each pair a < b; `"same"`: the query's own
-    view. The `queue` (Q, D), used without gradient, adds its keys; `intra_batch=False` leaves only them.
-    `repulsion=False` makes w- uniform. `cost="rbf"` is Eq. 14, `ln mean_i sum_j w-_ij e^{-precision d}`,
-    pooled over the batch and so the same for every image. Without any negative it is 0.
+    `negatives="cross"`: for each pair a < b, queries come from view a and keys from view b. `"same"`: keys
+    come from the query's own view. The `queue` (Q, D) adds its keys, without gradient; `intra_batch=False`
+    leaves only these. `repulsion=False` makes w- uniform. `cost="rbf"` is Eq. 14,
+    `ln mean_i sum_j w-_ij e^{-precision d}`, which is pooled over the batch and so the same for every image.
+    Without any negative, L_CR is 0.
     """
     cosines = list(_negative_cosines(views, negatives, queue, intra_batch))
     if not cosines:
@@ -81,9 +82,9 @@ def repulsion_terms(
 def _negative_cosines(
     views: Tensor, negatives: str, queue: Tensor | None, intra_batch: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each pair of views, or view, cosines (B, J) with J keys, and the same with -inf at no negative.
+    """Yield cosines (B, J) with J keys, and the same with -inf where the key is not a negative.
 
-    Nothing at all if no image has a negative.
+    One item for each pair of views (`"cross"`) or each view (`"same"`); no item if no image has a negative.
     """
     z = normalised(views)
     V, B, _ = z.shape
@@ -103,7 +104,7 @@ def _negative_cosines(
 def _repulsion(
     cosines: Tensor, masked: Tensor, t_neg: float, repulsion: bool, cost: str, precision: float
 ) -> Tensor:
-    """L_CR (B,) of one pair of views; `-t_neg d` is `2 t_neg cos` up to a constant that the softmax drops."""
+    """L_CR (B,) of one pair of views; `-t_neg d` is `2 t_neg cos` plus a constant, which softmax ignores."""
     logits = _log_weights(masked, t_neg, repulsion)
     if cost == "euclidean":
         return 2 * (logits.softmax(1) * cosines).sum(1) - 2
@@ -113,7 +114,7 @@ def _repulsion(
 
 
 def _log_weights(masked: Tensor, t_neg: float, repulsion: bool) -> Tensor:
-    """`log w-` up to a constant of each row."""
+    """Return `log w-`, up to a constant in each row."""
     return 2 * t_neg * masked if repulsion else torch.zeros_like(masked).where(masked > -torch.inf, masked)
 
 
@@ -129,7 +130,7 @@ def repulsion_entropy(
 ) -> Tensor:
     """`H(X-|X) = - mean_i sum_j w-_ij log w-_ij` in nats, a scalar (Fig. 3); 0 without any negative.
 
-    At most the logarithm of the number of negatives, which uniform weights (`repulsion=False`) attain.
+    Its maximum is the logarithm of the number of negatives; uniform weights (`repulsion=False`) reach it.
     """
     entropies = []
     for cosines, masked in _negative_cosines(views, negatives, queue, intra_batch):
@@ -140,7 +141,7 @@ def repulsion_entropy(
 
 
 class CACR(nn.Module):
-    """`L_CA + L_CR`: one term an image; `attraction_terms` and `repulsion_terms` say what the options do."""
+    """`L_CA + L_CR`, one term per image; `attraction_terms` and `repulsion_terms` explain the options."""
 
     @checked
     def __init__(

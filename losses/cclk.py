@@ -7,11 +7,11 @@ With `W = (K_Z + lam I)^-1 K_Z` from the conditioning variable (`losses.kernels`
     WeaklySup (Eq. 7)           -log M_i / (M_i + sum_{j!=i} K_XY[i,j])
     Fair, HardNeg (Eq. 8, 9)    -log K_XY[i,i] / (K_XY[i,i] + (B - 1) M_i)
 
-`weights="paper"` is that, literally: an anchor with `M_i <= 0` drops out. `weights="released"`, the
-default, is what the released code computes: W with a zero diagonal and nothing below 1e-6, sums over both
-views of the other images (and `y_i` in WeaklySup's denominator), `M_i` not below 1e-7 in WeaklySup; every
-anchor is valid, and where `M_i = 0` Fair's value is 0. Unlike that code, the diagonal of K_Z stays what
-the kernel says. Both views are anchors, so there are N = 2B terms.
+`weights="paper"` computes these formulas literally; an anchor with `M_i <= 0` drops out. The default,
+`weights="released"`, follows the released code: W has a zero diagonal and no entry below 1e-6; the sums run
+over both views of the other images (WeaklySup's denominator also includes `y_i`); WeaklySup's `M_i` is at
+least 1e-7; every anchor is valid, and Fair's value is 0 where `M_i = 0`. One difference from the released
+code: the diagonal of K_Z is what the kernel gives. Both views are anchors, so there are N = 2B terms.
 
 Shapes: B images, D width, Z width of the condition.
 """
@@ -45,7 +45,7 @@ SMALLEST_RELEASED_MASS = 1e-7
 def weakly_sup_cclk_terms(
     views: Tensor, W: Tensor, temperature: float, weights: str = "released"
 ) -> LossTerms:
-    """Eq. 7 for `views` (2, B, D) and raw weights `W` (B, B) or, one a view, (2, B, B)."""
+    """Eq. 7 for `views` (2, B, D) and raw weights `W`: (B, B), or (2, B, B), one matrix per view."""
     if weights == "paper":
         scores, _, mass, valid = _paper_mass(views, W, temperature)
         others = logsumexp(without_self(scores))
@@ -59,7 +59,7 @@ def weakly_sup_cclk_terms(
 
 @full_precision
 def fair_cclk_terms(views: Tensor, W: Tensor, temperature: float, weights: str = "released") -> LossTerms:
-    """Eq. 8 and 9 for `views` (2, B, D), raw weights `W` (B, B) or, one a view, (2, B, B)."""
+    """Eq. 8 and 9 for `views` (2, B, D) and raw weights `W`: (B, B), or (2, B, B), one matrix per view."""
     if weights == "paper":
         _, positive, mass, valid = _paper_mass(views, W, temperature)
     else:
@@ -71,7 +71,7 @@ def fair_cclk_terms(views: Tensor, W: Tensor, temperature: float, weights: str =
 
 
 def _released_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (N, N) without self, positives (N,) and log M (N,), M over both views of the other images."""
+    """Scores (N, N) without self, positives (N,) and log M (N,); M sums over both views of other images."""
     B = views.shape[1]
     z = flat_views(views)
     scores, positive = self_scores(z, temperature), partner_scores(z, temperature)
@@ -81,7 +81,10 @@ def _released_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor
 
 
 def _paper_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Cross-view scores (2, B, B), positives, log M and `M > 0` (2, B), both directions, W with its signs."""
+    """Cross-view scores (2, B, B), and positives, log M and `M > 0` (2, B), one row per direction.
+
+    W keeps its negative entries.
+    """
     x, y = normalised(views)
     cross = (x / temperature) @ y.T
     scores = torch.stack([cross, cross.T])
@@ -90,13 +93,13 @@ def _paper_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, T
     largest = shifted.detach().amax(2, keepdim=True)
     largest = largest.masked_fill(largest == -torch.inf, 0)
     scaled_mass = (W.sign().to(scores.dtype) * (shifted - largest).exp()).sum(2)
-    valid = ~(scaled_mass <= 0)  # NaN is no reason to drop an anchor: it has to come out
+    valid = ~(scaled_mass <= 0)  # an anchor with NaN stays valid, so that the loss shows the NaN
     mass = scaled_mass.masked_fill(~valid, 1).log() + largest[..., 0]
     return scores, scores.diagonal(dim1=1, dim2=2), mass, valid
 
 
 class _KernelConditioned(nn.Module):
-    """The hyperparameters of the three objectives, checked: ValueError if one is out of range."""
+    """The hyperparameters of the three objectives. Raises ValueError if one is out of range."""
 
     @checked
     def __init__(
@@ -137,7 +140,10 @@ class WeaklySupCCLK(_KernelConditioned):
 
 
 class FairCCLK(_KernelConditioned):
-    """Eq. 8: negatives share the anchor's condition, so it tells nothing; mean of `fair_cclk_terms`."""
+    """Eq. 8: negatives share the anchor's condition, which cannot tell them apart.
+
+    Mean of `fair_cclk_terms`.
+    """
 
     def terms(self, views: Tensor, condition: Tensor) -> LossTerms:
         """Terms for `views` (2, B, D) and `condition` (B,) or (B, Z) of any number type."""
@@ -151,11 +157,11 @@ class FairCCLK(_KernelConditioned):
 
 
 class HardNegCCLK(_KernelConditioned):
-    """Eq. 9: Eq. 8 with each view's own features as the condition: negatives are the images close by.
+    """Eq. 9: Eq. 8 with each view's own features as the condition, so that negatives are similar images.
 
-    `condition` (2, B, Z) holds the encoder's features of each view, un-normalised and before the head, the
-    scale that the released sigma2 = 500 and lam = 100 belong to. None takes the normalised embeddings
-    themselves, where a sigma2 near 1 is needed. No gradient flows through the condition.
+    `condition` (2, B, Z) holds the encoder's features of each view, not normalised and before the head; the
+    released sigma2 = 500 and lam = 100 fit their scale. None uses the normalised embeddings, which need a
+    sigma2 near 1. No gradient flows through the condition.
     """
 
     def terms(self, views: Tensor, condition: Tensor | None = None) -> LossTerms:

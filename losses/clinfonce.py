@@ -24,12 +24,14 @@ def cl_info_nce_terms(
 ) -> LossTerms:
     """Definition 3.1 for `views` (V, B, D) and `clusters` (B,).
 
-    `pairing="in-batch"`, the released code: SupCon's L_out with the clusters as labels; V * B terms, invalid
-    where a cluster has one anchor. Labels as clusters give SupCon, instance ids give NT-Xent.
-    `pairing="sampled"`, the definition itself: view 1 of image i shows an image drawn from i's cluster (see
-    `sample_partners`) and the loss is InfoNCE with the mean in place of the sum in its denominator, which
-    takes log B off every one of its V(V - 1)B terms; who shares a cluster is then settled and `clusters`
-    only checked.
+    `pairing="in-batch"` follows the released code: SupCon's L_out with the clusters as labels. It has V * B
+    terms; a term is invalid where a cluster has one anchor. Labels as clusters give SupCon, instance ids
+    give NT-Xent.
+
+    `pairing="sampled"` follows the definition: view 1 of image i shows an image drawn from i's cluster (see
+    `sample_partners`), and the loss is InfoNCE with a mean instead of the sum in its denominator, which
+    subtracts log B from each of its V(V - 1)B terms. The caller has drawn the pairs already, so `clusters`
+    is only checked.
     """
     require_views(views)
     require_per_image("clusters", clusters, views.shape[1])
@@ -40,7 +42,7 @@ def cl_info_nce_terms(
 
 
 def sample_partners(clusters: Tensor, generator: torch.Generator) -> Tensor:
-    """For each image the index (B,) of an image drawn uniformly from its cluster (B,), itself included."""
+    """Return for each image the index (B,) of an image drawn uniformly from its cluster, itself included."""
     group = group_index(clusters)
     sizes = torch.bincount(group)
     members = torch.argsort(group, stable=True)

@@ -17,12 +17,12 @@ from contrasweep.losses.validation import NonNegative, Positive, checked, requir
 
 @full_precision
 def end_terms(views: Tensor, labels: Tensor, bias: Tensor, alpha: float, beta: float) -> LossTerms:
-    """`alpha R_perp` and `beta R_par`, two terms; the regulariser is their sum, cross-entropy not included.
+    """Two terms, `alpha R_perp` and `beta R_par`; the regulariser is their sum, without the cross-entropy.
 
-    `R_perp`: over bias values, the sum of |sum of cos over the pairs that share it|, over the number of such
-    pairs, whatever their class. `R_par`: 1 - mean (1 + cos) / 2 over pairs of one class and different biases.
-    A term without pairs is invalid. `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on
-    shapes.
+    `R_perp` takes the pairs that share a bias, of any class: it sums cos over the pairs of each bias value,
+    adds the absolute values of these sums, and divides by the number of pairs. `R_par` is
+    1 - mean (1 + cos) / 2 over the pairs of one class with different biases. A term without pairs is invalid.
+    `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes.
     """
     require_views(views)
     require_per_image("labels", labels, views.shape[1])
@@ -45,7 +45,7 @@ def _groups(views: Tensor, labels: Tensor, bias: Tensor) -> tuple[Tensor, Tensor
 
 
 def _cosines_by_group(z: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of cos (G,) over each group's unordered pairs, which `|sum z|^2` holds, and their total number."""
+    """Sum of cos (G,) over each group's unordered pairs, from `|sum z|^2`, and their total number."""
     sizes = torch.bincount(group)
     sums = z.new_zeros(len(sizes), z.shape[1]).index_add(0, group, z)
     own = z.new_zeros(len(sizes)).index_add(0, group, z.square().sum(1))
@@ -54,10 +54,10 @@ def _cosines_by_group(z: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
 
 @full_precision
 def bias_con_terms(views: Tensor, labels: Tensor, bias: Tensor, temperature: float) -> LossTerms:
-    """SupCon's L_out whose positives are the bias-conflicting anchors of the class; N terms, all valid.
+    """SupCon's L_out with the bias-conflicting anchors of the class as positives; N terms, all valid.
 
-    The denominator runs over all other anchors. An anchor without such a positive has the value 0 and
-    stays in the mean. `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes.
+    The denominator sums over all other anchors. An anchor without a positive has the value 0 and stays in
+    the mean. `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes.
     """
     require_views(views)
     require_per_image("labels", labels, views.shape[1])
@@ -96,7 +96,7 @@ def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> 
 
 
 class EnD(nn.Module):
-    """`alpha R_perp + beta R_par` (`end_terms`), to be added to a cross-entropy."""
+    """`alpha R_perp + beta R_par` (`end_terms`), a regulariser to add to a cross-entropy."""
 
     @checked
     def __init__(self, alpha: NonNegative, beta: NonNegative) -> None:
@@ -131,7 +131,7 @@ class BiasCon(nn.Module):
 
 
 class BiasBal(nn.Module):
-    """Mean of `bias_bal_terms`; `log_prior` (biases, classes) as from `log_class_prior`, kept as a buffer."""
+    """Mean of `bias_bal_terms`; the buffer `log_prior` (biases, classes) comes from `log_class_prior`."""
 
     log_prior: Tensor
 

@@ -1,15 +1,15 @@
 """Contrastive losses with a margin epsilon between positives and negatives.
 
 Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.org/abs/2211.05568.
-Shapes: V views, B images, D width, N = V * B anchors, M positives of the anchor that has most.
-With s+ the scores of an anchor with its P positives (same label, itself excluded), s- those with the
-negatives:
+Shapes: V views, B images, D width, N = V * B anchors, M the largest number of positives of an anchor.
+Let s+ be the scores of an anchor with its P positives (same label, itself excluded), and s- its scores with
+the negatives:
 
     eps-SupInfoNCE (Eq. 4)   -1/P sum_i log( e^{s+_i} / ( e^{s+_i - eps} + sum_j e^{s-_j} ) )
     eps-SupCon (Eq. 5)       -1/P sum_i log( e^{s+_i} / ( sum_t e^{s+_t - eps} + sum_j e^{s-_j} ) )
     eps-InfoNCE (Eq. 2)      eps-SupInfoNCE where the only positives are the image's other views
 
-An anchor without a positive is invalid; one without a negative has the value -eps in eps-SupInfoNCE.
+An anchor without a positive is invalid. An anchor without a negative has the value -eps in eps-SupInfoNCE.
 """
 
 from typing import Annotated, Any
@@ -51,7 +51,7 @@ def eps_sup_info_nce_terms(
 
     `variant="c"` is Eq. 4. `"a"`: `log( e^-eps + sum_i sum_j e^{s-_j - s+_i} )`, one maximum over all pairs;
     `"b"`: the mean over negatives j of `log( e^-eps + sum_i e^{s-_j - s+_i} )`; `"d"`: the mean over pairs of
-    `log( e^-eps + e^{s-_j - s+_i} )`. Eq. 17 sums where these average, as Eq. 4 does for "c".
+    `log( e^-eps + e^{s-_j - s+_i} )`. Eq. 17 has sums; we take means, as Eq. 4 does for "c".
 
     `views` (V, B, D), `labels` (B,). Errors: ValueError on shapes.
     """
@@ -96,19 +96,19 @@ def _anchors_and_positives(views: Tensor, labels: Tensor) -> tuple[Tensor, Posit
 
 
 def _negative_scores(scores: Tensor, chosen: Positives) -> Tensor:
-    """Scores (N, N) with -inf for the anchor itself, where the padding points, and for its positives."""
+    """Scores (N, N) with -inf for each anchor's positives and for itself (the padding points there)."""
     return scores.scatter(1, chosen.columns, -torch.inf)
 
 
 def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
-    """Row means over the counted entries, 0 for a row without one."""
+    """Return the mean of each row over its counted entries; 0 for a row without one."""
     return (values * counted).sum(1) / counted.sum(1).clamp_min(1)
 
 
 def _pairwise(attraction: Tensor, present: Tensor, negatives: Tensor, epsilon: float) -> Tensor:
     """Mean over positives of the mean over negatives, one column of positives at a time.
 
-    Each is computed again on the way back: N * N memory, however many the positives.
+    The backward pass computes each column again, so that memory stays at N * N for any number of positives.
     """
     total = attraction.new_zeros(len(attraction))
     is_negative = negatives > -torch.inf
@@ -126,14 +126,14 @@ def _pairwise(attraction: Tensor, present: Tensor, negatives: Tensor, epsilon: f
 class _MarginTerms(torch.autograd.Function):
     """Mean over an anchor's positives of `log(1 + e^{L + eps - s+})`, L the logsumexp over negatives: (N,).
 
-    From unit rows `z` (N, D) on, because autograd would keep and add up several N x N matrices.
+    It starts from the unit rows `z` (N, D), because autograd would keep and add several N x N matrices.
     """
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, chosen: Positives, temperature: float, epsilon: float) -> Tensor:
         scores = torch.mm(z / temperature, z.T)
         attraction = scores.gather(1, chosen.columns)
-        scores.scatter_(1, chosen.columns, -torch.inf)  # the anchor itself is among its columns
+        scores.scatter_(1, chosen.columns, -torch.inf)  # the columns of an anchor include the anchor itself
         share, repulsion = softmax_and_logsumexp(scores, 1)
         gap = (repulsion[:, None] + epsilon).sub(attraction)
         weight = chosen.present / chosen.counts.clamp_min(1)[:, None].to(z.dtype)
@@ -146,7 +146,7 @@ class _MarginTerms(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         z, share, gap, weight, columns = ctx.saved_tensors
         slopes = gap.sigmoid().mul_(weight).mul_(grad[:, None])
-        # where columns point share is 0, and where they are padding, at the diagonal, slopes are 0
+        # `share` is 0 where the columns point, and the slopes are 0 at the padding (the diagonal)
         slope_of_scores = (share * slopes.sum(1, keepdim=True)).scatter_(1, columns, -slopes)
         return gram_gradient(slope_of_scores, z, ctx.temperature), None, None, None
 
@@ -173,7 +173,7 @@ class EpsSupInfoNCE(nn.Module):
 
 
 class EpsInfoNCE(nn.Module):
-    """Eq. 2: mean of `eps_sup_info_nce_terms` with every image its own class; two views or more."""
+    """Eq. 2: mean of `eps_sup_info_nce_terms` where every image is its own class; two views or more."""
 
     @checked
     def __init__(self, temperature: Positive, epsilon: NonNegative) -> None:

@@ -4,16 +4,16 @@ Barbano et al. 2023, "Unbiased supervised contrastive learning", https://arxiv.o
 and Table 11; continuous bias: section B.2.4.
 Shapes: V views, B images, D width, N = V * B anchors.
 
-Four populations of pairs, an anchor never with itself: positive (same class) or negative, aligned (same
-bias) or conflicting. Of the distances `d = 2 - 2 cos` of each, the mean mu and the population standard
-deviation s, pooled over the batch. Positives and negatives each compare their aligned (a) with their
-conflicting (c) population:
+There are four populations of pairs: positive (same class) or negative, each aligned (same bias) or
+conflicting. No anchor is paired with itself. Each population has the mean mu and the population standard
+deviation s of its distances `d = 2 - 2 cos`, pooled over the batch. One term compares the aligned (a) with
+the conflicting (c) positives, the other one does the same for the negatives:
 
     kl          1/2 [ (s_a^2 + (mu_a - mu_c)^2) / s_c^2 - log(s_a^2 / s_c^2) - 1 ]       (Eq. 10)
     jeffreys    kl in both directions, added
     moments     (mu_a - mu_c)^2 + (s_a - s_c)^2
     mean        (mu_a - mu_c)^2
-    released    what the published code computes, see `_released`
+    released    the formula of the published code, see `_released`
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -34,10 +34,10 @@ POSITIVE_ALIGNED, POSITIVE_CONFLICTING, NEGATIVE_ALIGNED, NEGATIVE_CONFLICTING =
 
 @full_precision
 def fair_kl_terms(views: Tensor, labels: Tensor, bias: Tensor, form: str = "kl") -> LossTerms:
-    """Two terms, of the positives and of the negatives; the loss is their sum.
+    """Two terms, one for the positives and one for the negatives; the loss is their sum.
 
-    A term is invalid, and counts nothing, where one of its two populations has fewer than two pairs
-    (unordered). `form="released"` has both terms always. `views` (V, B, D), `labels` and `bias` (B,).
+    A term is invalid and adds nothing if one of its two populations has fewer than two unordered pairs.
+    With `form="released"` both terms are always valid. `views` (V, B, D), `labels` and `bias` (B,).
     Errors: ValueError on shapes.
     """
     require_views(views)
@@ -47,22 +47,23 @@ def fair_kl_terms(views: Tensor, labels: Tensor, bias: Tensor, form: str = "kl")
         return _released(views[0], labels, bias)
     pairs = _PairGroups.of(anchor_values(labels, views), anchor_values(bias, views))
     mean, variance = _Moments.apply(cosines(flat_views(views)), pairs)
-    return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, form)  # both orders of a pair are counted
+    # The counts hold each pair in both orders.
+    return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, form)
 
 
 @full_precision
 def fair_kl_continuous_terms(
     views: Tensor, labels: Tensor, bias_similarity: Tensor, form: str = "kl"
 ) -> LossTerms:
-    """FairKL where the bias is a similarity b in [0, 1] of each pair of images and not a label (B.2.4).
+    """FairKL for a bias that is a similarity b in [0, 1] of each pair of images, not a label (B.2.4).
 
-    A pair belongs to the aligned population with distance `b d` and to the conflicting one with `(1 - b) d`;
-    `mu = 1/N sum b d` and `1/N sum (1 - b) d`, with N the number of anchors, as the paper writes them. It
-    gives no standard deviation; ours is that of the weighted distances over the class's (or the other
-    classes') pairs.
+    Each pair enters the aligned population with the distance `b d` and the conflicting one with `(1 - b) d`.
+    The means are `1/N sum b d` and `1/N sum (1 - b) d`, with N the number of anchors, as in the paper. The
+    paper gives no standard deviation; we take the standard deviation of the weighted distances over the
+    pairs of the class (for the negatives: of the other classes).
 
-    `views` (V, B, D), `labels` (B,), `bias_similarity` (B, B). Two terms, each invalid with fewer than two
-    pairs.
+    `views` (V, B, D), `labels` (B,), `bias_similarity` (B, B). Returns two terms; a term with fewer than two
+    pairs is invalid.
     """
     require_views(views)
     B = views.shape[1]
@@ -74,7 +75,8 @@ def fair_kl_continuous_terms(
     classes = anchor_values(labels, views)
     pairs = _PairGroups.of(classes, torch.zeros_like(classes))
     aligned, conflicting = (_Moments.apply(weight * distances, pairs) for weight in (b, 1 - b))
-    both = [POSITIVE_ALIGNED, NEGATIVE_ALIGNED]  # of one bias for all: the positives and the negatives
+    # All anchors have the same bias here, so these are all the positives and all the negatives.
+    both = [POSITIVE_ALIGNED, NEGATIVE_ALIGNED]
     mean, variance = (
         torch.stack([a[both], c[both]], 1).flatten() for a, c in zip(aligned, conflicting, strict=True)
     )
@@ -83,9 +85,9 @@ def fair_kl_continuous_terms(
 
 
 def _compared(mean: Tensor, variance: Tensor, enough: Tensor, form: str) -> LossTerms:
-    """The two terms of the four populations' moments (4,).
+    """Return the two terms (2,) from the moments (4,) of the four populations.
 
-    A variance below the rounding of a distance is floored there: equal point masses then are at distance 0.
+    A variance is at least the rounding error of a distance, so that equal point masses have the distance 0.
     """
     valid = enough.view(2, 2).all(1)
     (mu_a, mu_c), (a, c) = mean.view(2, 2).T, _floored(variance).view(2, 2).T
@@ -102,9 +104,9 @@ def _compared(mean: Tensor, variance: Tensor, enough: Tensor, form: str) -> Loss
 
 
 def _gaussian_kl(gap: Tensor, a: Tensor, c: Tensor) -> Tensor:
-    """`KL(N(mu_a, a) || N(mu_c, c))` of the squared gap between the means and the variances.
+    """`KL(N(mu_a, a) || N(mu_c, c))` from the squared gap between the means and from the variances a and c.
 
-    The ratio's logarithm is taken of its excess over 1, which keeps the digits of like variances.
+    It uses log1p of (ratio - 1), which keeps the digits when the two variances are nearly equal.
     """
     excess = (a - c) / c
     log_ratio = torch.where(excess > -0.5, excess.clamp_min(-0.5).log1p(), (a / c).log())
@@ -112,7 +114,9 @@ def _gaussian_kl(gap: Tensor, a: Tensor, c: Tensor) -> Tensor:
 
 
 def _released(first_view: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
-    """The published code, with s the cosines of the first view and self-pairs among the positive aligned.
+    """The formula of the published code; s are the cosines of the first view.
+
+    The positive aligned pairs include each image with itself.
 
     `mu` = sum of s over a population / max(count, 1); `S` = unbiased standard deviation of the whole (B, B)
     matrix with zeros outside the population. Positives: `(mu_c - mu_a)^2 + (S_a - S_c)^2 - mu_c`, negatives:
@@ -131,15 +135,16 @@ def _released(first_view: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
 
 
 def _floored(variance: Tensor) -> Tensor:
-    """Variances no smaller than the rounding of a distance, so that roots and ratios stay differentiable."""
+    """Raise variances to the rounding error of a distance, so that roots and ratios stay differentiable."""
     return variance.clamp_min(torch.finfo(variance.dtype).eps ** 2)
 
 
 class _PairGroups(NamedTuple):
-    """Which population a pair of anchors belongs to, by their groups (anchors alike in class and in bias).
+    """The population of each pair of anchors, stored by group (anchors of the same class and bias).
 
-    `group` (N,) of each anchor, `population` (G, G) of each pair of groups, `counts` (4,) ordered pairs in
-    each, `with_self` whether an anchor pairs with itself. Nothing here is N x N.
+    `group` (N,) is the group of each anchor, `population` (G, G) the population of each pair of groups,
+    `counts` (4,) the number of ordered pairs in each population; `with_self` says whether an anchor pairs
+    with itself. Nothing here is N x N.
     """
 
     group: Tensor
@@ -179,7 +184,7 @@ class _PairGroups(NamedTuple):
 class _Moments(torch.autograd.Function):
     """Mean and population variance, (4,) each, of the entries of `x` (N, N) in each population of pairs.
 
-    Two passes, because the mean of squares less the squared mean cancels to nothing in float32.
+    It takes two passes: in float32 the mean of squares minus the squared mean cancels to nothing.
     """
 
     @staticmethod
@@ -203,7 +208,7 @@ class _Moments(torch.autograd.Function):
 
 
 class FairKL(nn.Module):
-    """Sum of the positives' and the negatives' term; a zero with zero gradient if neither has pairs."""
+    """Sum of the terms of positives and negatives; a zero with zero gradient if neither has pairs."""
 
     @checked
     def __init__(self, form: Annotated[str, OneOf(FORMS)] = "kl") -> None:
@@ -222,7 +227,7 @@ class FairKL(nn.Module):
             return fair_kl_terms(views, labels, bias, self.form)
         if bias_similarity is None or bias is not None:
             raise ValueError(
-                "FairKL takes either bias, a label an image, or bias_similarity, one value a pair"
+                "FairKL takes either bias (one label per image) or bias_similarity (one value per pair)"
             )
         if self.form == "released":
             raise ValueError("form='released' is defined for bias labels only, not for bias_similarity")

@@ -1,9 +1,9 @@
 """Gathering the global batch across ranks, with gradient.
 
-Every rank computes the loss of the whole batch from the gathered tensors. A rank's own rows then enter the
-loss of each of the W ranks, so the backward pass sums the gradients over ranks; after their average over
-ranks is taken, parameter gradients equal those of one process on the whole batch. Slicing the local gradient
-alone would leave them W times too small.
+Every rank computes the loss of the whole batch from the gathered tensors. The rows of one rank enter the loss
+of each of the W ranks, so the backward pass sums their gradients over the ranks. After averaging over ranks,
+parameter gradients equal those of one process on the whole batch. With the local gradient alone they would be
+W times too small.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from torch import Tensor
 
 
 class RanksLost(RuntimeError):
-    """Ranks could not exchange data: one of them has ended or does not answer."""
+    """The ranks could not exchange data, because one of them has ended or does not answer."""
 
 
 @contextmanager
 def collective() -> Iterator[None]:
-    """Turn what torch raises inside, where ranks exchange data, into `RanksLost`."""
+    """Turn the errors that torch raises while ranks exchange data into `RanksLost`."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -33,11 +33,11 @@ def collective() -> Iterator[None]:
 def gather(tensor: Tensor, dim: int = 0) -> Tensor:
     """Concatenate `tensor` of every rank along `dim`, in the order of ranks, keeping the gradient.
 
-    Without an initialised process group, or with one process, `tensor` itself comes back. Integer and boolean
+    Without an initialised process group, or with one process, it returns `tensor` itself. Integer and boolean
     tensors (labels, biases) are gathered without gradient.
 
-    Shapes: equal on every rank but for the length along `dim`.
-    Errors: ValueError on every rank if the shapes differ otherwise; RanksLost if a rank has ended.
+    Shapes: equal on every rank, except for the length along `dim`.
+    Errors: ValueError on every rank if other dimensions differ; RanksLost if a rank has ended.
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return tensor
@@ -47,7 +47,10 @@ def gather(tensor: Tensor, dim: int = 0) -> Tensor:
 
 
 def _lengths(tensor: Tensor, dim: int) -> list[int]:
-    """Return every rank's length along `dim`; other shapes that differ would hang or corrupt the exchange."""
+    """Return every rank's length along `dim`.
+
+    Raises ValueError if other dimensions differ, because the exchange would hang or give wrong data.
+    """
     own = torch.tensor([tensor.dim(), *tensor.shape, *[0] * (8 - tensor.dim())], device=tensor.device)
     found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     with collective():
@@ -66,7 +69,7 @@ class _Gather(torch.autograd.Function):
     def forward(ctx: Any, tensor: Tensor, dim: int, lengths: list[int]) -> Tensor:
         rank = dist.get_rank()
         ctx.dim, ctx.first, ctx.length = dim, sum(lengths[:rank]), lengths[rank]
-        # The exchange takes equal shards: shorter ones are filled up, and cut again.
+        # The exchange needs shards of equal size: shorter ones are padded here and cut afterwards.
         shape = list(tensor.shape)
         shape[dim] = max(lengths)
         own = tensor.contiguous()

@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class Positives(NamedTuple):
-    """For each anchor the other anchors of its group.
+    """The positives of each anchor: the other anchors of its group.
 
-    `columns` (N, M) their indices, and the anchor's own in every place left over, of which there is at least
-    one; `present` (N, M) False there; `counts` (N,) how many positives there are.
+    `columns` (N, M) holds their indices; the remaining places of a row, at least one, hold the anchor's own
+    index. `present` (N, M) is False in these places. `counts` (N,) is the number of positives.
     """
 
     columns: Tensor
@@ -22,7 +22,7 @@ class Positives(NamedTuple):
 
 
 def anchor_values(per_image: Tensor, views: Tensor) -> Tensor:
-    """One value an anchor (V * B,) from one value an image (B,)."""
+    """Repeat one value per image (B,) for each view: one value per anchor (V * B,)."""
     return per_image.repeat(views.shape[0])
 
 
@@ -36,18 +36,18 @@ def group_index(first: Tensor, second: Tensor | None = None) -> Tensor:
 
 
 def group_sums(x: Tensor, group: Tensor) -> Tensor:
-    """For each anchor the sum of `x` (N, D) over its group, itself included: (N, D)."""
+    """Return for each anchor the sum of `x` (N, D) over its group, itself included: (N, D)."""
     sums = x.new_zeros(int(group.max()) + 1, x.shape[1]).index_add(0, group, x)
     return sums.index_select(0, group)
 
 
 def group_sizes(group: Tensor) -> Tensor:
-    """For each anchor the size of its group, itself included: (N,)."""
+    """Return for each anchor the size of its group, itself included: (N,)."""
     return torch.bincount(group)[group]
 
 
 def positives(group: Tensor) -> Positives:
-    """The other members of each anchor's group, at a cost of N * M and not N * N."""
+    """Return the other members of each anchor's group; the cost is N * M, not N * N."""
     sizes = torch.bincount(group)
     members = torch.argsort(group, stable=True)
     first = sizes.cumsum(0) - sizes

@@ -39,7 +39,7 @@ def hard_neg_info_nce_terms(
 def _reweighted_negatives(
     scores: Tensor, positive: Tensor, beta: float, tau_plus: float, smallest: float
 ) -> Tensor:
-    """log Ng (N,); `smallest` is the lowest score that a cosine can have."""
+    """Return log Ng (N,); `smallest` is the lowest score that a cosine can give."""
     N, B = len(scores), len(scores) // 2
     excluded = torch.zeros_like(scores)
     for offset in (-B, 0, B):

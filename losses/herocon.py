@@ -2,7 +2,7 @@
 
 Zheng et al. 2022, "Contrastive learning with complex heterogeneity", https://arxiv.org/abs/2105.09401: L_u in
 Eq. 4 (one view) and Eq. 5 (two views), L_s in Eq. 6 (multi-class) and Eq. 7 (multi-label).
-Here `f(a, b) = e^{cos(a, b)}`, at temperature 1, so plain exponentials are safe.
+Here `f(a, b) = e^{cos(a, b)}` has the temperature 1, so plain exponentials do not overflow.
 Shapes: B images, D width, n labelled rows, c labels, p rows that are positive for a label.
 """
 
@@ -22,7 +22,7 @@ DISTANCES = ("auto", "hamming", "indicator")
 
 _CROSS = ((0, 1), (1, 0))
 _BLOCKS = {"both": ((0, 0), (1, 1), *_CROSS), "cross": _CROSS}
-"""The views of (anchors, keys) whose pairs are negatives of each other."""
+"""The (anchor view, key view) pairs that give negatives, by the option `negatives`."""
 
 LARGEST_CHUNK = 1 << 18
 
@@ -32,9 +32,9 @@ def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both"
     """L_u, Eq. 5, with both views as anchors: 2B valid terms.
 
     `-log f(z_i1,z_i2) / ( f(z_i1,z_i2) + sum_{k != i} sum_v g(z_i1,z_kv) f(z_i1,z_kv) )` with the weight
-    `g(a, b) = 1/2 (e^{1 - cos(a, H b)} + e^{1 - cos(b, H a)})`. `negatives="cross"` keeps the other view's
-    negatives only. `views` and `H` (2, B, D), H the learned map of each embedding. Errors: ValueError on
-    shapes.
+    `g(a, b) = 1/2 (e^{1 - cos(a, H b)} + e^{1 - cos(b, H a)})`. `negatives="cross"` keeps
+    only the negatives from the other view. `views` and `H` (2, B, D); H is the learned map of each
+    embedding. Errors: ValueError on shapes.
     """
     require_views(views, exactly=2)
     z = normalised(views)
@@ -53,16 +53,18 @@ def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both"
 
 @full_precision
 def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "auto") -> LossTerms:
-    """L_s, Eq. 7: one term a label a, the mean over ordered pairs i != j of rows that are positive for a of
+    """L_s, Eq. 7: one term per label a, a mean over the ordered pairs i != j of rows that are positive for a.
+
+    The mean is taken of
 
     `-log( sigma_ij f(i,j) / ( sigma_ij f(i,j) + sum_{k negative for a} gamma_ik f(i,k) ) )`,
     `sigma_ij = 1 - dist(Y_i,Y_j) / c`, `gamma_ik = dist(Y_i,Y_k)`.
 
-    A label without a pair, or without a negative, is invalid. `features` (n, D), for two views the
-    concatenation of both; `labels` a 0/1 matrix (n, c), or class numbers (n,). `distance="hamming"` counts
-    differing labels; `"indicator"` is 1 where label vectors differ at all, which makes sigma = gamma = 1
-    in the multi-class case, Eq. 6; `"auto"` takes the indicator for class numbers and for rows of exactly
-    one label, else hamming. Errors: ValueError on shapes and on labels other than 0 and 1.
+    A label without a pair or without a negative is invalid. `features` (n, D) join both views if there are
+    two; `labels` are a 0/1 matrix (n, c) or class numbers (n,). `distance="hamming"` counts the labels that
+    differ. `"indicator"` is 1 where label vectors differ at all, which makes sigma = gamma = 1 in the
+    multi-class case, Eq. 6. `"auto"` uses the indicator for class numbers and for rows of exactly one label,
+    otherwise hamming. Errors: ValueError on shapes and on labels other than 0 and 1.
     """
     Y, is_multiclass = _label_matrix(features, labels)
     if distance == "indicator" or (distance == "auto" and is_multiclass):
@@ -72,7 +74,8 @@ def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "
     c, counts = Y.shape[1], Y.sum(0)
     cos = cosines(normalised(features))
     f = cos.exp()
-    similar = (1 - apart / c).clamp_min(1 / (2 * c))  # smaller only where no label is shared, at weight 0
+    # Smaller values occur only between rows that share no label; their weight is 0.
+    similar = (1 - apart / c).clamp_min(1 / (2 * c))
     negative = (apart * f) @ (1 - Y)
     pairs = counts * (counts - 1)
     valid = (counts >= 2) & (counts < len(Y))
@@ -85,8 +88,8 @@ def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "
 class _OffDiagonalSums(torch.autograd.Function):
     """Sums of `E_ik = exp(<a_i, b_k>)` over k != i, and over i != k: (B,) each, of `a` and `b` (B, D).
 
-    The products take nearly all the time of HeroCon's L_u: no block of E is computed that is not summed, and
-    the backward pass goes over it once.
+    The products take nearly all the time of HeroCon's L_u, so only those blocks of E are computed that are
+    summed, and the backward pass goes over each of them once.
     """
 
     @staticmethod
@@ -124,10 +127,10 @@ def _hamming(Y: Tensor) -> Tensor:
 
 
 class _PairLogSums(torch.autograd.Function):
-    """Of each label a the sum of `log(u_ij + N_ia)` over ordered pairs i != j of its positive rows: (c,).
+    """For each label a, the sum of `log(u_ij + N_ia)` over ordered pairs i != j of its positive rows: (c,).
 
-    `u` (n, n), `N` (n, c), `Y` (n, c). Labels go in chunks of similar frequency, and the backward pass
-    recomputes them, so that no more than LARGEST_CHUNK or n * n numbers exist at a time, never n * n * c.
+    `u` (n, n), `N` (n, c), `Y` (n, c). Labels of similar frequency form a chunk, and the backward pass
+    computes each chunk again. So at most LARGEST_CHUNK or n * n numbers exist at a time, never n * n * c.
     """
 
     @staticmethod
@@ -156,7 +159,7 @@ class _PairLogSums(torch.autograd.Function):
 
 
 def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Labels (k,), their positive rows (k, p), and weights (k, p) that are 0 where another row fills up."""
+    """Chunks of labels (k,), their positive rows (k, p), and weights (k, p), which are 0 at padding rows."""
     counts = Y.sum(0).long()
     order = torch.argsort(counts, descending=True, stable=True)
     order = order[valid[order]]

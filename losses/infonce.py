@@ -32,7 +32,8 @@ NEGATIVES = ("cross", "all")
 def info_nce_terms(views: Tensor, temperature: float, negatives: str = "cross") -> LossTerms:
     """`-log e^f(x_i,y_i) / (e^f(x_i,y_i) + sum_neg e^f)` for every ordered pair of views and every image.
 
-    `negatives="cross"`: the other images' `y_j`. `"all"`: their `y_j` and `x_j`, 2(B - 1) of them (NT-Xent).
+    `negatives="cross"`: the `y_j` of the other images. `"all"`: their `y_j` and `x_j`, 2(B - 1) in all
+    (NT-Xent).
     `views` (V, B, D) with V >= 2; V(V - 1)B terms, all valid. Raises ValueError for fewer than two views.
     """
     require_views(views, at_least=2)

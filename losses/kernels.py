@@ -41,7 +41,7 @@ def _linear_factor(condition: Tensor, kernel: str, sigma2: float) -> Tensor | No
 
 
 def _squared_distances(z: Tensor) -> Tensor:
-    """By one matrix product; centred first, as the cancellation grows with the distance to the origin."""
+    """Squared distances (B, B) by one matrix product, centred first to keep cancellation errors small."""
     z = z - z.mean(0)
     squared_norms = z.square().sum(1)
     distances = torch.addmm(squared_norms[:, None] + squared_norms, z, z.T, alpha=-2).clamp_(min=0)
@@ -53,11 +53,11 @@ def _squared_distances(z: Tensor) -> Tensor:
 def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: float) -> Tensor:
     """`W = (K_Z + lam I)^-1 K_Z` (B, B), symmetric, in float64.
 
-    float64 whatever the condition's dtype: at lam = 0.01 a float32 solve is off by 1e-4 to 6e-4 of the
-    largest weight, moves up to 8 % of the weights across the released clip at 1e-6 where conditions repeat,
-    and is noise for the linear kernel of 8-bit colours. Linear and cosine kernels with Z < B solve a Z x Z
-    system. Where rounding makes the system indefinite, Cholesky gives way to the spectrum of K_Z, which
-    always works. A condition with NaN or Inf gives NaN weights.
+    It uses float64 for a condition of any dtype. At lam = 0.01 a float32 solve has errors of 1e-4 to 6e-4 of
+    the largest weight, moves up to 8 % of the weights across the released clip at 1e-6 where conditions
+    repeat, and gives noise for the linear kernel of 8-bit colours. Linear and cosine kernels with Z < B solve
+    a Z x Z system. Where rounding makes the system indefinite, Cholesky fails and the eigenvalues of K_Z are
+    used instead, which always works. A condition with NaN or Inf gives NaN weights.
     """
     condition = condition.to(torch.float64)
     factor = _linear_factor(condition, kernel, sigma2)
@@ -67,7 +67,7 @@ def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: floa
 
 
 def _low_rank_weights(factor: Tensor, lam: float) -> Tensor:
-    """`W = A (A'A + lam I)^-1 A'`, as `(L^-1 A')' (L^-1 A')`, L the small matrix's Cholesky factor."""
+    """`W = A (A'A + lam I)^-1 A'` as `(L^-1 A')' (L^-1 A')`; L is the Cholesky factor of the small matrix."""
     gram = factor.T @ factor
     gram.diagonal().add_(lam)
     lower, info = torch.linalg.cholesky_ex(gram)
@@ -79,7 +79,7 @@ def _low_rank_weights(factor: Tensor, lam: float) -> Tensor:
 
 
 def _regularised_inverse_product(K: Tensor, lam: float) -> Tensor:
-    """`W = I - lam (K + lam I)^-1`, which needs the inverse only, by Cholesky."""
+    """`W = I - lam (K + lam I)^-1`, with the inverse by Cholesky."""
     shifted = K.clone()
     shifted.diagonal().add_(lam)
     lower, info = torch.linalg.cholesky_ex(shifted)
@@ -91,7 +91,7 @@ def _regularised_inverse_product(K: Tensor, lam: float) -> Tensor:
 
 
 def _spectral_weights(K: Tensor, lam: float) -> Tensor:
-    """The fallback where rounding made `K + lam I` indefinite: K's negative eigenvalues are noise."""
+    """W where rounding made `K + lam I` indefinite: negative eigenvalues of K are noise and count as 0."""
     if not K.isfinite().all():
         return torch.full_like(K, torch.nan)
     eigenvalues, vectors = torch.linalg.eigh(K)
@@ -101,7 +101,7 @@ def _spectral_weights(K: Tensor, lam: float) -> Tensor:
 
 
 def released_weights(W: Tensor) -> Tensor:
-    """W as the released code uses it: 0 on the diagonal and for every entry below 1e-6, negative ones too."""
+    """W as the released code uses it: 0 on the diagonal and for every entry below 1e-6, also negative ones."""
     kept = torch.where(W < SMALLEST_RELEASED_WEIGHT, torch.zeros_like(W), W)
     kept.diagonal(dim1=-2, dim2=-1).zero_()
     return kept

@@ -14,18 +14,18 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import POSITIVE, require_per_image
 
 SMOOTHING = 10.0
-"""alpha of Eq. 12, which keeps small clusters from too large a concentration."""
+"""alpha of Eq. 12: it keeps the concentration of small clusters from becoming too large."""
 
 SMALLEST_SHARE = 0.01
-"""Of the mean: a floor for clusters of equal points, whose prototypes would have a temperature of zero."""
+"""The smallest concentration, as a share of the mean: a cluster of equal points would have temperature 0."""
 
 
 @torch.no_grad()
 @full_precision
 def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
-    """The mean embedding (K, D) of each cluster, not normalised.
+    """Return the mean embedding (K, D) of each cluster, not normalised.
 
-    `embeddings` (N, D) are normalised here; `clusters` (N,) are 0 .. K - 1, none of them empty.
+    `embeddings` (N, D) are normalised here; `clusters` (N,) are 0 .. K - 1, and no cluster is empty.
     """
     require_per_image("clusters", clusters, len(embeddings))
     sums = embeddings.new_zeros(int(clusters.max()) + 1, embeddings.shape[1])
@@ -38,12 +38,12 @@ def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
 def cluster_concentrations(
     embeddings: Tensor, clusters: Tensor, prototypes: Tensor, temperature: float
 ) -> Tensor:
-    """phi (K,) of Eq. 12, brought to the mean `temperature`.
+    """Return phi (K,) of Eq. 12, scaled so that its mean is `temperature`.
 
-    Before that it is `sum |v - c| / (n log(n + 10))` over the n embeddings v of a cluster with the mean c.
-    `embeddings` (N, D) are normalised here, `prototypes` (K, D) are `cluster_prototypes`. As in the released
-    code, a cluster of one has the largest phi of all, and phi is cut at its 10th and 90th percentile before
-    it is scaled.
+    Before scaling, phi is `sum |v - c| / (n log(n + 10))` over the n embeddings v of a cluster with the mean
+    c. `embeddings` (N, D) are normalised here, `prototypes` (K, D) come from `cluster_prototypes`. As in the
+    released code, a cluster of one image gets the largest phi of all, and phi is clipped at its 10th and 90th
+    percentile before scaling.
     """
     POSITIVE.check("temperature", temperature)
     require_per_image("clusters", clusters, len(embeddings))
@@ -63,12 +63,12 @@ def cluster_concentrations(
 def prototype_nce_terms(
     queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
 ) -> LossTerms:
-    """The prototype term of Eq. 11 for one clustering, s the query's cluster.
+    """The prototype term of Eq. 11 for one clustering; s is the query's cluster.
 
         - log e^{<q, c_s> / phi_s} / sum_k e^{<q, c_k> / phi_k}
 
     `queries` (B, D) and `prototypes` (K, D) are normalised here; `concentrations` (K,) are phi; `clusters`
-    (B,) are 0 .. K - 1. Only the queries have a gradient. All K prototypes are in the sum, where the paper
+    (B,) are 0 .. K - 1. Only the queries have a gradient. The sum runs over all K prototypes; the paper
     samples r of them. B terms, all valid. Raises ValueError on shapes.
     """
     if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:

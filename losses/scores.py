@@ -1,10 +1,10 @@
-"""Primitives the objectives share: full precision under autocast, normalised embeddings, scores, log space.
+"""Functions that the losses share: full precision under autocast, normalisation, scores, log space.
 
 Shapes: V views, B images, D width, N = V * B anchors (view-major: anchor v * B + i is view v of image i).
 
-The autograd functions exist for two reasons. They are exact where the built-in gradient is not (a
-logsumexp over nothing), and they are several times faster on a CPU, where masked fills, log1p and softplus
-run one number at a time. They are differentiable once.
+The autograd functions exist for two reasons. Their gradient is exact where the built-in one is not (logsumexp
+over nothing), and they are several times faster on a CPU, where masked fills, log1p and softplus run one
+number at a time. They are differentiable once.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 def full_precision(function: Callable[P, T]) -> Callable[P, T]:
-    """Run `function` outside autocast, its half-precision tensors raised to float32.
+    """Run `function` outside autocast, with its half-precision tensors raised to float32.
 
-    Eight bits of mantissa move the score of a cosine over tau = 0.07 by 0.06: scores and log space never
-    see them.
+    Eight bits of mantissa change the score of a cosine over tau = 0.07 by 0.06, so scores and log space are
+    never computed in half precision.
     """
 
     @wraps(function)
@@ -42,7 +42,7 @@ def _raised(value: Any) -> Any:
 
 
 def normalised(x: Tensor) -> Tensor:
-    """Rows of unit Euclidean length, shape as `x`, whatever their scale; a zero row stays zero."""
+    """Return `x` with rows of unit Euclidean length, for rows of any scale; a zero row stays zero."""
     unit: Tensor = _Normalised.apply(x)
     return unit
 
@@ -89,22 +89,22 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def softmax_and_logsumexp(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Both at the price of the first, without gradient; over nothing but -inf the softmax is 0."""
+    """Return softmax and logsumexp at the cost of one, without gradient; a row of -inf has the softmax 0."""
     share = scores.softmax(dim)
     largest = scores.amax(dim)
     result = largest - share.amax(dim).log()
     empty = largest == -torch.inf
-    if empty.is_cuda or empty.any():  # asking would make a GPU wait
+    if empty.is_cuda or empty.any():  # a test of the values would make the GPU wait
         share.masked_fill_(empty.unsqueeze(dim), 0)
         result.masked_fill_(empty, -torch.inf)
     return share, result
 
 
 def gram_gradient(grad: Tensor, z: Tensor, temperature: float) -> Tensor:
-    """Gradient (N, D) of `z z' / temperature` for that of the product (N, N).
+    """Return the gradient (N, D) in `z`, given the gradient G (N, N) in `z z' / temperature`.
 
-    `(G + G') z` costs one product where autograd would take two. What G has on its diagonal moves a row along
-    itself only, and so nothing before the normalisation.
+    `(G + G') z` needs one matrix product; autograd would need two. The diagonal of G moves a row only along
+    itself, which changes nothing before the normalisation.
     """
     both_ways = grad.T.contiguous().add_(grad)
     product: Tensor = both_ways @ (z / temperature)
@@ -112,7 +112,7 @@ def gram_gradient(grad: Tensor, z: Tensor, temperature: float) -> Tensor:
 
 
 class _Normalised(torch.autograd.Function):
-    """Rows are brought to a largest entry of 1 first: squares overflow from 2e19 on in float32."""
+    """Scale each row to a largest entry of 1 first, because in float32 squares overflow from 2e19 on."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Supervised contrastive learning.
 
 SupCon: Khosla et al. 2020, https://arxiv.org/abs/2004.11362, Eq. 2 (L_out) and Eq. 3 (L_in).
-Shapes: V views, B images, D width, N = V * B anchors, each of them against all the others.
+Shapes: V views, B images, D width, N = V * B anchors; each anchor is compared with all the others.
 """
 
 from typing import Annotated
@@ -25,13 +25,14 @@ FORMS = ("out", "in")
 
 @full_precision
 def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = "out") -> LossTerms:
-    """One term an anchor a, with P its positives: the other anchors of its label.
+    """One term per anchor a; its positives P are the other anchors of its label.
 
     `form="out"`: `-1/|P| sum_{p in P} log( e^f(a,p) / sum_{k != a} e^f(a,k) )`, Khosla's Eq. 2.
-    `form="in"`: `-log( sum_{p in P} e^f(a,p) / sum_{k != a} e^f(a,k) )`. Khosla's Eq. 3 has a further
-    `-log 1/|P|`, constant for each anchor; this is the form of Barbano et al. 2023, Eq. 7.
+    `form="in"`: `-log( sum_{p in P} e^f(a,p) / sum_{k != a} e^f(a,k) )`. Khosla's Eq. 3 adds
+    `-log 1/|P|`, a constant for each anchor; ours is the form of Barbano et al. 2023, Eq. 7.
 
-    `views` (V, B, D) and `labels` (B,); N terms, invalid without a positive. Errors: ValueError on shapes.
+    `views` (V, B, D) and `labels` (B,). N terms; a term without a positive is invalid. Errors: ValueError
+    on shapes.
     """
     require_views(views)
     require_per_image("labels", labels, views.shape[1])
@@ -49,14 +50,14 @@ def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = 
 
 
 def mean_positive_score(z: Tensor, sums: Tensor, count: Tensor, temperature: float) -> Tensor:
-    """Mean score (N,) of each anchor with its positives, given their sum (N, D) and number (N,)."""
+    """Return the mean score (N,) of each anchor with its positives, from their sum (N, D) and number (N,)."""
     return (z * sums).sum(1) / count.clamp_min(1) / temperature
 
 
 def positive_scores(scores: Tensor, chosen: Positives) -> Tensor:
-    """Scores (N, M) of each anchor with its positives, -inf in empty places.
+    """Return the scores (N, M) of each anchor with its positives, -inf in unused places.
 
-    The padding points at the diagonal, where scores without self are -inf already.
+    Unused places point at the diagonal, where scores without self are -inf.
     """
     return scores.gather(1, chosen.columns)
 

@@ -1,4 +1,4 @@
-"""SwAV: the cluster of one view is predicted from the other.
+"""SwAV: one view predicts the cluster of the other.
 
 Caron et al. 2020, "Unsupervised learning of visual features by contrasting cluster assignments",
 https://arxiv.org/abs/2006.09882, Eq. 1-5.
@@ -20,9 +20,9 @@ from contrasweep.losses.validation import Count, Number, Positive, checked, requ
 def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) -> Tensor:
     """Soft assignments (B, K), rows summing to 1, that use all prototypes about equally (Eq. 3-5).
 
-    Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration gives all prototypes
-    the same total, then each image its total of 1. In log space, so that a small epsilon does not overflow.
-    Without gradient.
+    Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration scales all
+    prototypes to the same total, then each image to a total of 1. It works in log space, so that a small
+    epsilon does not overflow, and without gradient.
     """
     logs = scores / epsilon
     for _ in range(iterations):
@@ -46,7 +46,7 @@ def swapped_prediction_terms(
     z = normalised(views)
     scores = z @ normalised(prototypes).to(z.dtype).T
     targets = [balanced_assignments(view, epsilon, iterations) for view in scores]
-    # The target sums to 1: its cross-entropy is what is left of the logarithm and the expected score.
+    # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
     logits = scores / temperature
     totals = logsumexp(logits)
     values = torch.cat(
@@ -61,10 +61,10 @@ def swapped_prediction_terms(
 
 
 class SwAV(nn.Module):
-    """Mean of `swapped_prediction_terms`, with its K prototypes, which are learned.
+    """Mean of `swapped_prediction_terms` with K learned prototypes.
 
     Attributes:
-        prototypes: `(K, D)`, of length 1 at the start. The loss does not depend on their length; the released
+        prototypes: `(K, D)`, of length 1 at the start. The loss does not depend on their length. The released
             code sets it back to 1 before every step (`normalise_prototypes`), so that the learning rate keeps
             its meaning.
     """

@@ -1,4 +1,4 @@
-"""`LossTerms`: the values of a loss by anchor, and which anchors count."""
+"""`LossTerms`: the value of a loss for each anchor, and which anchors count."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,9 @@ from torch import Tensor
 class LossTerms(NamedTuple):
     """The terms of a loss before they are averaged.
 
-    Shapes: `values` (N,) floating point; `valid` (N,) bool. An anchor is invalid where its formula is
-    undefined (it has no positive, say); its value is then arbitrary, and neither mean nor gradient sees it.
+    Shapes: `values` (N,) floating point; `valid` (N,) bool. An anchor is invalid if its formula is
+    undefined (for example, it has no positive); its value is then arbitrary and affects neither the mean nor
+    the gradient.
     """
 
     values: Tensor
@@ -19,12 +20,12 @@ class LossTerms(NamedTuple):
     def mean(self) -> Tensor:
         """Mean over the valid anchors, a scalar; NaN and Inf of valid anchors pass through.
 
-        Without a valid anchor it is a zero that is attached to the graph and has a zero gradient.
+        Without a valid anchor the mean is a zero that is part of the graph and has a zero gradient.
         """
         return self.sum() / self.valid.sum().clamp_min(1)
 
     def sum(self) -> Tensor:
-        """Sum over the valid terms, a scalar, with the same treatment of invalid ones as `mean`."""
+        """Sum over the valid anchors, a scalar; it treats invalid ones as `mean` does."""
         return self.values.masked_fill(~self.valid, 0).sum()
 
     def dropped_fraction(self) -> Tensor:

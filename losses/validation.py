@@ -1,7 +1,7 @@
-"""Checks of arguments and inputs; each raises ValueError with what was given and what is allowed.
+"""Checks of arguments and inputs; each raises ValueError and names the given and the allowed values.
 
-A loss states the bounds of its hyperparameters once, in the annotations of its constructor, which is
-`@checked`. Methods and search spaces read the bounds there with `rule_of`.
+A loss states the bounds of its hyperparameters once: in the annotations of its `@checked` constructor.
+Methods and search spaces read them from there with `rule_of`.
 """
 
 import difflib
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, `whole` or not, within those of the bounds that are given."""
+    """A finite number within the given bounds; `whole` allows whole numbers only."""
 
     above: float | None = None
     at_least: float | None = None
@@ -74,7 +74,7 @@ def checked(init: Callable[P, None]) -> Callable[P, None]:
     A number annotated as `float` arrives in the body as a float. An argument without a rule is not checked.
 
     Raises:
-        ValueError: on construction, an argument is not what its rule allows.
+        ValueError: on construction, if the rule of an argument does not allow its value.
     """
     signature = inspect.signature(init)
     rules = {name: _annotated_rule(hint) for name, hint in get_type_hints(init, include_extras=True).items()}
@@ -100,8 +100,8 @@ def rule_of(loss: type[nn.Module], argument: str) -> Rule:
     A plain `float` allows any finite number, an `int` any whole number, a `Literal` its words.
 
     Raises:
-        ValueError: the constructor has no such argument (the message suggests the nearest), or the
-            annotation is of another kind.
+        ValueError: the constructor has no such argument (the message suggests the nearest name), or the
+            annotation has another form.
     """
     hints = get_type_hints(loss.__init__, include_extras=True)
     arguments = list(inspect.signature(loss).parameters)
@@ -152,6 +152,8 @@ def require_views(views: Tensor, at_least: int = 1, exactly: int | None = None) 
 
 
 def require_per_image(name: str, values: Tensor, images: int) -> None:
-    """Check that there is one value an image: shape (B,)."""
+    """Check that `values` holds one value per image, in the shape (B,)."""
     if values.shape != (images,):
-        raise ValueError(f"{name} must have shape ({images},), one value an image, got {tuple(values.shape)}")
+        raise ValueError(
+            f"{name} must have shape ({images},), one value per image, got {tuple(values.shape)}"
+        )
