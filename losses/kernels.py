@@ -101,7 +101,7 @@ def _spectral_weights(K: Tensor, lam: float) -> Tensor:
 
 
 def released_weights(W: Tensor) -> Tensor:
-    """W as the released code uses it: 0 on the diagonal and for every entry below 1e-6, also negative ones."""
+    """W as the released code uses it: 0 on the diagonal and wherever an entry is below 1e-6 or negative."""
     kept = torch.where(W < SMALLEST_RELEASED_WEIGHT, torch.zeros_like(W), W)
     kept.diagonal(dim1=-2, dim2=-1).zero_()
     return kept

@@ -1,4 +1,4 @@
-"""Encoder files: the weights as safetensors; the header says how to rebuild the network."""
+"""Encoder files: the weights as safetensors, with a header that says how to rebuild the network."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ _BUILDERS: Mapping[str, Callable[..., Encoder]] = {
     "channels": build_encoder,
     "views": build_multiview_encoder,
 }
-"""Builders by the header's key for the encoder's input."""
+"""Builders, by the key of the header that describes the encoder's input."""
 
 
 def encoder_bytes(
@@ -38,9 +38,9 @@ def encoder_bytes(
         name: the encoder's registered name.
         channels: image channels.
         image_size: pixels a side.
-        mean: of the channels, by which the encoder normalises its images; none: it does not.
-        std: likewise.
-        experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
+        mean: the mean of each channel, with which the encoder normalises its images; empty: it does not.
+        std: the standard deviation of each channel, likewise.
+        experiment: the experiment that trained it, as JSON; the header keeps it for human readers.
     """
     header = {"name": name, "channels": channels, "image_size": image_size}
     return _file(encoder, {**header, "mean": list(mean), "std": list(std)}, experiment)
@@ -55,18 +55,20 @@ def multiview_encoder_bytes(
         encoder: built by `build_multiview_encoder(name, views)`.
         name: the registered name of the encoder of each view.
         views: the shape of one object in each view.
-        experiment: the experiment that trained it, as JSON, kept in the header for the reader's eyes.
+        experiment: the experiment that trained it, as JSON; the header keeps it for human readers.
     """
     shapes = [list(shape) for shape in views]
     return _file(encoder, {"name": name, "views": shapes}, experiment)
 
 
 def load_encoder(path: str | Path) -> Encoder:
-    """Return the encoder saved at `path`, of images or of several views, on the CPU, in evaluation mode.
+    """Return the encoder saved at `path` on the CPU, in evaluation mode.
+
+    The file may hold an encoder of images, or the encoders of several views.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is not an encoder of this program.
+        ValueError: the file is not an encoder that contrasweep wrote.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"no encoder file at {path}")
@@ -79,7 +81,7 @@ def load_encoder(path: str | Path) -> Encoder:
         raise ValueError(f"{path} is not an encoder of contrasweep (format {metadata.get('format')!r})")
     header = json.loads(metadata["encoder"])
     build = _BUILDERS[next(key for key in _BUILDERS if key in header)]
-    # The weights drawn here are replaced at once: the caller's random numbers are not theirs to use up.
+    # The weights drawn here are replaced at once, so they must not change the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         encoder = build(**header)
     encoder.load_state_dict(load_file(path))

@@ -1,6 +1,6 @@
-"""Projection heads: layers between the encoder and the loss in training, dropped afterwards.
+"""Projection heads: layers between the encoder and the loss in training, which are dropped afterwards.
 
-A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise.
+A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise its outputs.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from contrasweep.models.names import unknown_name
 
 
 def projection_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Two bias-free linear layers with batch norm, the last one without an affine part.
+    """Two bias-free linear layers with batch norm; the last batch norm has no affine part.
 
     Maps `(N, inputs)` to `(N, outputs)`: Linear - BN - ReLU - Linear - BN(no affine).
 
@@ -39,16 +39,16 @@ def linear_head(inputs: int, outputs: int) -> nn.Linear:
 
 
 def mlp_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Two linear layers with a ReLU between, no batch norm.
+    """Two linear layers with a ReLU between them, without batch norm.
 
-    Source: SimCLR, MoCo v2 (Chen et al. 2020b) and SupCon. Cl-InfoNCE's 2048-2048-128 as its code has it:
-    2,048 features, `hidden` 2,048, `outputs` 128.
+    Source: SimCLR, MoCo v2 (Chen et al. 2020b) and SupCon. The released code of Cl-InfoNCE has
+    2048-2048-128: 2,048 features, `hidden` 2,048, `outputs` 128.
     """
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
 def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Three linear layers, batch norm and ReLU after each of the first two, which are bias-free.
+    """Three linear layers; the first two are bias-free, each followed by batch norm and ReLU.
 
     Source: the 2048-2048-128 head with "batch normalization after each 2048 activation layers" of CCL-K,
     Appendix F (`hidden` 2,048, `outputs` 128).
@@ -73,7 +73,10 @@ HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = MappingProxyType(
         "none": lambda *_: nn.Identity(),
     }
 )
-"""Builders by name, called with inputs, hidden, outputs; `linear` ignores hidden, `none` ignores both."""
+"""Builders by name, called with (inputs, hidden, outputs).
+
+`linear` ignores hidden, `none` ignores hidden and outputs.
+"""
 
 
 def build_head(name: str, inputs: int, hidden: int | None = None, outputs: int = 128) -> nn.Module:
@@ -82,11 +85,11 @@ def build_head(name: str, inputs: int, hidden: int | None = None, outputs: int =
     Args:
         name: one of `HEADS`.
         inputs: the encoder's width.
-        hidden: the width inside; None means `inputs`. `linear` and `none` have no inside.
-        outputs: the width of the embedding. That of `none` is `inputs`, whatever is asked.
+        hidden: the width of the hidden layers; None means `inputs`. `linear` and `none` have none.
+        outputs: the width of the embedding; `none` ignores it, its embedding has the width `inputs`.
 
     Raises:
-        ValueError: the name is unknown, or a width is not at least 1.
+        ValueError: the name is unknown, or a width is below 1.
     """
     if name not in HEADS:
         raise unknown_name("head", name, HEADS)

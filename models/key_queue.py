@@ -1,4 +1,4 @@
-"""A queue of keys: the negatives of MoCo, from the batches before this one."""
+"""A queue of keys from earlier batches: the negatives of MoCo."""
 
 import torch
 from torch import Tensor, nn
@@ -6,16 +6,17 @@ from torch.nn import functional as F  # noqa: N812
 
 
 class KeyQueue(nn.Module):
-    """The last `size` keys, oldest replaced first, each of length 1.
+    """The last `size` keys, each of length 1; new keys replace the oldest.
 
-    Starts with random directions, which serve as negatives until keys have taken their place, as in MoCo;
-    `entered` leaves them out. Keys, pointer and count are buffers: a saved state goes on bitwise.
+    The queue starts with random directions, which serve as negatives until keys replace them, as in MoCo;
+    `entered` leaves them out. Keys, pointer and count are buffers, so a queue restored from a saved state
+    continues bit for bit.
 
     Attributes:
         keys: `(size, width)`, rows of length 1, in no particular order. They change in place: use them before
-            `enqueue`, and enqueue after the backward pass of a loss that holds on to them.
-        pointer: int64 scalar, the row that is replaced next.
-        filled: int64 scalar, how many rows are keys rather than random directions.
+            `enqueue`, and enqueue after the backward pass of a loss that uses them.
+        pointer: int64 scalar, the next row to be replaced.
+        filled: int64 scalar, the number of rows that are keys, not random directions.
 
     Source: MoCo (He et al. 2020), Section 3.2 (65,536 keys, 128 wide).
     """
@@ -35,10 +36,10 @@ class KeyQueue(nn.Module):
 
     @torch.no_grad()
     def enqueue(self, keys: Tensor) -> None:
-        """Put `keys` `(B, width)`, normalised here, in the place of the B oldest rows.
+        """Replace the B oldest rows by `keys` `(B, width)`, which are normalised here.
 
-        Of a batch larger than the queue the last `size` keys remain. On several processes every one must be
-        given the keys of all, in the same order.
+        If the batch is larger than the queue, its last `size` keys remain. Each of several processes must
+        get the keys of all of them, in the same order.
 
         Raises:
             ValueError: the keys are not `(B, width)`.
@@ -48,7 +49,7 @@ class KeyQueue(nn.Module):
             raise ValueError(f"keys must be (B, {width}), got {tuple(keys.shape)}")
         passed = max(0, len(keys) - size)
         last = F.normalize(keys[passed:].to(self.keys), dim=1)
-        # All on the device: no step waits to learn where the pointer stands.
+        # Everything stays on the device, so that no step waits for the pointer's value.
         rows = (self.pointer + passed + torch.arange(len(last), device=self.keys.device)) % size
         self.keys[rows] = last
         self.pointer.copy_((self.pointer + len(keys)) % size)

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 class MomentumCopy(nn.Module):
     """An exponential moving average of another module's parameters: `own = m * own + (1 - m) * theirs`.
 
-    Starts as an exact copy. Its parameters need no gradient, and its forward pass records none.
+    It starts as an exact copy. Its parameters need no gradient, and its forward pass records none.
 
-    Buffers are neither averaged nor copied: as in MoCo, the copy runs in the same mode as the rest, so in
-    training its batch norm normalises by the batch of keys and keeps running statistics of its own.
+    Buffers are neither averaged nor copied. As in MoCo, the copy runs in the same mode as the original, so in
+    training its batch norm normalises by the batch of keys and keeps its own running statistics.
 
     Attributes:
         module: the copy.
@@ -36,10 +36,10 @@ class MomentumCopy(nn.Module):
 
     @torch.no_grad()
     def follow(self, source: nn.Module) -> None:
-        """Move towards the original `source`; once a step, before the keys are computed.
+        """Move the copy towards the original, `source`. Call it once per step, before computing the keys.
 
         Raises:
-            ValueError: `source` has other parameters than the copy.
+            ValueError: the parameters of `source` are not those of the copy.
         """
         own, theirs = dict(self.module.named_parameters()), dict(source.named_parameters())
         if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:

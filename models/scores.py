@@ -1,4 +1,4 @@
-"""Scores of predictions against what is true.
+"""Scores of predictions against the true values.
 
 N samples, C classes, L labels, T regression targets.
 """
@@ -13,13 +13,13 @@ from contrasweep.models.names import unknown_name
 
 Average = Literal["weighted", "macro", "micro"]
 UNBIASED_FEWEST = 10
-"""Images of a (class, cluster) that ReBias's released code averages over."""
+"""The fewest images of a (class, cluster) group that counts, as in ReBias's released code."""
 
 _AVERAGES = ("weighted", "macro", "micro")
 
 
 class MacroAUC(NamedTuple):
-    """The mean area under the ROC curve, and how many labels it could not be taken of."""
+    """The mean area under the ROC curve, and the number of labels that have none and are left out."""
 
     value: float
     left_out: int
@@ -36,7 +36,7 @@ def mean_squared_error(probe: Callable[[Tensor], Tensor], features: Tensor, targ
 
 
 def group_balanced_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -> float:
-    """Return the mean, over the groups of (class, bias) that occur, of the accuracy within the group.
+    """Return the accuracy within each (class, bias) group that occurs, averaged over these groups.
 
     Args:
         predictions: int64 `(N,)`.
@@ -64,10 +64,10 @@ def top_accuracy(outputs: Tensor, labels: Tensor, k: int) -> float:
 
 
 def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) -> float:
-    """Return the mean over groupings of the mean accuracy within the groups of (class, cluster).
+    """Return the accuracy within each (class, cluster) group, averaged over groups, then over groupings.
 
-    As the accuracy over clusters of textures of ReBias's released code (Bahng et al., ICML 2020), which
-    averages over three clusterings and leaves out groups of fewer than `UNBIASED_FEWEST` images. Where a
+    It follows the accuracy over texture clusters in ReBias's released code (Bahng et al., ICML 2020), which
+    averages over three clusterings and leaves out groups of fewer than `UNBIASED_FEWEST` images. If a
     grouping has no group that is large enough, the result is NaN.
 
     Args:
@@ -90,13 +90,14 @@ def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) ->
 def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: Average) -> float:
     """Return the F1 score of predicting every label whose score exceeds `threshold`.
 
-    A label that is neither predicted nor true has F1 0, as in scikit-learn. `weighted` weighs each label by
-    how often it is true (0 where none ever is), `macro` weighs all alike, `micro` pools the counts first.
+    A label that is neither predicted nor true has F1 0, as in scikit-learn. `weighted` weights each label by
+    how often it is true (the result is 0 if no label is ever true), `macro` weights all labels equally,
+    `micro` pools the counts first.
 
     Args:
-        scores: `(N, L)`; probabilities, if the threshold is one.
+        scores: `(N, L)`; probabilities, if the threshold is a probability.
         targets: `(N, L)`, 0 or 1 (any type).
-        threshold: a score equal to it is no prediction. HeroCon's released code has 0.4.
+        threshold: a score must exceed it to be a prediction. HeroCon's released code uses 0.4.
         average: how labels are averaged.
 
     Raises:
@@ -110,7 +111,7 @@ def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: A
     support, claims = true.sum(dim=0).double(), predicted.sum(dim=0).double()
     if average == "micro":
         hits, support, claims = (count.sum(dim=0, keepdim=True) for count in (hits, support, claims))
-    # F1 = 2 TP / (2 TP + FP + FN); the count below is at least 1 wherever there is a hit.
+    # F1 = 2 TP / (2 TP + FP + FN); the denominator is at least 1 wherever TP is.
     f1 = 2 * hits / (support + claims).clamp_min(1)
     if average == "weighted":
         return float((f1 * support).sum() / support.sum().clamp_min(1))
@@ -120,9 +121,10 @@ def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: A
 def macro_auc(scores: Tensor, targets: Tensor) -> MacroAUC:
     """Return the mean over labels of the area under the ROC curve.
 
-    The area is the share of (positive, negative) pairs in the right order, a tie counted as half: exact, in
-    whole numbers up to the last division. A label that is true everywhere or nowhere has no such pair; it is
-    left out and counted. With no label left the value is NaN. For single-label data pass one-hot targets.
+    The area is the share of (positive, negative) pairs in the right order; a tie counts half. It is exact:
+    all numbers are whole up to the last division. A label that is true everywhere or nowhere has no such
+    pair; it is left out, and the result says how many were. If no label is left, the value is NaN. For
+    single-label data pass one-hot targets.
 
     Args:
         scores: `(N, L)`; only their order within a label matters.
@@ -153,13 +155,13 @@ def _within_groups(predictions: Tensor, labels: Tensor, bias: Tensor) -> tuple[T
         raise ValueError(f"predictions, labels and bias must all be (N,), N >= 1; got {shapes}")
     _, group = torch.unique(torch.stack([labels, bias]), dim=1, return_inverse=True)
     count = torch.bincount(group)
-    # Without weights, with which a GPU cannot count deterministically.
+    # bincount with weights is not deterministic on a GPU, so we count without weights.
     right = torch.bincount(group[predictions == labels], minlength=len(count))
     return count, right.double() / count
 
 
 def _binary(scores: Tensor, targets: Tensor) -> Tensor:
-    """The targets as booleans, after a check that they fit the scores."""
+    """Return the targets as booleans, after checking that they fit the scores."""
     if scores.ndim != 2 or scores.shape[0] == 0 or scores.shape != targets.shape:
         raise ValueError(
             f"scores and targets must be (N, L), N >= 1; got {tuple(scores.shape)}, {tuple(targets.shape)}"

@@ -1,4 +1,4 @@
-"""SmallAlexNet: AlexNet in 3 x 3 convolutions, for images of 32 to 64 pixels."""
+"""SmallAlexNet: AlexNet with 3 x 3 convolutions, for images of 32 to 64 pixels."""
 
 from torch import nn
 
@@ -9,15 +9,15 @@ INITIAL_DEVIATION = 0.02
 """Standard deviation of every initial weight, including those of the output layer."""
 
 SMALLEST_IMAGE = 15
-"""The smallest image, in pixels a side; of smaller ones the third pooling leaves no pixel."""
+"""The smallest image, in pixels per side: with fewer, no pixel is left after the third pooling."""
 
 
 def small_alexnet(channels: int, image_size: int) -> Encoder:
     """Convolutions 96-192-384-384-192, max-pooling (3, stride 2) after the 1st, 2nd and 5th, fc6 and fc7.
 
-    Every layer is bias-free and followed by batch norm and ReLU. The features are fc7's, 4,096 wide: what the
-    papers fit the probe on. Their 128-d output layer, whose L2-normalised output the loss sees, is the head
-    `linear` (128 outputs). Weights start from N(0, 0.02^2), there too.
+    Every layer is bias-free and followed by batch norm and ReLU. The features are the 4,096 outputs of fc7,
+    on which the papers fit the probe. The papers' 128-d output layer, whose L2-normalised output the loss
+    sees, is the head `linear` (128 outputs). All weights start from N(0, 0.02^2), those of the head too.
 
     Source: CACR, Section B.1, and Align+Uniform (Wang and Isola 2020), as in their released code.
     """

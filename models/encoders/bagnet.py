@@ -1,22 +1,23 @@
-"""BagNet-18: a residual network whose features see only small patches, hence textures and no shapes."""
+"""BagNet-18: a residual network whose features see only small patches, so textures but no shapes."""
 
 from torch import Tensor, nn
 
 from contrasweep.models.encoders.encoder import Encoder
 
 SMALLEST_IMAGE = 5
-"""Pixels a side of the patch that one place of the last layer sees."""
+"""The side length, in pixels, of the patch that one position of the last layer sees."""
 
 
 def bagnet18(channels: int, image_size: int = 224) -> Encoder:
-    """Eight residual blocks of two convolutions, all 1 x 1 but the very first, and a global average.
+    """Eight residual blocks of two convolutions and a global average; 512 features.
 
-    Before them a 1 x 1 and a 3 x 3 convolution; no padding anywhere, so that a place of the last layer sees
-    5 x 5 pixels. 512 features. The 18 counts layers; in BagNet-9, -17, -33 the number is the patch.
+    All convolutions of the blocks are 1 x 1 except the very first. A 1 x 1 and a 3 x 3 convolution come
+    before the blocks. Nothing is padded, so that one position of the last layer sees 5 x 5 pixels. The 18
+    counts layers; in the names BagNet-9, -17, -33 the number is the size of the patch.
 
     Source: the bias-capturing network of FairKL, Section B.2.4, as ReBias (Bahng et al. 2020) released it
-    after Brendel and Bethge (2019). The stem's batch norm has torch's momentum, not ReBias's 0.001, with
-    which the running statistics lag by thousands of steps.
+    after Brendel and Bethge (2019). The batch norm of the stem has torch's momentum: with ReBias's 0.001 the
+    running statistics lag by thousands of steps.
     """
     body = nn.Sequential(
         nn.Conv2d(channels, 64, kernel_size=1, bias=False),
@@ -41,7 +42,7 @@ def bagnet18(channels: int, image_size: int = 224) -> Encoder:
 
 
 class PatchBlock(nn.Module):
-    """An unpadded residual block: a convolution, a 1 x 1 convolution, and the input cropped to fit."""
+    """An unpadded residual block: a convolution, then a 1 x 1 convolution, plus the input cropped to fit."""
 
     def __init__(self, inputs: int, outputs: int, kernel_size: int = 1, stride: int = 1) -> None:
         super().__init__()
@@ -63,5 +64,5 @@ class PatchBlock(nn.Module):
         """Return `(B, outputs, S', S')` for `features` `(B, inputs, S, S)`."""
         residual = self.residual(features)
         height, width = residual.shape[2:]
-        # The unpadded 3 x 3 convolution drops a margin; both paths begin at the same corner.
+        # The unpadded 3 x 3 convolution drops a margin; both paths start at the same corner.
         return nn.functional.relu(residual + self.shortcut(features)[:, :, :height, :width])

@@ -1,6 +1,6 @@
-"""Small convolutional networks for digits: LeNet-5, SimpleConvNet and one of our own.
+"""Small convolutional networks for digits: LeNet-5, SimpleConvNet and a network of ours.
 
-C channels of the images, S pixels a side. A builder takes `(channels, image_size)`.
+A builder takes `(channels, image_size)`: the number of channels and the pixels per side.
 """
 
 from itertools import pairwise
@@ -13,7 +13,7 @@ from contrasweep.models.encoders.encoder import Encoder
 def lenet5(channels: int, image_size: int = 32) -> Encoder:
     """LeNet-5 for 32 x 32 images: 6-16-120 convolutions, tanh, average pooling, 84 features.
 
-    Source: CCL-K, Section 4.3 (ColorMNIST), as in the released code; initialised by torch's defaults.
+    Source: CCL-K, Section 4.3 (ColorMNIST), as in the released code; torch's default initialisation.
     """
     body = nn.Sequential(
         nn.Conv2d(channels, 6, kernel_size=5),
@@ -51,10 +51,11 @@ def _conv_block(inputs: int, outputs: int) -> list[nn.Module]:
 def simple_conv(channels: int, image_size: int = 28) -> Encoder:
     """Four 7 x 7 convolutions (16-32-64-128), batch norm, ReLU, tanh after the last, and a global average.
 
-    128 features in [-1, 1]. No pooling before the average: a step costs as many pixels as the image has.
+    128 features in [-1, 1]. There is no pooling before the average, so every layer works at full resolution.
 
-    Source: SimpleConvNet (Bahng et al. 2020) as FairKL trains it, Section B.2.1 and the released code, which
-    puts the tanh in the last ReLU's place where there is no projection head; He initialisation by fan-out.
+    Source: SimpleConvNet (Bahng et al. 2020) as FairKL trains it (Section B.2.1 and the released code). The
+    released code replaces the last ReLU by tanh where there is no projection head. He initialisation by
+    fan-out.
     """
     widths = (channels, 16, 32, 64, 128)
     layers: list[nn.Module] = []

@@ -8,8 +8,8 @@ class Encoder(nn.Module):
     """A backbone with a stated feature width; `body` maps images or vectors to `(B, width)`.
 
     Attributes:
-        trains_in_bf16: in training mode, computes in bfloat16 what torch's autocast holds to be safe; its
-            features and weights are float32 all the same.
+        trains_in_bf16: whether training computes in bfloat16 the operations that torch's autocast considers
+            safe; features and weights stay float32.
     """
 
     trains_in_bf16: bool = False

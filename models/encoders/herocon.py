@@ -1,6 +1,6 @@
-"""The per-view networks of HeroCon; a method makes one for each view, and they share nothing.
+"""The networks of HeroCon. A method builds one for each view; they share no weights.
 
-All end in ReLU and then batch norm, as the paper's released code has it.
+All end with ReLU and then batch norm, as in the paper's released code.
 """
 
 from torch import nn
@@ -28,7 +28,7 @@ def herocon_mlp(width_in: int) -> Encoder:
 
 
 def herocon_cnn(channels: int, image_size: int) -> Encoder:
-    """Two 3 x 3 convolutions of 32, a max-pooling (4, stride 2) and a layer of 512 (N-MNIST).
+    """Two 3 x 3 convolutions of 32 filters, max-pooling (4, stride 2) and a layer of 512 (N-MNIST).
 
     Source: HeroCon, Section 4.1, as in the released code.
     """

@@ -10,10 +10,10 @@ from contrasweep.models.encoders.registry import build_encoder, build_vector_enc
 
 
 class MultiViewEncoder(Encoder):
-    """Encoders side by side, which share nothing: view v goes through encoder v, and the features are joined.
+    """One encoder per view, without shared weights; the features of all views are joined.
 
-    Takes a sequence of views `(B, ...)`, one for each encoder, and returns `(B, width)` where `width` is the
-    sum of theirs.
+    Takes a sequence of views `(B, ...)`, one for each encoder, and returns `(B, width)`, where `width` is the
+    sum of the encoders' widths.
     """
 
     def __init__(self, encoders: Sequence[Encoder]) -> None:
@@ -29,10 +29,10 @@ class MultiViewEncoder(Encoder):
         return torch.cat(self.by_view(views), dim=1)
 
     def by_view(self, views: Sequence[Tensor]) -> list[Tensor]:
-        """Return the features of each view by itself.
+        """Return the features of each view separately.
 
         Raises:
-            ValueError: there is not one view for each encoder.
+            ValueError: the number of views is not the number of encoders.
         """
         if len(views) != len(self.encoders):
             raise ValueError(f"{len(self.encoders)} views are needed, got {len(views)}")
@@ -43,11 +43,11 @@ def build_multiview_encoder(name: str, views: Sequence[Sequence[int]]) -> MultiV
     """Build the encoder `name` once for each view.
 
     Args:
-        name: a name of `VECTOR_ENCODERS` for vectors, of `ENCODERS` for square images.
+        name: a name in `VECTOR_ENCODERS` for vectors, in `ENCODERS` for square images.
         views: the shape of one object in each view: `(d,)` or `(C, S, S)`.
 
     Raises:
-        ValueError: the name is unknown among encoders of that kind, or the encoder does not take the images.
+        ValueError: no encoder of that kind has this name, or the encoder does not take images of that size.
     """
     return MultiViewEncoder(
         [

@@ -1,6 +1,6 @@
-"""Images less each channel's mean, over its standard deviation, as the first layer of an encoder.
+"""Normalisation of images by each channel's mean and standard deviation, as the first layer of an encoder.
 
-As a part of the network it goes wherever the encoder goes: training, probes, the exported file.
+It is part of the network, so it is there wherever the encoder is: in training, probes and exported files.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from contrasweep.models.encoders.encoder import Encoder
 
 
 class Normalisation(nn.Module):
-    """`(x - mean) / std` of images `(B, C, S, S)` in 0..1, channel by channel; nothing in it is trained."""
+    """`(x - mean) / std` for images `(B, C, S, S)` in 0..1, by channel, without trained parameters."""
 
     mean: Tensor
     std: Tensor
@@ -30,16 +30,16 @@ class Normalisation(nn.Module):
 def normalised_encoder(
     encoder: Encoder, channels: int, mean: Sequence[float], std: Sequence[float]
 ) -> Encoder:
-    """Return `encoder` behind a normalisation of its images, or `encoder` itself if no mean is given.
+    """Return `encoder` with a normalisation in front of it, or `encoder` itself if no mean is given.
 
     Args:
-        encoder: of images.
-        channels: of the images.
+        encoder: an encoder of images.
+        channels: the number of channels of the images.
         mean: one number for each channel, or one for all, in the unit of images in 0..1.
         std: likewise, above 0.
 
     Raises:
-        ValueError: there are other numbers of them.
+        ValueError: `mean` or `std` has neither one number nor one for each channel.
     """
     if not mean and not std:
         return encoder

@@ -1,4 +1,4 @@
-"""The encoders a user can choose, by name: our own and those of plug-ins."""
+"""The encoders that a user can choose by name: our own and those of plug-ins."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ class EncoderSpec:
 
     Attributes:
         name: what users type.
-        summary: what it is, in a clause.
-        image_size: the only size it takes, pixels a side; None: any from `smallest_image` on.
-        build: the encoder for `(channels, image_size)`.
-        smallest_image: pixels a side.
+        summary: a short description.
+        image_size: the only image size it takes, in pixels per side; None: any from `smallest_image` on.
+        build: returns the encoder for `(channels, image_size)`.
+        smallest_image: the smallest image it takes, in pixels per side.
     """
 
     name: str
@@ -29,7 +29,7 @@ class EncoderSpec:
     smallest_image: int = 1
 
     def check_image_size(self, image_size: int) -> None:
-        """Raise ValueError unless the encoder takes images of `image_size` pixels a side."""
+        """Raise ValueError unless the encoder takes images of `image_size` pixels per side."""
         given = f"{image_size} x {image_size}"
         if self.image_size not in (None, image_size):
             raise ValueError(
@@ -123,7 +123,7 @@ def build_encoder(
 ) -> Encoder:
     """Build the encoder `name` for images `(channels, image_size, image_size)` in 0..1.
 
-    With `mean` and `std` it normalises them first, see `normalised_encoder`.
+    With `mean` and `std` the encoder normalises the images first, see `normalised_encoder`.
 
     Raises:
         ValueError: the name is unknown, the encoder does not take images of that size, or `mean` and `std` do
@@ -140,7 +140,7 @@ def build_vector_encoder(name: str, width_in: int) -> Encoder:
     """Build the encoder `name` for vectors `(B, width_in)`.
 
     Raises:
-        ValueError: the name is unknown, or there is nothing to encode.
+        ValueError: the name is unknown, or `width_in` is below 1.
     """
     if name not in VECTOR_ENCODERS:
         raise unknown_name("vector encoder", name, VECTOR_ENCODERS)

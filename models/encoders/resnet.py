@@ -1,10 +1,11 @@
 """ResNet-18 and ResNet-50 (He et al. 2016) from torchvision's modules, with one of two stems.
 
-The ImageNet stem is a 7 x 7 convolution with stride 2 and a max-pooling: four times fewer pixels a side. The
-CIFAR stem is a 3 x 3 convolution alone, for images of 32 to 64 pixels (CCL-K, Cl-InfoNCE, SupCon, SimCLR).
-The stem is part of the name and never guessed from the image size: both are in use on small images.
+The ImageNet stem is a 7 x 7 convolution with stride 2 and a max-pooling; it divides the pixels per side by
+four. The CIFAR stem is a single 3 x 3 convolution, for images of 32 to 64 pixels (CCL-K, Cl-InfoNCE, SupCon,
+SimCLR). The name of the encoder states the stem. The image size does not decide it, because both stems are
+used on small images.
 
-Parameters are named as torchvision names them, so that published weights load into `encoder.body`.
+Parameters have torchvision's names, so that published weights load into `encoder.body`.
 """
 
 from torch import nn
@@ -36,7 +37,7 @@ def resnet50_cifar(channels: int, image_size: int = 32) -> Encoder:
 
 
 def _resnet(depth: int, channels: int) -> Encoder:
-    # Seconds to import, and only these networks need it.
+    # The import takes seconds, and only these networks need it.
     from torchvision.models import resnet
 
     body = resnet.resnet18(num_classes=1) if depth == 18 else resnet.resnet50(num_classes=1)

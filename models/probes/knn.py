@@ -1,4 +1,4 @@
-"""Nearest neighbours by cosine, with weighted votes: a probe that trains nothing.
+"""Nearest neighbours by cosine, with weighted votes: a probe without training.
 
 N training rows, D features, C classes, M queries, k neighbours, t temperature.
 """
@@ -12,19 +12,19 @@ from torch.nn import functional as F  # noqa: N812
 
 from contrasweep.models.probes.linear import require_labels, require_samples
 
-# Similarities held at once: 64 MiB in float32.
+# The largest number of similarities in memory at once: 64 MiB in float32.
 _BLOCK_CELLS = 2**24
 
 
 @dataclass(frozen=True)
 class KNNProbe:
-    """Training rows that vote: each of the k nearest for its class, with weight `exp(cos / t)`.
+    """Training rows that vote: each of the k nearest rows votes for its class with weight `exp(cos / t)`.
 
     Attributes:
         features: `(N, D)`, rows of length 1.
         labels: int64 `(N,)`.
         classes: C.
-        neighbours: k; with fewer rows, all vote.
+        neighbours: k; if there are fewer rows, all vote.
         temperature: t.
     """
 
@@ -41,18 +41,18 @@ class KNNProbe:
             raise ValueError(f"temperature must be > 0, got {self.temperature!r}")
 
     def __call__(self, queries: Tensor) -> Tensor:
-        """Return each class's share of the votes `(M, C)`, rows that sum to 1, for `queries` `(M, D)`."""
+        """Return each class's share of the votes for `queries` `(M, D)`: `(M, C)`, each row sums to 1."""
         queries = _unit_rows(queries)
         rows = max(1, _BLOCK_CELLS // len(self.features))
         return torch.cat([self._votes(*self._nearest(block)) for block in torch.split(queries, rows)])
 
     def _nearest(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        """The cosines of the k nearest rows, largest first, and their labels, both `(M, k)`."""
+        """Return the cosines of the k nearest rows, largest first, and their labels, both `(M, k)`."""
         nearest = (queries @ self.features.T).topk(min(self.neighbours, len(self.features)), dim=1)
         return nearest.values, self.labels[nearest.indices]
 
     def _votes(self, cosines: Tensor, labels: Tensor) -> Tensor:
-        # A softmax is the weights over their sum, and does not overflow at a low temperature.
+        # The softmax divides the weights by their sum and does not overflow at a low temperature.
         weights = (cosines / self.temperature).softmax(dim=1)
         return weights.new_zeros(len(weights), self.classes).scatter_add_(1, labels, weights)
 
@@ -60,13 +60,13 @@ class KNNProbe:
 def fit_knn(
     features: Tensor, labels: Tensor, classes: int, *, neighbours: int = 200, temperature: float = 0.07
 ) -> KNNProbe:
-    """Return the probe with a given k and t.
+    """Return the probe with the given k and t.
 
     Args:
         features: `(N, D)`.
         labels: `(N,)`, integers in `[0, classes)`.
         classes: C.
-        neighbours: k >= 1; where it exceeds N, all rows vote.
+        neighbours: k >= 1; if it exceeds N, all rows vote.
         temperature: t > 0.
 
     Source: Instance Discrimination (Wu et al. 2018), Section 3.4: k = 200, t = 0.07.
@@ -90,22 +90,22 @@ def choose_knn(
     temperatures: Sequence[float] = (0.02, 0.07, 0.2),
     validation_share: float = 0.2,
 ) -> KNNProbe:
-    """Return the probe on all rows whose k and t predict a held-out part of those rows best.
+    """Return the probe on all rows, with the k and t that predict a held-out part of these rows best.
 
-    Only training rows are read: a random share of them votes on nothing and is predicted from the rest. Of
-    equally good settings the first in the order given wins, the t of one k side by side.
+    Only training rows are used: a random share of them is held out and predicted from the rest. Among equally
+    good settings the first one wins; the order is by k as given, and for each k by t as given.
 
     Args:
         features: `(N, D)`, N >= 2.
         labels: `(N,)`, integers in `[0, classes)`.
         classes: C.
         generator: draws the held-out rows.
-        neighbours: what k may be.
-        temperatures: what t may be.
-        validation_share: of the rows, in (0, 1); at least one row is held out, and one is kept.
+        neighbours: the candidates for k.
+        temperatures: the candidates for t.
+        validation_share: the share of rows to hold out, in (0, 1); at least one is held out, and one kept.
 
     Raises:
-        ValueError: as `fit_knn`; fewer than two rows; nothing to choose from.
+        ValueError: as for `fit_knn`; fewer than two rows; no candidates.
     """
     if not neighbours or not temperatures:
         raise ValueError(f"nothing to choose from: neighbours {neighbours}, temperatures {temperatures}")
@@ -123,7 +123,7 @@ def choose_knn(
 
 
 def _correct_by_candidate(candidates: list[KNNProbe], voters: Tensor, held_out: Tensor) -> Tensor:
-    """How many of the rows `held_out` each candidate predicts from the rows `voters`: `(candidates,)`."""
+    """Count for each candidate the `held_out` rows that it predicts from the `voters`: `(candidates,)`."""
     most = max(probe.neighbours for probe in candidates)
     every = candidates[0]
     voting = replace(every, features=every.features[voters], labels=every.labels[voters], neighbours=most)

@@ -1,4 +1,4 @@
-"""A linear probe, and what every way of fitting one begins with: checked and standardised features."""
+"""A linear probe, and the first steps of every fit: the checks and the standardisation of features."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 
 class NonFiniteFeatures(ValueError):
-    """Features hold NaN or Inf: the encoder that gave them has diverged."""
+    """The features hold NaN or Inf, because their encoder has diverged."""
 
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """`weight (D, K)` and `bias (K,)` of a fitted linear map on raw features."""
+    """A fitted linear map on raw features: `weight (D, K)` and `bias (K,)`."""
 
     weight: Tensor
     bias: Tensor
@@ -23,7 +23,7 @@ class LinearProbe:
 
 
 def require_samples(features: Tensor, targets: int) -> None:
-    """Raise ValueError unless `features` are finite, `(N, D)` with N >= 1, and `targets` as many."""
+    """Raise ValueError unless `features` are finite, `(N, D)` with N >= 1, and there are N `targets`."""
     if features.ndim != 2 or features.shape[0] == 0 or features.shape[0] != targets:
         raise ValueError(
             f"a probe needs features (N, D), N >= 1, and N targets; got {tuple(features.shape)}, {targets}"
@@ -42,20 +42,20 @@ def require_labels(labels: Tensor, classes: int) -> None:
 
 
 def standardised(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return features `(N, D)` at mean 0 and deviation 1, and the shift and scale `(D,)` taken."""
+    """Return features `(N, D)` with mean 0 and deviation 1, and the shift and scale `(D,)` that were used."""
     shift = features.mean(dim=0)
     spread = features.std(dim=0, correction=0)
-    # A constant feature carries nothing; scale 1 leaves it at zero instead of dividing by zero.
+    # A constant feature carries no information; scale 1 makes it zero and avoids a division by zero.
     scale = torch.where(spread > 1e-6 * spread.max().clamp_min(1e-30), spread, torch.ones_like(spread))
     return (features - shift) / scale, shift, scale
 
 
 def weight_penalties(penalty: float, scale: Tensor, standardise: bool) -> Tensor:
-    """The penalty on each standardised weight `(D,)`: a raw weight is the standardised one over the scale."""
+    """Return the penalty on each standardised weight `(D,)`; a raw weight is that weight over the scale."""
     return torch.full_like(scale, penalty) if standardise else penalty / scale.square()
 
 
 def on_raw_features(weight: Tensor, bias: Tensor, shift: Tensor, scale: Tensor) -> LinearProbe:
-    """Return the probe on raw features that equals `weight`, `bias` on the standardised ones."""
+    """Return the probe on raw features that equals `weight` and `bias` on standardised features."""
     raw = weight / scale[:, None]
     return LinearProbe(raw, bias - shift @ raw)

@@ -31,9 +31,9 @@ def fit_logistic(
         features: `(N, D)`.
         labels: `(N,)`, integers in `[0, classes)`.
         classes: the number of classes C; the probe's outputs are `(N, C)`.
-        penalty: the factor of the squared weights; the bias is free.
-        max_steps: the most L-BFGS iterations.
-        standardise: whether the penalty is on the weights of the standardised features or of the raw ones.
+        penalty: the factor of the squared weights; the bias has no penalty.
+        max_steps: the largest number of L-BFGS iterations.
+        standardise: whether the penalty is on the weights of the standardised features; else of the raw ones.
 
     Source: the linear evaluation of CCL-K (L-BFGS, 500 steps, penalty 1e-6 on raw weights).
 
@@ -72,14 +72,14 @@ def fit_logistic(
 def _principal_basis(inputs: Tensor, penalties: Tensor) -> tuple[Tensor, Tensor]:
     """Return a basis `(D, D)` in which the problem is well conditioned, and the penalty in it `(D, D)`.
 
-    Features of an encoder are strongly correlated, and L-BFGS then needs hundreds of steps; along the
-    principal axes, each scaled by what data and penalty together make of its curvature, it needs dozens.
+    The features of an encoder are strongly correlated, so L-BFGS on them needs hundreds of steps. Along the
+    principal axes, each scaled by its curvature (from data and penalty together), it needs dozens.
     """
     covariance = (inputs.T @ inputs / inputs.shape[0]).double()
     # The logistic loss bends at about p (1 - p), 0.1 of the features' own variance; a penalty w^2 bends at 2.
     curvature = 0.1 * covariance + 2 * torch.diag(penalties.double())
     values, axes = torch.linalg.eigh(curvature)
-    # Constant features without a penalty do not bend the loss at all: any scale will do for them.
+    # Constant features without a penalty do not bend the loss at all, so any scale works for them.
     basis = axes / values.clamp_min(max(1e-9 * float(values[-1]), 1e-12)).sqrt()
     penalty = basis.T @ (penalties.double()[:, None] * basis)
     return basis.to(inputs.dtype), penalty.to(inputs.dtype)

@@ -1,7 +1,7 @@
-"""Linear probes trained as the papers train them: minibatches, a learning rate that falls, raw features.
+"""Linear probes trained as in the papers: minibatches, a falling learning rate, raw features.
 
-Where they stop depends on the scale of the features, on the recipe and a little on the generator; the probes
-that are solved to the optimum do not. They are here to reproduce published protocols.
+Their result depends on the scale of the features, on the recipe and a little on the generator; the result of
+the probes that are solved to the optimum does not. Minibatch probes exist to reproduce published protocols.
 """
 
 import math
@@ -28,17 +28,17 @@ _INITIAL_DEVIATION = 0.01
 
 @dataclass(frozen=True)
 class ProbeRecipe:
-    """How a linear probe is trained.
+    """The settings for training a linear probe.
 
     Attributes:
-        source: where the recipe is from.
+        source: the paper or code that the recipe comes from.
         optimizer: plain SGD with `momentum` (`nesterov` or not), or Adam with `betas`.
         lr: the learning rate of the first epoch.
-        batch_size: samples; the last batch of an epoch is smaller.
-        epochs: passes over the samples.
-        milestones: epochs after which the learning rate is multiplied by `decay`; none: a cosine instead.
-        decay: the factor at each milestone; of a cosine, the end as a share of the start.
-        weight_decay: of weights and bias.
+        batch_size: samples per batch; the last batch of an epoch may be smaller.
+        epochs: the number of passes over the samples.
+        milestones: epochs after which the learning rate is multiplied by `decay`; empty: a cosine schedule.
+        decay: the factor at each milestone; for a cosine, the last learning rate as a share of the first.
+        weight_decay: the weight decay of weights and bias.
     """
 
     source: str
@@ -97,7 +97,7 @@ def probe_recipe(name: str) -> ProbeRecipe:
     """Return the recipe called `name`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no recipe has this name.
     """
     if name not in PROBE_RECIPES:
         raise unknown_name("probe recipe", name, PROBE_RECIPES)
@@ -113,15 +113,15 @@ def fit_minibatch(
     *,
     standardise: bool = False,
 ) -> LinearProbe:
-    """Train a linear classifier with cross-entropy by a published recipe, on the device of the features.
+    """Train a linear classifier with cross-entropy, by a recipe, on the device of the features.
 
     Args:
         features: `(N, D)`.
         labels: `(N,)`, integers in `[0, classes)`.
         classes: the number of classes C; the probe's outputs are `(N, C)`.
-        recipe: how; `PROBE_RECIPES` has the published ones.
-        generator: draws the first weights, from N(0, 0.01^2), and the order of the samples.
-        standardise: whether to train on standardised features rather than, as published, on the raw ones.
+        recipe: the training settings; `PROBE_RECIPES` holds the published ones.
+        generator: draws the initial weights, from N(0, 0.01^2), and the order of the samples.
+        standardise: whether to train on standardised features; published protocols train on raw ones.
 
     Raises:
         ValueError: no sample, shapes that do not match, labels out of range, or features that are not finite.
@@ -169,10 +169,10 @@ def _train_epoch(
     optimizer: torch.optim.Optimizer,
     batch_size: int,
 ) -> None:
-    """One pass in `order` `(N,)`; `weight` and `bias` change in place."""
+    """Train one pass over the samples in `order` `(N,)`; `weight` and `bias` change in place."""
     for rows in torch.split(order, batch_size):
         batch = inputs[rows]
-        # The gradient of the mean cross-entropy in its outputs, without the bookkeeping of autograd.
+        # This is the gradient of the mean cross-entropy in its outputs; autograd would cost more.
         error = (torch.addmm(bias, batch, weight).softmax(dim=1) - targets[rows]) / len(rows)
         weight.grad, bias.grad = batch.T @ error, error.sum(dim=0)
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Ridge regression, solved exactly: a cheap classifier, and the regression of a colour."""
+"""Ridge regression, solved exactly: for a cheap classifier and for the regression of a colour."""
 
 import torch
 from torch import Tensor
@@ -23,8 +23,8 @@ def fit_ridge(
     Args:
         features: `(N, D)`.
         targets: `(N, T)`, floating point.
-        penalty: the factor of the squared weights; the bias is free.
-        standardise: whether the penalty is on the weights of the standardised features or of the raw ones.
+        penalty: the factor of the squared weights; the bias has no penalty.
+        standardise: whether the penalty is on the weights of the standardised features; else of the raw ones.
 
     Raises:
         ValueError: no sample, shapes that do not match, or features that are not finite.
