@@ -1,13 +1,13 @@
-"""Views per second on one core: ours against torchvision image by image and Kornia's batches.
+"""Views per second on one core: contrasweep, torchvision image by image, and Kornia in batches.
 
     python -m benchmarks.augment [--rounds 7] [--batch 256] [--only TEXT]
 
-Images of 3 x 32 x 32 stored as uint8 become float32 views of 32 x 32: crop and flip alone, and crop, flip,
-jitter (.4, .4, .4, .1; of 80 %) and greyscale (20 %), each with bilinear and bicubic interpolation. All take
-turns, and the best processor time of each counts: waiting for a core that others use does not. torchvision
-does what a DataLoader's worker would do with an image, without decoding, collating and copying.
-Kornia draws one order of the jitter's operations for a batch and does not antialias; it is left out, with a
-line that says so, where it is not installed.
+Images of 3 x 32 x 32 in uint8 become float32 views of 32 x 32. One case is crop and flip; the other one is
+crop, flip, jitter (.4, .4, .4, .1; of 80 %) and greyscale (20 %). Both use bilinear and bicubic
+interpolation. The libraries take turns, and the best processor time of each counts, which leaves out the time
+spent waiting for a busy core. torchvision does the work of a DataLoader's worker on an image, without
+decoding, collating and copying. Kornia draws one order of the jitter's operations per batch and does not
+antialias. Where it is not installed, a line says so.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def kornia_batched(images: Tensor, colours: bool, interpolation: Interpolation) 
 
     scale = (SMALLEST_CROP, 1.0)
     steps: list[torch.nn.Module] = [
-        # Slicing, its default, is a loop over the images.
+        # Kornia's default, slicing, loops over the images.
         augmentation.RandomResizedCrop(
             (SIZE, SIZE), scale, resample=interpolation, cropping_mode="resample", align_corners=False
         ),
@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The memory of a sweep's driver as trials go by.
+"""The memory of a sweep's driver as the number of trials grows.
 
 python -m benchmarks.driver_memory --trials 1000
 """
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def resident_mib() -> float:
-    """Return what of this process lies in memory (Linux)."""
+    """Return the resident memory of this process in MiB (Linux)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (resident,) = (line for line in lines if line.startswith("VmRSS:"))
     return int(resident.split()[1]) / 1024

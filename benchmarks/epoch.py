@@ -2,11 +2,12 @@
 
 Run with ``python -m benchmarks.epoch --data-root DIR`` from the root of the repository; ``--steps N``
 shortens the epoch. Both ways train the same network (LeNet-5 and projection head, in the same memory layout)
-with the same loss (InfoNCE) and optimizer (SGD) on the same 60,000 images in batches of 256, and differ in
-how a batch is made: batched on the device from a resident uint8 tensor, or image by image from PIL in worker
-processes, as most training scripts do it. The two take turns within every round; the first round warms up.
-The rival's workers stay alive between epochs, so their start is not counted against it. The main process has
-``--threads`` threads for either; the rival has its workers besides.
+with the same loss (InfoNCE) and optimizer (SGD) on the same 60,000 images in batches of 256. They differ in
+how they make a batch: contrasweep works on the device with a whole batch of a resident uint8 tensor; the
+DataLoader works image by image with PIL in worker processes, as most training scripts do. The two take turns
+within every round; the first round warms up. The DataLoader's workers stay alive between epochs, so their
+start does not count. The main process has ``--threads`` threads in both cases; the DataLoader has its workers
+in addition.
 """
 
 import argparse
@@ -38,7 +39,7 @@ OURS, RIVAL = "contrasweep, batched on the device", "torchvision DataLoader, per
 
 
 class TwoViews(Dataset[tuple[Tensor, Tensor]]):
-    """Two random views of each image, the usual way: a PIL image, transformed twice."""
+    """Two random views of each image, made in the usual way: transform a PIL image twice."""
 
     def __init__(self, images: Tensor, min_crop: float, flip: float) -> None:
         self.images = images.permute(0, 2, 3, 1).contiguous().numpy()
@@ -64,7 +65,10 @@ def experiment_of(rounds: int) -> Experiment:
 
 
 def our_epochs(experiment: Experiment, data: PreparedData) -> Callable[[], float]:
-    """Each call trains an epoch by `pretrain` and returns its seconds (no validation split, so no probe)."""
+    """Return a function that trains an epoch with `pretrain` and returns its seconds.
+
+    There is no validation split, so no probe runs.
+    """
     records = pretrain(experiment, data=data)
     next(records)  # the untrained encoder
     return lambda: next(records).train_seconds
@@ -119,7 +123,10 @@ def rival_views(loader: DataLoader[tuple[Tensor, Tensor]]) -> Callable[[], float
 
 
 def alternate(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each way in each round after the first, in turn: a disturbance falls on both."""
+    """Return the seconds of each way in each round after the first.
+
+    The ways take turns, so that a disturbance affects both.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():
@@ -141,10 +148,10 @@ def report(what: str, seconds: dict[str, list[float]], images: int) -> Iterator[
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data-root", type=Path, help="the folder that holds MNIST/raw")
-    parser.add_argument("--steps", type=int, help="batches of an epoch (default: all 234)")
+    parser.add_argument("--steps", type=int, help="batches per epoch (default: all 234)")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds after the warm-up")
-    parser.add_argument("--workers", type=int, default=2, help="the rival's worker processes")
-    parser.add_argument("--threads", type=int, default=available_cores(), help="of either main process")
+    parser.add_argument("--workers", type=int, default=2, help="worker processes of the DataLoader")
+    parser.add_argument("--threads", type=int, default=available_cores(), help="threads of each main process")
     return parser.parse_args()
 
 

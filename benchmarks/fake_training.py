@@ -1,4 +1,4 @@
-"""Training of a fixed length: what a sweep costs beside training, told apart from the training itself."""
+"""Training of a fixed length, to separate the other costs of a sweep from the training itself."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ EPOCHS = 5
 
 @dataclass(frozen=True)
 class FakeRecord:
-    """Looks to a trial like `tuning.training.pretrain.EpochRecord`."""
+    """Stands in for `tuning.training.pretrain.EpochRecord`."""
 
     epoch: int
     epochs: int
@@ -34,7 +34,7 @@ class FakeRecord:
 
 
 def spin(seconds: float) -> float:
-    """Compute for so many seconds of this thread's time, as training does; return the wall-clock it took."""
+    """Compute for `seconds` of this thread's processor time, like training; return the wall-clock seconds."""
     started, end = time.perf_counter(), time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
@@ -42,7 +42,7 @@ def spin(seconds: float) -> float:
 
 
 def use_fake_training(seconds: float) -> None:
-    """Have the sweeps of this process train for so many seconds a trial; all else of them is real."""
+    """Make each trial of this process's sweeps train for a fixed time; everything else is real."""
 
     class FakeTrialWorker(TrialWorker):
         def setup(self, config: dict[str, Any]) -> None:

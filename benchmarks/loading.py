@@ -1,10 +1,11 @@
-"""Images in memory or streamed from disk: memory and images a second, on any dataset stored encoded.
+"""Images in memory or streamed from disk: memory and images per second, on any dataset of encoded images.
 
-Run with ``python -m benchmarks.loading DATASET --data-root DIR`` from the root of the repository, where the
-dataset is a folder of Parquet files, ``hub-parquet:path=cifar10-jpeg`` for instance. Every measurement is a
-fresh process with one thread of torch; the rival is a DataLoader with one worker, whose dataset holds the
+Run with ``python -m benchmarks.loading DATASET --data-root DIR`` from the root of the repository. The dataset
+is a folder of Parquet files, for example ``hub-parquet:path=cifar10-jpeg``. Every measurement runs in a fresh
+process with one thread of torch. The comparison is a DataLoader with one worker, whose dataset holds the
 encoded images and decodes one at a time with Pillow (the worker's own memory is not counted). An epoch is all
-training images in shuffled batches of 256: drawn only, and drawn with two views each.
+training images in shuffled batches of 256; it is measured once without views and once with two views of each
+image.
 """
 
 import argparse
@@ -29,13 +30,13 @@ WAYS = ("resident", "stream", "dataloader")
 
 
 def peak_memory() -> float:
-    """Largest resident memory of this process so far, in MB."""
+    """Return the largest resident memory of this process so far, in MB."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / 1024 / (1024 if sys.platform == "darwin" else 1)
 
 
 def epochs_of(way: str, dataset: str, root: Path) -> Callable[[], Iterator[Tensor]]:
-    """Load the training images in one of the ways; return what draws an epoch of uint8 batches."""
+    """Load the training images in one of the ways; return a function that draws an epoch of uint8 batches."""
     from contrasweep.data import UniformBatches, image_batches, load_training
 
     if way == "dataloader":
@@ -46,7 +47,7 @@ def epochs_of(way: str, dataset: str, root: Path) -> Callable[[], Iterator[Tenso
 
 
 def dataloader(dataset: str, root: Path) -> Callable[[], Iterator[Tensor]]:
-    """The usual way: a map-style dataset, an image at a time, one worker."""
+    """Load in the usual way: a map-style dataset, one image at a time, one worker."""
     import io
 
     import numpy as np
@@ -71,8 +72,8 @@ def dataloader(dataset: str, root: Path) -> Callable[[], Iterator[Tensor]]:
 
 
 def measure(way: str, dataset: str, root: Path) -> dict[str, float]:
-    """Load, then draw an epoch without and one with views; this process does nothing else."""
-    # Libraries are part of the floor that every way stands on.
+    """Load, then draw one epoch without views and one with views; this process does nothing else."""
+    # Every way needs these libraries, so their memory belongs to the baseline.
     import pyarrow.parquet  # noqa: F401
     import torchvision.io  # noqa: F401
     from PIL import Image  # noqa: F401
@@ -127,7 +128,7 @@ def main() -> None:
     found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(options.rounds):
-            # In turn, so that a disturbance of the machine falls on all of them.
+            # The ways take turns, so that a disturbance of the machine affects all of them.
             for way in WAYS:
                 found[way].append(fresh_process(way, options, Path(cache)))
     names = list(found["resident"][0])

@@ -2,10 +2,10 @@
 
     python benchmarks/losses.py [--device cpu|cuda] [--rounds 15] [--only TEXT]
 
-One thread, forward and backward, D = 128. Every row runs both sides in the same process, taking turns, and
-prints the best time of each, so that a busy machine hurts both alike. Peak memory is what one step takes
-beyond what was there before. `difference` is that of the two losses: the released codes add 1e-6 inside some
-logs. Rows of libraries that are not installed are left out with a line that says so.
+One thread, forward and backward, D = 128. Every row runs both sides in turn in the same process and prints
+the best time of each, so that a busy machine affects both equally. Peak memory is the additional memory that
+one step takes. `difference` is the difference between the two losses: the released codes add 1e-6 inside some
+logs. Where a library is not installed, a line says so in place of its rows.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 sys.path[0] = str(
     Path(__file__).parents[1]
-)  # a script's own folder comes first, and this one has a losses.py
+)  # Python puts a script's folder first on its path, and this one has a losses.py
 
 from benchmarks import transcriptions  # noqa: E402
 from contrasweep import losses  # noqa: E402
@@ -36,7 +36,7 @@ Step = Callable[[Tensor], Tensor]
 
 
 class Row(NamedTuple):
-    """What is measured, against what, our aim (times faster), and both losses as functions of the views."""
+    """The loss, its rival, our aim (times faster), and both losses as functions of the views."""
 
     name: str
     against: str
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What is known of B images: class, bias (80 % follow the class), background colour, many labels."""
+    """The data of B images: class, bias (80 % follow the class), background colour, several labels."""
 
     labels: Tensor
     bias: Tensor
@@ -209,7 +209,7 @@ def step(loss: Step, views: Tensor) -> tuple[float, Tensor]:
 
 
 def race(row: Row, views: Tensor, rounds: int) -> tuple[float, float]:
-    """Best times in ms of ours and theirs, taking turns until the rounds or the row's seconds are over."""
+    """Return the best times of ours and theirs in ms; they take turns until rounds or seconds are over."""
     best = [float("inf"), float("inf")]
     end = time.perf_counter() + SECONDS_A_ROW
     for done in range(rounds):
@@ -223,16 +223,16 @@ def race(row: Row, views: Tensor, rounds: int) -> tuple[float, float]:
 
 
 def keep_freed_memory() -> None:
-    """Bring malloc to keep what is freed, as in any process that has trained a step.
+    """Make malloc keep freed memory, as in any process that has trained a step.
 
-    In a process that only ever held small tensors every step pays for its pages anew, and page faults are all
-    that is compared.
+    In a process that has held only small tensors, every step gets its pages anew, and the comparison would
+    measure nothing but page faults.
     """
     torch.empty(31 * 2**20, dtype=torch.uint8).fill_(1)
 
 
 def peak_memory(loss: Step, views: Tensor) -> float:
-    """MiB that one step takes beyond what was there before it; on the CPU as Linux counts it."""
+    """Return the additional MiB that one step takes; on the CPU, as Linux counts them."""
     step(loss, views)
     if views.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -240,14 +240,14 @@ def peak_memory(loss: Step, views: Tensor) -> float:
         step(loss, views)
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again from here
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
     before = resident("VmRSS")
     step(loss, views)
     return (resident("VmHWM") - before) / 1024
 
 
 def resident(field: str) -> int:
-    """A memory figure of this process in KiB."""
+    """Return a memory figure of this process in KiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1])
 
@@ -269,8 +269,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--rounds", type=int, default=15, help="turns a row, fewer where they take long")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--rounds", type=int, default=15, help="turns per row; fewer for slow rows")
+    parser.add_argument("--only", default="", help="only rows whose name contains this")
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()

@@ -1,11 +1,11 @@
-"""What a trial costs beside its training: contrasweep against bare Ray Tune and against the floor.
+"""The cost of a trial besides its training: contrasweep against bare Ray Tune and against the floor.
 
     python -m benchmarks.overhead
 
-All train for a fixed time of the processor (see `fake_training`). The floor is what the training took by
-the clock, spread over the workers: on a machine with other work more than the fixed time, and then ratios say
-more than milliseconds. A trial's overhead is counted from the first report to the end, so without the start
-of Ray; the ratio includes it. Bare Tune has no store, no searcher, no scheduler; its workers import torch.
+All train for a fixed processor time (see `fake_training`). The floor is the wall-clock time of the training,
+spread over the workers. On a machine with other work it is longer than the fixed time; ratios then say more
+than milliseconds. A trial's overhead is counted from the first report to the end, without the start of Ray;
+the ratio includes the start. Bare Tune has no store, no searcher and no scheduler; its workers import torch.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from contrasweep.tuning.store import ResultsStore
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: of the whole run, from its first report on, and inside training, summed over the trials."""
+    """Seconds of the whole run, from its first report on, and inside training (summed over the trials)."""
 
     wall: float
     steady: float

@@ -1,11 +1,12 @@
-"""Every method with its defaults beside its own untrained encoder, on embedded data that suits it.
+"""Every method with its defaults against its own untrained encoder, on embedded data that suits it.
 
     python -m benchmarks.sanity [--method NAME ...] [--data DATASET] [--epochs E] [--seeds 3] [--processes 2]
 
-Two-view digits for what takes objects with views of their own, biased digits for what needs a bias label,
-coloured digits for what needs a condition, plain digits for all others; `--data` asks for another. Scores are
-those of the validation split, cut from the training images: `pretrain` never sees a test image. Both encoders
-of a row have the same seeds, so differences are taken seed by seed; their interval is Student's t at 95 %.
+Methods for objects with several views get two-view digits, methods that need a bias label get biased digits,
+methods that need a condition get coloured digits, and all others get plain digits; `--data` overrides this.
+Scores are those of the validation split, which is cut from the training images: `pretrain` never sees a test
+image. Both encoders of a row have the same seeds, so differences are taken seed by seed; their interval is
+Student's t at 95 %.
 """
 
 import argparse
@@ -24,21 +25,21 @@ from contrasweep.tuning.statistics import Summary, mean_interval, summarise
 from contrasweep.tuning.training.pretrain import pretrain
 
 COLOUR = "val.colour_mse"
-"""Squared 8-bit levels, no share as the others are: the larger, the less colour the features keep."""
+"""In squared 8-bit levels (the other metrics are shares): the larger, the less colour the features keep."""
 
 HEADER = ("method", "data", "metric", "untrained", "trained", "n", "difference", "95 % interval", "higher in")
 
 
 @dataclass(frozen=True)
 class Run:
-    """The scores of one seed by metric: of the untrained encoder and after the last epoch."""
+    """The scores of one seed by metric: for the untrained encoder and after the last epoch."""
 
     untrained: Mapping[str, float]
     trained: Mapping[str, float]
 
 
 def suitable_data(method: str) -> str:
-    """Return the embedded dataset that has what the method needs, the plainest of them."""
+    """Return the simplest embedded dataset that has what the method needs."""
     needs = METHODS[method].needs
     if "own views" in needs:
         return "two-view-digits"
@@ -48,7 +49,7 @@ def suitable_data(method: str) -> str:
 
 
 def metrics_of(method: str, dataset: str) -> list[str]:
-    """Return what a row is about: what a sweep maximises and, of a method with a condition, the colour."""
+    """Return the metrics to show: what a sweep maximises and, for a method with a condition, the colour."""
     goal = default_goal(METHODS[method], dataset_spec(dataset))
     return [goal, COLOUR] if "condition" in METHODS[method].needs else [goal]
 
@@ -93,8 +94,8 @@ def _mean_and_std(summary: Summary, scale: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Every method beside its untrained encoder.")
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="NAME")
-    parser.add_argument("--data", help="instead of the dataset that suits the method")
-    parser.add_argument("--epochs", type=int, help="instead of the default")
+    parser.add_argument("--data", help="dataset; default: the one that suits the method")
+    parser.add_argument("--epochs", type=int, help="default: the method's own")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()

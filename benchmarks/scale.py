@@ -1,13 +1,13 @@
-"""What a trial costs the driver, the search and the store as a study grows; training is left out.
+"""The cost of a trial for the driver, the search and the store as a study grows, without training.
 
     python -m benchmarks.scale [--trials 10000] [--through-ray 2000] [--samplers tpe random]
 
-Seconds are of the processor (of this process), so that a machine with other work gives the same figures; the
-clock's are shown beside them where something else computes. Three parts:
+Seconds are processor seconds of this process, so that a machine with other work gives the same figures. Where
+other processes compute too, wall-clock seconds stand beside them. There are three parts:
 
-- search: ask, five reports and an end a trial, of which seven in ten are stopped, by one driver;
-- store: what workers and driver write of a trial, on a local disk, and the requests it takes on S3 (a server
-  on loopback, where moto is installed);
+- search: one driver asks, gets five reports and ends each trial; seven trials in ten are stopped;
+- store: what workers and driver write for a trial on a local disk, and the requests for it on S3 (a server
+  on loopback, if moto is installed);
 - driver: real sweeps through Ray with training that takes no time (see `fake_training`).
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trials", type=int, default=10_000, help="of search and store")
+    parser.add_argument("--trials", type=int, default=10_000, help="trials of search and store")
     parser.add_argument(
         "--through-ray", type=int, default=2_000, help="trials of the driver; 0 leaves it out"
     )
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 class Stages:
-    """Prints the processor's and the clock's milliseconds a trial for every tenth of the trials."""
+    """Prints processor and wall-clock milliseconds per trial, for every tenth of the trials."""
 
     def __init__(self, trials: int) -> None:
         self._each = max(1, trials // PARTS)
@@ -89,7 +89,7 @@ class Stages:
 
 
 def search(sampler: str, trials: int) -> None:
-    """Time the search: a resume with so many trials, and what the driver does between two trials then."""
+    """Time the search: a resume with many trials, and the driver's work between two trials after it."""
     print(f"search, {sampler}: a trial's ask, {EPOCHS} reports and end, after so many trials")
     plan = study(trials, sampler=sampler)
     drawn = SearchStudy(plan.space, sampler="random", trials=trials)
@@ -119,7 +119,7 @@ def _ended(proposal: Proposal, scores: random.Random) -> PastTrial:
 
 
 def store(trials: int) -> None:
-    """Time and count what a trial writes, and what reading and merging all of them takes."""
+    """Count what a trial writes, and time the writing, the reading and the merging of all trials."""
     print("store, local disk: a trial's start, epochs and end")
     with tempfile.TemporaryDirectory() as folder:
         plan = study(trials, results=folder)
@@ -170,7 +170,7 @@ def on_s3(trials: int) -> None:
 
 
 def write_trial(location: Location, record: StudyRecord, plan: SweepPlan, number: int, stopped: bool) -> None:
-    """Write what the worker writes, and where the trial is stopped, what the driver writes."""
+    """Write what the worker writes and, if the trial is stopped, what the driver writes."""
     values = plan.space.defaults()
     info = TrialInfo(number, 0, "search", "0123456789abcdef", values, EPOCHS)
     writer = TrialWriter(location, record, info)
@@ -186,7 +186,7 @@ def write_trial(location: Location, record: StudyRecord, plan: SweepPlan, number
 
 
 def driver(trials: int) -> None:
-    """Run sweeps whose trials train for no time: what is left is the driver's and Ray's."""
+    """Run sweeps whose trials train for no time: the rest is the work of the driver and Ray."""
     print(f"driver: {trials} trials through Ray, two at once, {EPOCHS} epochs each")
     use_fake_training(0.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -206,7 +206,7 @@ def study(trials: int, **options: object) -> SweepPlan:
 
 
 def fates(trials: int) -> Iterator[bool]:
-    """Of each trial, whether it is stopped."""
+    """Return for each trial whether it is stopped."""
     drawn = random.Random(1)
     return (drawn.random() < STOPPED for _ in range(trials))
 

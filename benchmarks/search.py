@@ -2,13 +2,13 @@
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
 
-No training: a trial's score after an epoch is a formula of its values, so that the best score is known. Both
-searches run under the same ASHA, begin with the same defaults and have the same trials at once. What is
-compared is the best noiseless final score among the trials that ran to the end.
+Nothing is trained: a formula gives a trial's score after an epoch from its values, so the best score is
+known. Both searches run under the same ASHA, begin with the same defaults and run as many trials at once. The
+benchmark compares the best noiseless final score among the trials that ran to the end.
 
 Three kinds of curve:
 
-- agreeing: scores rise at one speed, so that early ranks are the final ones;
+- agreeing: all scores rise at one speed, so that early ranks are the final ranks;
 - crossing: large learning rates rise fast and end low, so that early ranks mislead;
 - falling: scores begin high and fall (an untrained encoder knows no colour yet), so that a stopped trial's
   last score beats that of every finished one.
@@ -45,7 +45,7 @@ Curve = Callable[[Values, int], float]
 
 
 def final_score(values: Values) -> float:
-    """Best, 0.95, at rbf, sigma2 300, lr 0.05, temperature 0.1, crop 0.5."""
+    """Return the final score; the best, 0.95, is at rbf, sigma2 300, lr 0.05, temperature 0.1, crop 0.5."""
     kernel = {"rbf": 0.0, "laplacian": 0.02, "linear": 0.15, "cosine": 0.08}[values["kernel"]]
     sigma2 = 0.04 * abs(math.log10(values.get("sigma2", 300.0) / 300.0))
     lr = 0.10 * math.log10(values["lr"] / 0.05) ** 2
@@ -72,7 +72,7 @@ CURVES: dict[str, Curve] = {"agreeing": agreeing, "crossing": crossing, "falling
 
 
 class Search(Protocol):
-    """What the loop below needs of a search."""
+    """The interface of a search that the loop below needs."""
 
     def ask(self, number: int) -> Values: ...
     def report(self, number: int, epoch: int, score: float) -> None: ...
@@ -80,7 +80,7 @@ class Search(Protocol):
 
 
 class Ours:
-    """`SearchStudy`; with `complete_all`, told of stopped trials as OptunaSearch tells Optuna."""
+    """`SearchStudy`; with `complete_all` it hears of stopped trials as OptunaSearch tells Optuna."""
 
     def __init__(self, sampler: str, seed: int, trials: int, complete_all: bool = False) -> None:
         self._study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
@@ -109,7 +109,7 @@ def defined_by_run(trial: optuna.Trial) -> None:
 
 
 class Rays:
-    """Ray's `OptunaSearch`, with the sampler it has by default or with ours."""
+    """Ray's `OptunaSearch`, with its default sampler or with ours."""
 
     def __init__(self, seed: int, sampler: TPESampler | None = None) -> None:
         options: dict[str, Any] = {"seed": seed} if sampler is None else {"sampler": sampler}
@@ -145,7 +145,7 @@ SEARCHES: dict[str, Callable[[int, int], Search]] = {
 
 
 class Trial:
-    """Stands in for Ray's: ASHA looks at its id and its configuration."""
+    """Stands in for Ray's trial: ASHA reads its id and its configuration."""
 
     def __init__(self, number: int, values: Values) -> None:
         self.trial_id = str(number)
@@ -156,7 +156,7 @@ class Trial:
 
 
 def best_found(search: Search, curve: Curve, seed: int, trials: int) -> tuple[float, int]:
-    """Run a search under ASHA; the best final score of a trial that ran to the end, and epochs spent."""
+    """Run a search under ASHA; return the best final score of a complete trial, and the epochs spent."""
     asha = ResumableASHA(EPOCHS, 0.0, [], {})
     noise = random.Random(seed)
     running: list[Trial] = []

@@ -1,11 +1,12 @@
-"""Reading and analysing a large study: seconds, and the same runs read through Ray's ResultGrid.
+"""The seconds to read and analyse a large study, and to read the same runs through Ray's ResultGrid.
 
     python -m benchmarks.sensitivity --trials 10000 --epochs 50
     python -m benchmarks.sensitivity --ray --trials 500 --epochs 50
 
-The study is a random search on a known objective, half of its trials stopped early at one of two rungs, a
-hundredth failed. It is read uncompacted (a file a trial and a file for its epochs, as workers leave them) and
-compacted. With --ray the same runs are also written by Ray Tune, one report an epoch, and read back.
+The study is a random search on a known objective: half of its trials are stopped early at one of two rungs, a
+hundredth have failed. It is read before compaction (one file per trial and one for its epochs, as workers
+write them) and after it. With --ray, Ray Tune also writes the same runs, one report per epoch, and reads them
+back.
 """
 
 import argparse
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument(
         "--ray", action="store_true", help="also through Ray's ResultGrid (500 trials: minutes)"
     )
-    parser.add_argument("--keep", type=Path, help="leave the results here, or take those that are")
+    parser.add_argument("--keep", type=Path, help="keep the results here, or use those already here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.keep or Path(scratch)) / "results"

@@ -1,4 +1,4 @@
-"""How long a large study takes to read and to report, and how large its page is.
+"""The time to read and to report a large study, and the size of its page.
 
 python -m benchmarks.store [--trials 10000] [--epochs 50] [--keep FOLDER] [--small-files]
 """
@@ -36,8 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--trials", type=int, default=10_000)
     parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--keep", type=Path, help="leave results and page here")
-    parser.add_argument("--small-files", action="store_true", help="as before a compaction")
+    parser.add_argument("--keep", type=Path, help="keep results and page in this folder")
+    parser.add_argument("--small-files", action="store_true", help="leave the study uncompacted")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
@@ -60,7 +60,7 @@ def timed(what: str, work: Callable[[], object]) -> None:
 
 
 def build_study(results: Path, trials: int, epochs: int, *, small_files: bool = False) -> None:
-    """Write a study of random curves: an eighth stopped, a fiftieth failed, NaN where a failed one ended."""
+    """Write a study of random curves: an eighth of the trials stopped, a fiftieth failed and ended in NaN."""
     plan = plan_sweep("fair-cclk", "colour-digits", trials=trials, epochs=epochs, name=STUDY)
     location, record = open_location(results, writable=True), plan.record()
     record = record.model_copy(update={"created": STARTED})
@@ -163,7 +163,7 @@ def _epoch_table(record: StudyRecord, curves: list[np.ndarray], generator: np.ra
 
 
 def _write_small(location: Location, trials: pa.Table, epochs: pa.Table, lengths: list[int]) -> None:
-    """Write what workers leave before a compaction: a file for each trial, and one for its epochs."""
+    """Write the files that workers leave before a compaction: one for each trial, and one for its epochs."""
     begin = 0
     for trial, length in enumerate(lengths):
         key = Key(trial, 0, 1)

@@ -1,8 +1,8 @@
-"""A sweep's wall-clock over its floor: the time inside `pretrain`, spread over the cores it was given.
+"""A sweep's wall-clock time over its floor: the time inside `pretrain`, spread over the sweep's cores.
 
     python -m benchmarks.sweep --trials 8 --epochs 30
 
-No trial is stopped early, so that all are of the same length. All that is not `pretrain` counts: starting
+No trial is stopped early, so that all have the same length. Everything outside `pretrain` counts: starting
 Ray and the workers, imports, loading data, proposals, writing the store, waiting for the last trial.
 """
 

@@ -1,7 +1,7 @@
-"""The released formulations of the five papers' losses, written down plainly, for `losses.py` to measure.
+"""Plain transcriptions of the five papers' losses as released, which `losses.py` measures.
 
-They keep the arithmetic and the cost of the published code, its broadcasts, loops, masks and solves, and
-nothing more. Shapes: `views` (V, B, D), labels and biases (B,), label matrices (n, c).
+They keep only the arithmetic and the cost of the published code: its broadcasts, loops, masks and solves.
+Shapes: `views` (V, B, D), labels and biases (B,), label matrices (n, c).
 """
 
 import math
@@ -26,7 +26,7 @@ def _kernel_weights(z: Tensor, sigma2: float, lam: float) -> Tensor:
 
 
 def _cclk_masses(views: Tensor, z: Tensor, sigma2: float, lam: float, temperature: float) -> list[Tensor]:
-    """Positives, M and sums over the others for each direction; whole products K W for their diagonals."""
+    """Positives, M and sums over the others for each direction; diagonals come from whole products K W."""
     x, y = views
     cross = torch.exp(_cosines_by_broadcast(x, y) / temperature)
     found = []
@@ -60,7 +60,7 @@ def weakly_sup_cclk(views: Tensor, z: Tensor, sigma2: float, lam: float, tempera
 
 
 def _class_logits(views: Tensor, labels: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores less their row maximum, and masks of the positives and of everything but the anchor itself."""
+    """Scores minus their row maximum, a mask of the positives, and a mask of all anchors but the own one."""
     z = F.normalize(views, dim=-1).flatten(0, 1)
     logits = torch.div(torch.matmul(z, z.T), temperature)
     largest, _ = torch.max(logits, dim=1, keepdim=True)
@@ -122,9 +122,9 @@ def _exponential_cosines(a: Tensor, b: Tensor) -> Tensor:
 
 
 def herocon_supervised(features: Tensor, labels: Tensor) -> Tensor:
-    """HeroCon's L_s with its loop over the labels, each from the features on.
+    """HeroCon's L_s with its loop over the labels; each label starts from the features.
 
-    Pairs i = j are left out and labels averaged, as in Eq. 7, so that the values can be compared.
+    It leaves out pairs i = j and averages over labels, as in Eq. 7, so that the values can be compared.
     """
     values = []
     Y = labels.to(features.dtype)

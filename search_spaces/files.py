@@ -15,7 +15,7 @@ from contrasweep.search_spaces.space import Space
 
 
 class Preset(TypedDict):
-    """A paper's settings for a method on a dataset, the expected result, and the place in the paper."""
+    """A paper's settings for a method on a dataset, with the expected result and the place in the paper."""
 
     settings: Mapping[str, Scalar | list[Scalar]]
     expect: str
@@ -23,7 +23,7 @@ class Preset(TypedDict):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the numbers and booleans of version 1.2; a repeated key is an error."""
+    """A YAML reader with the numbers and booleans of version 1.2; a repeated key is an error."""
 
 
 # YAML 1.1 reads 1e-3 as text, and on, off, yes and no as booleans.
@@ -69,7 +69,7 @@ def read_yaml(path: str | Path) -> object:
     except OSError as error:
         raise SpaceError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
-        raise SpaceError(f"{path}: is no UTF-8 text (byte {error.start})") from None
+        raise SpaceError(f"{path}: is not UTF-8 text (byte {error.start})") from None
     return parse_yaml(text, str(path))
 
 
@@ -133,4 +133,4 @@ def parse_yaml(text: str, origin: str) -> object:
     except SpaceError as error:
         raise SpaceError(f"{origin}: {error}") from None
     except yaml.YAMLError as error:
-        raise SpaceError(f"{origin}: is no valid YAML: {' '.join(str(error).split())}") from None
+        raise SpaceError(f"{origin}: is not valid YAML: {' '.join(str(error).split())}") from None

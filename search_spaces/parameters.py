@@ -112,7 +112,7 @@ class Fixed(_Entry):
 
     @property
     def when_given(self) -> Mapping[str, tuple[Scalar, ...]]:
-        """The parent values under which it is active if a user sets it."""
+        """The parent values under which the parameter is active if a user sets it."""
         return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
 
     @property
@@ -228,7 +228,7 @@ class Range(_Entry):
 
     @property
     def scale(self) -> Scale:
-        """Its unit scale: what a random search draws uniformly from."""
+        """The unit scale of the range, on which a random search draws uniformly."""
         return Scale(self.low, self.high, self.is_log, self.is_integer)
 
     @property
@@ -250,7 +250,7 @@ class Range(_Entry):
         The default takes the place of the value between the ends that is nearest to it (of an end if there
         is none). Values between the ends have six digits.
         """
-        # From end to end: the cells of whole numbers, which `scale` has, would leave the ends out.
+        # Levels include both ends; the cells of whole numbers in `self.scale` would leave the ends out.
         scale = Scale(self.low, self.high, self.is_log)
         inner = [scale.value(i / (count - 1)) for i in range(1, count - 1)]
         rounded = [round(value) if self.is_integer else float(f"{value:.6g}") for value in inner]

@@ -9,8 +9,8 @@ class Scale:
     """Maps the numbers from `low` to `high` to units from 0 to 1, and back.
 
     A random search draws units uniformly. On a logarithmic scale (`low` above 0) equal steps in units are
-    equal ratios of values. Every whole number has a cell of the scale, the two ends too: the unit of a whole
-    number is where it lies between `low` - 0.5 and `high` + 0.5.
+    equal ratios of values. Every whole number, the two ends included, has its own cell of the scale: its unit
+    is its position between `low` - 0.5 and `high` + 0.5.
     """
 
     low: float
@@ -19,14 +19,14 @@ class Scale:
     is_integer: bool = False
 
     def unit(self, value: float) -> float:
-        """Return the unit of a value: below 0 or above 1 beyond the ends; NaN of NaN."""
+        """Return the unit of a value: below 0 or above 1 beyond the ends, and NaN for NaN."""
         low, high = self._ends
         return (self._scaled(value) - low) / (high - low)
 
     def value(self, unit: float) -> float | int:
-        """Return the value at a unit, rounded to a whole number where only those occur.
+        """Return the value at a unit, rounded to a whole number if the range has only whole numbers.
 
-        Beyond the ends it is the nearest end.
+        For a unit beyond the ends, it is the nearest end.
         """
         low, high = self._ends
         scaled = low + unit * (high - low)

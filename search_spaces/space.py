@@ -138,7 +138,7 @@ class Space(BaseModel):
         return self._with(Fixed(name=name, default=given, when=when, source=old.source))
 
     def _with(self, pinned: Fixed) -> "Space":
-        """Return this space with `pinned` in its place, less the parameters that cannot be active."""
+        """Return this space with `pinned` in its place, without parameters that can no longer be active."""
         kept: dict[str, Parameter] = {}
         for parameter in self.parameters:
             parameter = pinned if parameter.name == pinned.name else parameter
@@ -180,7 +180,7 @@ class Space(BaseModel):
         return {parameter.name: parameter.type for parameter in self.parameters}
 
     def difference(self, earlier: "Space") -> list[str]:
-        """Return the changes since `earlier`, one phrase each; none: a search can continue."""
+        """Return the changes since `earlier`, one phrase each; if there is none, a search can continue."""
         before = {p.name: _in_words(p) for p in earlier.parameters}
         now = {p.name: _in_words(p) for p in self.parameters}
         gone = [f"{name}: removed (was {before[name]})" for name in before if name not in now]
@@ -254,7 +254,7 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
             hint = nearest(name, by_name)
             raise SpaceError(f"{parameter.name}: when: given the unknown parameter {name!r}.{hint}")
         if isinstance(parent, Fixed) and not parent.of:
-            # A fixed parent may match only one of several values: the rest are what it could have been.
+            # A condition on a fixed parent may also name values that the parent does not have here.
             never = () if _can_hold(parent, allowed) else allowed
         else:
             never = tuple(value for value in allowed if not _takes(parent, value))

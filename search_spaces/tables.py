@@ -74,7 +74,7 @@ class Row(Strict):
 
 
 class Claim(Strict):
-    """A statement of the paper and the check that decides it; docs/claims.md defines the language of checks.
+    """A statement of the paper and the check that decides it; docs/claims.md defines how checks are written.
 
     Attributes:
         text: the claim, in our own words.

@@ -1,6 +1,6 @@
 """Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster.
 
-The names below are the front door; each loads what it needs on first use. The five packages inside
+The names below are the entry points; each imports what it needs on first use. The five packages inside
 (`losses`, `models`, `data`, `search_spaces`, `tuning`) are links to the folders at the top of the repository;
 in an installed copy they are ordinary folders.
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import an entry point on first use: torch and Ray cost seconds that `contrasweep --help` should not."""
+    """Import an entry point on first use, so that `contrasweep --help` does not wait for torch and Ray."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _PACKAGES:
@@ -59,5 +59,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the entry points and the packages, which are not attributes before their first use."""
+    """List the entry points and the packages, also before their first use makes them attributes."""
     return sorted({*globals(), *_HOMES, *_PACKAGES})

@@ -1,6 +1,6 @@
-"""What other installed distributions bring: methods, encoders, datasets and samplers, by entry points.
+"""Plug-ins: methods, encoders, datasets and samplers of other installed distributions, found by entry points.
 
-The entry point has the name that users type, and leads to an object of that name:
+An entry point has the name that users type and leads to an object with the same name:
 
     [project.entry-points."contrasweep.methods"]
     my-method = "my_package:METHOD"
@@ -24,11 +24,11 @@ KINDS = ("method", "encoder", "dataset", "sampler")
 
 
 class PluginError(ValueError):
-    """A distribution brings something unusable: the message names it, the distribution, and the reason."""
+    """A distribution has an unusable entry point; the message names it, the distribution and the reason."""
 
 
 class Named(Protocol):
-    """An object with the name that users type."""
+    """An object with a name, which is what users type."""
 
     @property
     def name(self) -> str:
@@ -44,19 +44,19 @@ def _unchanged(item: T) -> T:
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """A mapping from name to our own things of one kind, then to those of other distributions.
+    """A mapping from name to object, for one kind: first our own objects, then those of other distributions.
 
     It looks for other distributions on first use, not on import: a plug-in imports our packages to define
-    its objects, and is not complete itself at that moment.
+    its objects, and it is incomplete until that import ends.
 
     Args:
-        kind: one of `KINDS`; the entry points' group is `contrasweep.KINDs`.
-        own: gives our own things, in the order in which users see them.
-        types: what an entry point may lead to.
-        accept: returns the thing as it is registered, or raises ValueError with the reason against it.
+        kind: one of `KINDS`; the group of the entry points is `contrasweep.KINDs`.
+        own: returns our own objects, in the order in which users see them.
+        types: the types that an entry point may lead to.
+        accept: returns the object to register, or raises ValueError with the reason to refuse it.
 
     Raises:
-        PluginError: on first use, a distribution brings a thing that is broken, or of a name that is taken.
+        PluginError: on first use, an object of a distribution is broken, or its name is taken.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._items)
 
     def of_type(self, kind: type[U]) -> "Selected[U]":
-        """Return the registered things of one type."""
+        """Return the registered objects of one type."""
         return Selected(self, kind)
 
     @cached_property
@@ -121,7 +121,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 class Selected(Mapping[str, U], Generic[U]):
-    """The things in a registry that have one type."""
+    """The objects in a registry that have one type."""
 
     def __init__(self, registry: Mapping[str, Named], kind: type[U]) -> None:
         self._registry = registry
@@ -141,7 +141,7 @@ class Selected(Mapping[str, U], Generic[U]):
 
 
 def plugin_versions() -> dict[str, str]:
-    """Return the version of every distribution that brings a method, an encoder, a dataset or a sampler."""
+    """Return the version of every distribution that adds a method, an encoder, a dataset or a sampler."""
     entries = [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
     return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
 

@@ -1,3 +1,3 @@
-"""The version of contrasweep, which the front door and the stored records share."""
+"""The version of contrasweep, for the package and for the stored records."""
 
 __version__ = "0.1.0"

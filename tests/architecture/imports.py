@@ -1,4 +1,4 @@
-"""Who imports whom, read from the source files, and on which floor each room of the code stands.
+"""The imports between the packages, read from the source files, and the floor of each package.
 
     python -m tests.architecture.imports
 
@@ -28,11 +28,11 @@ FLOORS = (
     ("tuning/sensitivity", "tuning/tables"),
     ("tuning/cli",),
 )
-"""The rooms from the ground up: a room imports from the floors below its own, and from no other room."""
+"""The rooms (packages) by floor, from the ground up: a room imports only from the floors below its own."""
 
 
 def files(*folders: str) -> list[Path]:
-    """The Python files of folders of the repository."""
+    """Return the Python files in the given folders of the repository."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -41,18 +41,18 @@ EVERYTHING = files(*PACKAGES, "src", "tests", "benchmarks")
 
 
 def name(path: Path) -> str:
-    """The name of a file within the repository."""
+    """Return the path of a file within the repository."""
     return path.relative_to(ROOT).as_posix()
 
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """A file, parsed."""
+    """Return the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def imports(content: ast.Module, package: str) -> Iterator[str]:
-    """Every module that a file imports, at any depth and also for type checking only, as absolute names."""
+    """Return every module that a file imports, at any depth and also for type checking, by absolute name."""
     for node in ast.walk(content):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -72,13 +72,13 @@ def imports(content: ast.Module, package: str) -> Iterator[str]:
 
 @cache
 def imports_of(path: Path) -> set[str]:
-    """Every module or name that a file imports, absolute."""
+    """Return every module or name that a file imports, by absolute name."""
     package = ".".join(("contrasweep", *path.relative_to(ROOT).parent.parts))
     return set(imports(tree(path), package))
 
 
 def importing(module: str, among: list[Path]) -> set[str]:
-    """The files that import `module` or something inside it."""
+    """Return the files that import `module` or something inside it."""
     return {
         name(path)
         for path in among
@@ -87,7 +87,7 @@ def importing(module: str, among: list[Path]) -> set[str]:
 
 
 def module(path: Path) -> str:
-    """The name of a file as a module, without `contrasweep.`."""
+    """Return the module name of a file, without `contrasweep.`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -97,7 +97,7 @@ MODULES = {module(path): path for path in LIBRARY}
 
 @cache
 def imported_modules(path: Path) -> set[str]:
-    """The modules of ours that a file imports; of `from package import module`, the module alone."""
+    """Return our modules that a file imports; for `from package import module`, only the module."""
     found: set[str] = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -110,13 +110,13 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def room(module: str) -> str:
-    """The package of a module: one of the four libraries, or a room or a loose module of the engine."""
+    """Return the room of a module: one of the four libraries, or a package or loose module of `tuning`."""
     first, *rest = module.split(".")
     return "/".join(["tuning", *rest[:1]]) if first == "tuning" else first
 
 
 def climbing_imports() -> list[str]:
-    """Every import of another room that does not lie on a lower floor."""
+    """Return every import of a room that is not on a lower floor."""
     floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
     return sorted(
         f"{path.relative_to(ROOT).as_posix()} imports {other}"
@@ -127,7 +127,7 @@ def climbing_imports() -> list[str]:
 
 
 def arrows() -> set[tuple[str, str]]:
-    """Which room imports which other one."""
+    """Return the pairs (room, other room that it imports)."""
     pairs = ((room(name), room(other)) for name, path in MODULES.items() for other in imported_modules(path))
     return {(one, other) for one, other in pairs if "tuning" not in (one, other) and one != other}
 

@@ -1,4 +1,4 @@
-"""The Python that the documents show parses, and every name of ours that it takes exists."""
+"""The Python code in the documents parses, and every name that it imports from contrasweep exists."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def names_taken(source: str) -> Iterator[tuple[str, str | None]]:
-    """Each module of ours that a piece of Python imports, with the name that it takes from there."""
+    """Return each of our modules that a piece of Python imports, with the name it imports from there."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

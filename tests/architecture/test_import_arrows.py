@@ -1,4 +1,4 @@
-"""The arrows between packages, and what belongs to one place, read from the source files."""
+"""The imports between packages, and the rules on where things belong, read from the source files."""
 
 import ast
 import pkgutil
@@ -87,7 +87,7 @@ def test_few_modules_of_the_engine_lie_outside_its_rooms() -> None:
 
 
 def test_our_packages_are_imported_by_onename() -> None:
-    """A bare `import losses` from the repository's folder would load a second copy."""
+    """A bare `import losses` in the repository's folder would load a second copy of the package."""
     for package in PACKAGES:
         assert importing(package, files(*PACKAGES, "src", "tests", "benchmarks", "docs")) == set()
 
@@ -132,7 +132,7 @@ def test_a_run_without_ray_loads_no_ray() -> None:
 
 
 def test_no_entry_point_is_called_like_a_submodule() -> None:
-    # Importing the submodule would put it in the function's place.
+    # Importing the submodule would replace the function of the same name.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
     assert submodules - {"__main__", "plugins", "version"} == set(PACKAGES)
     assert submodules.isdisjoint(contrasweep.__all__)

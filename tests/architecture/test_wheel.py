@@ -1,4 +1,4 @@
-"""The wheel: one name at its top level, with everything that the five folders hold."""
+"""The wheel has one name at its top level and holds everything in the five folders."""
 
 import shutil
 import subprocess

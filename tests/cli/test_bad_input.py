@@ -158,7 +158,7 @@ def test_best_yaml(
 def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
     says(run("run", "best.yaml"), "no file best.yaml")
     (tmp_path / "best.yaml").write_text("{")
-    says(run("run", "best.yaml"), "best.yaml: is no valid YAML")
+    says(run("run", "best.yaml"), "best.yaml: is not valid YAML")
     (tmp_path / "best.yaml").write_text("- 1")
     says(run("run", "best.yaml"), "holds list")
 

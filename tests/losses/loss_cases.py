@@ -1,4 +1,4 @@
-"""One entry for each loss and variant, with its inputs; tests that hold for all losses run over them."""
+"""One case for each loss and variant, with its inputs; tests of all losses run over these cases."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Inputs = dict[str, Tensor]
 
 
 class LossCase(NamedTuple):
-    """A loss with inputs; `embedded` names the embedding, `dim` the axis of images of each input."""
+    """A loss with inputs; `embedded` names the embedding, `dim` gives the axis of images of each input."""
 
     name: str
     build: Callable[[], nn.Module]
@@ -30,7 +30,7 @@ def numbers(high: int, B: int, generator: torch.Generator) -> Tensor:
 
 
 def of_views(count: int, **extra: Callable[[int, torch.Generator], Tensor]) -> Callable[..., Inputs]:
-    """Inputs with `views` (count, B, D) and more, each from (B, generator)."""
+    """Return a builder of inputs: `views` (count, B, D) and others, each made from (B, generator)."""
 
     def inputs(B: int, D: int, generator: torch.Generator) -> Inputs:
         views = normal(count, B, D, generator=generator)
@@ -99,7 +99,7 @@ def cacr_with_queue(B: int, D: int, g: torch.Generator) -> Inputs:
 
 
 def learned(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-    """The same weights every time, without touching the global generator."""
+    """Return a loss with the same weights every time, without changing the global generator."""
 
     def seeded() -> nn.Module:
         with torch.random.fork_rng():
@@ -221,7 +221,7 @@ def seeded_inputs(case: LossCase, B: int = 8, D: int = 5, seed: int = 0) -> Inpu
 
 
 def value_and_gradient(case: LossCase, inputs: Inputs) -> tuple[Tensor, Tensor]:
-    """The loss and its gradient in the embedding."""
+    """Return the loss and its gradient in the embedding."""
     leaf = inputs[case.embedded].detach().clone().requires_grad_()
     value = case.build()(**{**inputs, case.embedded: leaf})
     (gradient,) = torch.autograd.grad(value, leaf)

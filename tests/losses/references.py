@@ -1,7 +1,7 @@
 """The losses as their papers write them: double loops over scalars, equation by equation, in float64.
 
-Nothing here is shared with the package. Each function returns the scalar loss, differentiable by autograd; an
-anchor that its formula leaves undefined is left out of the mean. Shapes as in the package.
+This file shares nothing with the package. Each function returns the scalar loss, differentiable by autograd;
+it leaves out of the mean any anchor for which the formula is undefined. Shapes are those of the package.
 """
 
 from itertools import combinations, permutations
@@ -27,7 +27,7 @@ def mean(values: list[Tensor]) -> Tensor:
 
 
 def anchors_of(views: Tensor, *per_image: Tensor) -> tuple[list[Tensor], ...]:
-    """All views of all images, and what is known of each."""
+    """Return all views of all images, with the labels of each."""
     flat = [image for view in views for image in view]
     return flat, *[list(values) * len(views) for values in per_image]
 
@@ -75,7 +75,7 @@ def sup_con(views: Tensor, labels: Tensor, temperature: float, form: str = "out"
 
 
 def margin_sets(views: Tensor, labels: Tensor, temperature: float) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """Scores s+ and s- of each anchor that has a positive."""
+    """Return the scores s+ and s- of each anchor that has a positive."""
     z, y = anchors_of(views, labels)
     sets = []
     for a in range(len(z)):
@@ -90,9 +90,9 @@ def margin_sets(views: Tensor, labels: Tensor, temperature: float) -> list[tuple
 def eps_sup_info_nce(
     views: Tensor, labels: Tensor, temperature: float, epsilon: float, variant: str = "c", added: float = 0.0
 ) -> Tensor:
-    """Barbano et al. 2023, Eq. 4 ("c") and the other forms of Eq. 17, each sum over terms made a mean.
+    """Barbano et al. 2023, Eq. 4 ("c") and the other forms of Eq. 17, with a mean for each sum over terms.
 
-    `added` is the released code's 1e-6, which it puts inside the log after taking the largest score off.
+    `added` is the 1e-6 that the released code adds inside the log, after subtracting the largest score.
     """
     eps = torch.tensor(epsilon, dtype=torch.float64)
     values = []
@@ -189,7 +189,7 @@ def conditional_weights(z: Tensor, kernel: str, sigma2: float, lam: float) -> Te
 
 
 def cclk(views: Tensor, W: Tensor, temperature: float, weights: str, kind: str) -> Tensor:
-    """Tsai et al. 2022, Eq. 7 ("weakly-sup") and Eq. 8, 9 ("fair"); W (2, B, B), one a direction."""
+    """Tsai et al. 2022, Eq. 7 ("weakly-sup") and Eq. 8, 9 ("fair"); W (2, B, B), one per direction."""
     B = views.shape[1]
     values = []
     for a, b in permutations(range(2), 2):
@@ -260,7 +260,7 @@ def herocon_supervised(features: Tensor, Y: Tensor) -> Tensor:
 
 
 def herocon_multiclass(features: Tensor, classes: Tensor) -> Tensor:
-    """Zheng et al. 2022, Eq. 6: the mean over pairs of each class, then over the classes that have both."""
+    """Zheng et al. 2022, Eq. 6: mean over each class's pairs, then over classes with pairs and negatives."""
     values = []
     for label in classes.unique():
         positive = (classes == label).nonzero()[:, 0].tolist()

@@ -46,7 +46,7 @@ def compare_gaussians(
 
 
 def fair_kl_released(views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
-    """The released code of Barbano et al. 2023, whole matrices and all."""
+    """The released code of Barbano et al. 2023, with its whole matrices."""
     z, B = views[0], views.shape[1]
     mu, deviation = {}, {}
     for same_class in (True, False):
@@ -70,7 +70,7 @@ def fair_kl_released(views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
 
 
 def fair_kl_continuous(views: Tensor, labels: Tensor, similarity: Tensor, form: str) -> Tensor:
-    """Barbano et al. 2023, B.2.4; deviations, which it leaves open, over the pairs."""
+    """Barbano et al. 2023, B.2.4; the paper leaves the deviations open, we take them over the pairs."""
     z, y = anchors_of(views, labels)
     B, N = views.shape[1], len(z)
     total = torch.zeros((), dtype=torch.float64)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
-    """Caron et al. 2020, Eq. 5: rows are images here; they end with a sum of 1."""
+    """Caron et al. 2020, Eq. 5; here rows are images, and each row of the result sums to 1."""
     B, K = scores.shape
     Q = (scores / epsilon).exp()
     for _ in range(iterations):

@@ -42,7 +42,7 @@ def extra_inputs(name: str, B: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize("tau", [0.01, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", WITH_TEMPERATURE)
 def test_temperatures_keep_value_and_gradient(name: str, tau: float) -> None:
-    """In float32, against float64: at tau = 0.01 the exponentials themselves would overflow (e^100)."""
+    """Compare float32 with float64; at tau = 0.01 plain exponentials would overflow (e^100)."""
     x = torch.randn(2, 12, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     results = []
     for dtype in (torch.float64, torch.float32):
@@ -58,7 +58,10 @@ def test_temperatures_keep_value_and_gradient(name: str, tau: float) -> None:
 
 
 def test_worst_infonce_is_exact_and_keeps_its_gradient() -> None:
-    """An image's own view opposite, another's equal, tau = 0.01: 200, not the log of the largest float."""
+    """The own view is opposite and another image's view is equal, at tau = 0.01: the loss is 200.
+
+    An overflow would give the log of the largest float.
+    """
     x = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     views = torch.stack([x, -x]).requires_grad_()
     value = losses.InfoNCE(0.01)(views)
@@ -153,7 +156,7 @@ def test_large_batches_give_finite_gradients(loss: nn.Module, views: int, extra:
 
 
 class LargestTensor(TorchDispatchMode):
-    """The number of elements of the largest tensor any operation returns, forward and backward."""
+    """Records the size of the largest tensor that any operation returns, forward and backward."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +180,7 @@ class LargestTensor(TorchDispatchMode):
     "case", [c for c in LOSS_CASES if c.name not in ("biasbal", "herocon-sup")], ids=lambda c: c.name
 )
 def test_no_tensor_is_larger_than_anchors_squared(case: LossCase) -> None:
-    """40 images of width 50: B x B x D would be 80,000 numbers, anchors squared are at most (3 * 40)^2."""
+    """With 40 images of width 50, B x B x D is 80,000 numbers; anchors squared are at most (3 * 40)^2."""
     B, D = 40, 5 if case.name.startswith(("herocon-unsup", "herocon-one", "swav")) else 50
     inputs = seeded_inputs(case, B=B, D=D)
     anchors = B * (len(inputs["views"]) if "views" in inputs else 1)
@@ -188,7 +191,7 @@ def test_no_tensor_is_larger_than_anchors_squared(case: LossCase) -> None:
 
 @pytest.mark.parametrize("case", LOSS_CASES, ids=lambda c: c.name)
 def test_graph_keeps_a_few_matrices_of_anchors_squared(case: LossCase) -> None:
-    """With 27 positives an anchor, keeping something N x N for each of them would be told at once."""
+    """Each anchor has 27 positives: the test notices a graph that keeps an N x N matrix for each of them."""
     inputs = seeded_inputs(case, B=40)
     anchors = 40 * (len(inputs["views"]) if "views" in inputs else 1)
     kept: dict[int, Tensor] = {}
@@ -216,7 +219,7 @@ def test_herocon_supervised_never_holds_all_labels_of_all_pairs() -> None:
 
 
 def test_herocon_label_vectors_without_anything_in_common_stay_finite() -> None:
-    """sigma = 0 across the classes and gamma = 0 within: the rows that fill up a chunk meet log(0)."""
+    """sigma is 0 across classes and gamma is 0 within a class, so the padding rows of a chunk meet log(0)."""
     features = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
     labels = torch.tensor([[1, 0]] * 4 + [[0, 1]] * 2)
     value = losses.HeroConSupervised("hamming")(features, labels)

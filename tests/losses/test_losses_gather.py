@@ -16,25 +16,25 @@ WORLD = 2
 
 
 def encoder(case: LossCase, inputs: dict[str, Tensor]) -> Tensor:
-    """A linear encoder's weight: the parameter whose gradient DDP would average."""
+    """Return a linear encoder's weight, the parameter whose gradient DDP would average."""
     width = inputs[case.embedded].shape[-1]
     generator = torch.Generator().manual_seed(11)
     return torch.randn(width, width, generator=generator, dtype=torch.float64).requires_grad_()
 
 
 def shard(case: LossCase, inputs: dict[str, Tensor], rank: int) -> dict[str, Tensor]:
-    """A rank's images; what has no axis of images (a queue) is on every rank."""
+    """Return the images of one rank; an input without an axis of images (a queue) is on every rank."""
     shards = {
         name: value.chunk(WORLD, case.dim[name])[rank] if name in case.dim else value
         for name, value in inputs.items()
     }
-    if "bias_similarity" in inputs:  # a rank knows its own images' rows against all
+    if "bias_similarity" in inputs:  # a rank has the rows of its own images, with columns for all images
         shards["bias_similarity"] = inputs["bias_similarity"].chunk(WORLD, 0)[rank]
     return shards
 
 
 def gathered_loss(case: LossCase, inputs: dict[str, Tensor], weight: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The loss as a training step computes it, and the gradients of all parameters."""
+    """Return the loss as a training step computes it, and the gradients of all parameters."""
     module = case.build()
     encoded = {**inputs, case.embedded: inputs[case.embedded] @ weight}
     axes = {**case.dim, "bias_similarity": 0}
@@ -85,7 +85,7 @@ def gather_examples(rank: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What both ranks of one process group found for all losses: the group starts once."""
+    """The results of both ranks for all losses, from one process group, which starts once."""
     folder = tmp_path_factory.mktemp("ranks")
     mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD)
     return [torch.load(folder / f"rank-{rank}.pt") for rank in range(WORLD)]
@@ -115,7 +115,7 @@ def test_gather_concatenates_in_the_order_of_ranks(ranks: list[dict[str, Any]]) 
 
 
 def test_gradient_of_gather_is_summed_over_ranks(ranks: list[dict[str, Any]]) -> None:
-    """Rank 0 weighs position k with k, rank 1 with 2k: a shard's gradient is 3k at its own positions."""
+    """Rank 0 weights position k by k, rank 1 by 2k, so a shard's gradient is 3k at its own positions."""
     expected = 3 * torch.arange(12.0).view(4, 3)
     assert ranks[0]["gathered"]["gradient"].equal(expected[:2])
     assert ranks[1]["gathered"]["gradient"].equal(expected[2:])

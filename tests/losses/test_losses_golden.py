@@ -1,4 +1,4 @@
-"""Every golden value: the loss and its gradient, in float64 and in float32."""
+"""Every loss and its gradient equal their golden values, in float64 and in float32."""
 
 import json
 from pathlib import Path

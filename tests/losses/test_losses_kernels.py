@@ -19,7 +19,7 @@ SCALES = {"rbf": 5e3, "laplacian": 80.0, "linear": 4e3, "polynomial": 1e9, "cosi
 @pytest.mark.parametrize("Z", [1, 3, 40])
 @pytest.mark.parametrize("lam", [0.01, 100.0])
 def test_weights_equal_a_general_solve(kernel: str, Z: int, lam: float) -> None:
-    """Z = 40 > B takes the road through K_Z, smaller Z the low-rank one where there is one."""
+    """Z = 40 > B uses K_Z; a smaller Z uses the low-rank solution, for the kernels that have one."""
     z = condition(12, Z)
     W = kernels.conditional_weights(z, kernel, SCALES[kernel], lam)
     expected = references.conditional_weights(z, kernel, SCALES[kernel], lam)
@@ -29,7 +29,7 @@ def test_weights_equal_a_general_solve(kernel: str, Z: int, lam: float) -> None:
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_repeated_conditions_share_their_weight(kernel: str) -> None:
-    """Five images of each of ten colours: one block of W holds nearly 1 / 5 each, and distance 0 is exact."""
+    """Five images of each of ten colours: weights within a colour are nearly 1 / 5; distance 0 is exact."""
     z = condition(10, 3).repeat(5, 1)
     W = kernels.conditional_weights(z, kernel, SCALES[kernel], 0.01)
     expected = references.conditional_weights(z, kernel, SCALES[kernel], 0.01)
@@ -43,7 +43,7 @@ def test_a_condition_is_exactly_like_itself(kernel: str) -> None:
 
 
 def test_single_precision_conditions_are_solved_in_double() -> None:
-    """Repeated conditions, lam = 0.01: a float32 solve moves many weights across the released clip."""
+    """With repeated conditions and lam = 0.01, a float32 solve moves weights across the released clip."""
     z = condition(10, 3).repeat(30, 1).float()
     exact = kernels.conditional_weights(z.double(), "rbf", 5e3, 0.01)
     torch.testing.assert_close(kernels.conditional_weights(z, "rbf", 5e3, 0.01), exact)
@@ -55,7 +55,7 @@ def test_single_precision_conditions_are_solved_in_double() -> None:
 
 @pytest.mark.parametrize("kernel", kernels.KERNELS)
 def test_weights_stay_finite_where_the_system_is_numerically_singular(kernel: str) -> None:
-    """8-bit colours at sigma2 = 1: the polynomial kernel reaches 1e15, where lam = 1e-3 is below rounding."""
+    """At sigma2 = 1 the polynomial kernel of 8-bit colours reaches 1e15; rounding loses lam = 1e-3."""
     z = torch.cat([condition(20, 3), condition(20, 3)])
     W = kernels.conditional_weights(z, kernel, 1.0, 1e-3)
     assert W.isfinite().all()

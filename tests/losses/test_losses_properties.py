@@ -1,4 +1,4 @@
-"""Properties of every loss: invariances, gradients, precision, NaN, agreement of terms and scalar."""
+"""Properties of every loss: invariances, gradients, precision, NaN, and that terms agree with the scalar."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch import Tensor
 
 every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
 
-# Eq. 5's H sees the embedding itself, and logits are no directions.
+# H of Eq. 5 depends on the embedding's length, and so do logits.
 NOT_SCALE_FREE = ("herocon-unsup", "herocon-unsup-cross", "herocon-one-view", "biasbal")
 # Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
 STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav")

@@ -25,7 +25,7 @@ def test_assignments_are_those_of_the_loops(iterations: int) -> None:
 
 def test_assignments_sum_to_one_and_use_all_prototypes_alike() -> None:
     scores = normal(24, 6).tanh()
-    scores[:, 2] += 0.5  # everyone's favourite
+    scores[:, 2] += 0.5  # all images prefer this prototype
     assigned = losses.balanced_assignments(scores, 0.3, 200)
     torch.testing.assert_close(assigned.sum(1), torch.ones(24, dtype=torch.float64))
     torch.testing.assert_close(assigned.sum(0), torch.full((6,), 4.0, dtype=torch.float64))
@@ -78,7 +78,7 @@ def test_prototypes_are_the_means_of_directions() -> None:
 
 
 def test_concentrations_are_those_of_the_loops() -> None:
-    embeddings = normal(12, 3)  # cluster 3 has one image: the largest of the others
+    embeddings = normal(12, 3)  # cluster 3 has one image and gets the largest value of the others
     prototypes = losses.cluster_prototypes(embeddings, CLUSTERS)
     found = losses.cluster_concentrations(embeddings, CLUSTERS, prototypes, 0.2)
     torch.testing.assert_close(found, references_clusters.concentrations(embeddings, CLUSTERS, 0.2))

@@ -84,7 +84,7 @@ def test_herocon_multiclass_is_equation_6() -> None:
 
 
 def test_herocon_binary_label_is_equation_6_of_its_positives() -> None:
-    """With one binary label the hamming distance is the indicator already."""
+    """With one binary label the hamming distance equals the indicator."""
     features, y = views(1)[0], (LABELS == 1).long()
     hamming = losses.HeroConSupervised("hamming")(features, y[:, None])
     equal(hamming, losses.HeroConSupervised("indicator")(features, y[:, None]))
@@ -136,7 +136,7 @@ def test_repulsion_entropy_is_that_of_the_weights() -> None:
 
 @pytest.mark.parametrize("form", ["kl", "jeffreys", "moments", "mean"])
 def test_fairkl_of_a_distribution_with_itself_is_zero(form: str) -> None:
-    """A similarity of 1/2 puts every pair into both populations alike."""
+    """A similarity of 1/2 gives every pair the same share of both populations."""
     one = views(1, 4)
     half = torch.full((4, 4), 0.5, dtype=torch.float64)
     value = losses.FairKL(form)(one, LABELS[:4] % 2, bias_similarity=half)
@@ -145,7 +145,7 @@ def test_fairkl_of_a_distribution_with_itself_is_zero(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["kl", "jeffreys", "moments", "mean"])
 def test_fairkl_of_equal_point_masses_is_zero(form: str) -> None:
-    """Orthogonal images are all at distance 2: four populations without any spread."""
+    """All distances between orthogonal images are 2, so the four populations have no spread."""
     orthogonal = torch.eye(8, dtype=torch.float64)[None].requires_grad_()
     value = losses.FairKL(form)(orthogonal, LABELS, BIAS)
     assert value.item() == pytest.approx(0, abs=1e-12)
@@ -153,7 +153,7 @@ def test_fairkl_of_equal_point_masses_is_zero(form: str) -> None:
 
 
 def test_fairkl_of_like_variances_keeps_its_digits_in_single_precision() -> None:
-    """Variances a permille apart: the divergence is 2.5e-7 of numbers near 1, less than float32 resolves."""
+    """The variances differ by a permille, so the divergence is 2.5e-7, too small beside 1 for float32."""
     c = torch.tensor([0.01, 0.3, 2.0])
     a, gap = c * 1.001, torch.zeros(3)
     ratio = a.double() / c.double()
@@ -163,7 +163,7 @@ def test_fairkl_of_like_variances_keeps_its_digits_in_single_precision() -> None
 
 @pytest.mark.parametrize("form", ["kl", "jeffreys"])
 def test_fairkl_of_a_spread_and_a_point_mass_is_finite(form: str) -> None:
-    """Aligned positives coincide, conflicting ones do not: a variance ratio far below what 1 + x resolves."""
+    """Aligned positives coincide and conflicting ones do not: the ratio of variances is lost in 1 + x."""
     x = views(1, 8, 5).float()
     x[0, :4] = x[0, 0]
     labels, bias = torch.tensor([0] * 7 + [1]), torch.tensor([0, 0, 0, 0, 1, 2, 3, 0])
@@ -175,7 +175,7 @@ def test_fairkl_of_a_spread_and_a_point_mass_is_finite(form: str) -> None:
 
 
 def test_fairkl_of_similarities_is_its_quarter() -> None:
-    """Distances 2 - 2 cos make mean and moments four times what similarities would, and leave kl as it is."""
+    """With distances 2 - 2 cos, mean and moments are four times those of similarities; kl is the same."""
     z = torch.nn.functional.normalize(views(1)[0], dim=1)
     same_class, same_bias = LABELS[:, None] == LABELS, BIAS[:, None] == BIAS
     upper = torch.ones(8, 8).triu(1).bool()
@@ -200,14 +200,14 @@ def test_hard_negatives_without_weights_are_nt_xent() -> None:
 
 
 def test_debiasing_floor_holds_where_the_positive_outweighs_the_negatives() -> None:
-    """Positives at cosine 1 and tau_plus 0.9 drive the numerator below zero: Ng = n e^{-1/tau}."""
+    """Positives at cosine 1 and tau_plus 0.9 make the numerator negative, so Ng = n e^{-1/tau}."""
     x = views(1, 4).expand(2, -1, -1)
     value = losses.HardNegInfoNCE(0.5, 1.0, 0.9)(x)
     assert value.item() == pytest.approx(math.log(1 + 6 * math.exp(-2) / math.exp(2)), rel=1e-9)
 
 
 def test_cclk_weights_of_unrelated_conditions_carry_no_signal() -> None:
-    """Distinct z and a small lambda: W = I, so the released M_i is 0 and every Fair term is 0, yet valid."""
+    """Distinct z and a small lambda give W = I: the released M_i is 0 and every Fair term is 0 but valid."""
     z = torch.arange(8.0)[:, None] * 1e3
     terms = losses.FairCCLK("rbf", 1.0, lam=1e-3, temperature=0.5).terms(views(2), z)
     assert terms.valid.all()
@@ -215,7 +215,7 @@ def test_cclk_weights_of_unrelated_conditions_carry_no_signal() -> None:
 
 
 def test_cclk_paper_weights_drop_anchors_of_no_mass() -> None:
-    """A zero row has cosine 0 with everything, itself included: M_i = 0."""
+    """A zero row has cosine 0 with everything, itself included, so M_i = 0."""
     z = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
     for loss in (losses.FairCCLK, losses.WeaklySupCCLK):
         terms = loss("cosine", lam=0.01, temperature=0.5, weights="paper").terms(views(2, 4), z)
@@ -270,7 +270,7 @@ def test_end_is_one_half_for_orthogonal_conflicting_pairs() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
 def test_released_margins_differ_from_ours_by_their_added_constant_alone(epsilon: float) -> None:
-    """It adds 1e-6 inside its log after taking off the largest score, the anchor's own 1 / tau."""
+    """The released code subtracts the largest score (the anchor's own 1 / tau) and adds 1e-6 in its log."""
     from test_losses_golden import load
 
     for name, reference in (

@@ -1,4 +1,4 @@
-"""Bad arguments: a ValueError that says what was given, what is allowed, and the nearest name."""
+"""A bad argument raises a ValueError with the given value, the allowed values and the nearest name."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Encoders against their architecture, written out by hand."""
+"""Encoders against their architecture, which is written out by hand."""
 
 import warnings
 
@@ -14,7 +14,7 @@ def _parameters(module: nn.Module) -> int:
 
 
 def _unfilled(name: str, channels: int, size: int) -> nn.Module:
-    """The encoder without memory for its weights."""
+    """Return the encoder without memory for its weights."""
     with torch.device("meta"):
         return build_encoder(name, channels, size)
 
@@ -28,7 +28,7 @@ def _conv(inputs: int, outputs: int, kernel: int = 3, bias: bool = False) -> int
 
 
 def _resnet50_blocks() -> int:
-    """A 1 x 1, a 3 x 3 and a 1 x 1 convolution a block, the last four times as wide; batch norms."""
+    """Count the parameters: per block a 1 x 1, a 3 x 3 and a 1 x 1 convolution (4 x as wide); batch norms."""
     total, inputs = 0, 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         total += _conv(inputs, 4 * width, 1) + 2 * 4 * width  # the first shortcut of a stage
@@ -40,7 +40,7 @@ def _resnet50_blocks() -> int:
 
 
 def _resnet18_blocks() -> int:
-    """Two 3 x 3 convolutions a block, two blocks a stage; a shortcut where the width changes."""
+    """Count the parameters: per stage two blocks of two 3 x 3 convolutions; shortcuts at new widths."""
     total, inputs = 0, 64
     for width in (64, 128, 256, 512):
         total += _conv(inputs, width) + 3 * _conv(width, width) + 4 * 2 * width
@@ -145,9 +145,9 @@ def test_the_smallest_image_is_the_smallest(name: str) -> None:
 def test_every_layer_of_an_encoder_is_used(name: str) -> None:
     encoder = build_encoder(name, 3, _size(name))
     features = encoder(torch.rand(4, 3, _size(name), _size(name)))
-    # Against random directions: batch norm at the end makes the sum of squares a constant.
+    # The loss uses random directions, because a final batch norm makes the sum of squares constant.
     (features * torch.randn(features.shape)).sum().backward()
-    # A bias that a batch norm removes again has a gradient of rounding errors only.
+    # A batch norm removes the bias before it, so the gradient of that bias is nothing but rounding.
     assert all(p.grad is not None and bool(p.grad.any() or p.ndim == 1) for p in encoder.parameters())
 
 

@@ -32,7 +32,7 @@ def _generator(seed: int = 0) -> torch.Generator:
 
 
 def _by_autograd(features: Tensor, labels: Tensor, recipe: ProbeRecipe) -> nn.Linear:
-    """The same training with a module, a loss and autograd."""
+    """Do the same training with a module, a loss and autograd."""
     generator = _generator()
     layer = nn.Linear(features.shape[1], CLASSES)
     layer.weight.data = 0.01 * torch.randn(features.shape[1], CLASSES, generator=generator).T.contiguous()

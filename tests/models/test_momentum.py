@@ -63,7 +63,7 @@ def test_another_module_is_not_followed() -> None:
 
 
 def _ordered(queue: KeyQueue) -> torch.Tensor:
-    """The rows from oldest to newest."""
+    """Return the rows from the oldest to the newest."""
     return torch.roll(queue.keys, -int(queue.pointer), dims=0)
 
 

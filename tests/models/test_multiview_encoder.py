@@ -1,4 +1,4 @@
-"""Encoders side by side: each encodes its own view, and their file restores them."""
+"""Encoders of several views: each encodes its own view, and a file restores all of them."""
 
 from pathlib import Path
 

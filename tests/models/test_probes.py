@@ -19,13 +19,13 @@ ROWS, CLASSES = 300, 10
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[Tensor, Tensor]:
-    """Pixels 0..16 `(300, 64)` in float64 and labels."""
+    """Return pixels 0..16 `(300, 64)` in float64, and labels."""
     stored = load_digits()
     return torch.from_numpy(stored.data[:ROWS]), torch.from_numpy(stored.target[:ROWS]).long()
 
 
 def _inputs(features: Tensor, standardise: bool) -> np.ndarray[Any, Any]:
-    """What the penalised weights multiply: standardised features, or the raw ones."""
+    """Return the features that the penalised weights multiply: standardised or raw."""
     return StandardScaler().fit_transform(features.numpy()) if standardise else features.numpy()
 
 
@@ -91,7 +91,7 @@ def test_ridge_by_hand() -> None:
     features, targets = torch.tensor([[-1.0], [1.0]]), torch.tensor([[1.0], [5.0]])
     probe = fit_ridge(features, targets, penalty=1.0)
     torch.testing.assert_close(probe(features), torch.tensor([[2.0], [4.0]]))
-    # Ten times the feature: the same standardised weight, but a raw one of a tenth and so little penalty.
+    # The feature is ten times as large: its standardised weight is the same, its raw weight a tenth.
     torch.testing.assert_close(fit_ridge(10 * features, targets, penalty=1.0)(10 * features), probe(features))
     raw = fit_ridge(10 * features, targets, penalty=1.0, standardise=False)
     torch.testing.assert_close(raw.weight, torch.tensor([[20 / 101]]))
@@ -104,7 +104,7 @@ def _fit(kind: str, features: Tensor, labels: Tensor, **options: Any) -> LinearP
 
 
 def _predictions(kind: str, probe: LinearProbe, features: Tensor) -> Tensor:
-    """What a fit determines well: L-BFGS stops where the probabilities no longer move, not the logits."""
+    """Return the probabilities: L-BFGS stops when these no longer change, though the logits still may."""
     return probe(features) if kind == "ridge" else probe(features).softmax(dim=1)
 
 

@@ -24,7 +24,7 @@ SHAPES = {"rows": st.integers(1, 30), "labels": st.integers(1, 5), "seed": st.in
 
 
 def _drawn(rows: int, labels: int, seed: int, levels: int) -> tuple[Tensor, Tensor]:
-    """Scores on few levels, so that many tie, and targets of which some labels are constant."""
+    """Return scores with few levels, so that many tie, and targets in which some labels are constant."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randint(levels, (rows, labels), generator=generator) / levels
     chance = torch.rand(labels, generator=generator).round(decimals=1)
@@ -35,7 +35,7 @@ def _drawn(rows: int, labels: int, seed: int, levels: int) -> tuple[Tensor, Tens
 @given(**SHAPES, average=st.sampled_from(["weighted", "macro", "micro"]))
 def test_f1_is_scikit_learns(rows: int, labels: int, seed: int, average: Average) -> None:
     scores, targets = _drawn(rows, labels, seed, levels=10)
-    # Two columns at least, or scikit-learn takes a single label for classes 0 and 1.
+    # At least two columns: scikit-learn would read a single label as classes 0 and 1.
     scores, targets = (torch.cat([x, x[:, :1]], dim=1) for x in (scores, targets))
     expected = f1_score(targets.numpy(), (scores > 0.4).numpy(), average=average, zero_division=0)
     assert multi_label_f1(scores, targets, 0.4, average) == pytest.approx(expected, abs=1e-12)
@@ -63,7 +63,7 @@ def test_auc_is_scikit_learns_over_the_labels_that_have_both_classes(
 
 
 def test_auc_by_hand() -> None:
-    # Positives at 2 and 1, negatives at 1 and 0: of four pairs three are right and one ties.
+    # Positives are at 2 and 1, negatives at 1 and 0: three of four pairs are right, and one ties.
     scores = torch.tensor([[2.0], [1.0], [1.0], [0.0]])
     targets = torch.tensor([[1], [1], [0], [0]])
     assert macro_auc(scores, targets) == (7 / 8, 0)

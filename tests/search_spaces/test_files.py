@@ -51,8 +51,8 @@ def test_whole_numbers_among_fractions_become_fractions(tmp_path: Path) -> None:
     [
         ("lr: 1\nlam: 2\nlr: 3", "lr: given twice in the mapping that starts on line 1"),
         ("lr: {log: [1, 2], default: 1, default: 2}", "default: given twice"),
-        ("lr: {log: [1, 2", "is no valid YAML"),
-        ("lr: !!python/object/apply:os.getcwd []", "is no valid YAML"),
+        ("lr: {log: [1, 2", "is not valid YAML"),
+        ("lr: !!python/object/apply:os.getcwd []", "is not valid YAML"),
         ("", "given NoneType; allowed: a mapping"),
         ("lr: {unifrom: [1, 2], default: 1}", "lr: unknown key 'unifrom'"),
     ],
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         load_space(tmp_path)
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SpaceError, match=r"binary\.yaml: is no UTF-8 text"):
+    with pytest.raises(SpaceError, match=r"binary\.yaml: is not UTF-8 text"):
         load_space(binary)
 
 

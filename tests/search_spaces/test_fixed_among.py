@@ -26,7 +26,7 @@ def test_conditions_may_name_any_of_its_values() -> None:
 
 
 def test_pinning_another_of_its_values_brings_that_one_s_parameters() -> None:
-    # Whatever is pinned before it drops none of them.
+    # Pinning another parameter first removes none of them.
     pinned = space().pin("temperature", 0.2).pin("source_of", "attributes")
     assert pinned.names == ("temperature", "source_of", "top_k", "weights", "power")
 

@@ -1,4 +1,4 @@
-"""The unit scale of a range, by hand, and the same in the search, the analyses and the figures."""
+"""The unit scale of a range equals a calculation by hand, and search, analyses and figures share it."""
 
 import math
 
@@ -16,7 +16,7 @@ from contrasweep.tuning.sensitivity.axes import axes_of
     [
         (Scale(2.0, 6.0), 3.0, 0.25),
         (Scale(1.0, 1e4, is_log=True), 100.0, 0.5),
-        # Of 1 to 4, every whole number has a quarter; 1 lies in the middle of the first.
+        # From 1 to 4, every whole number has a quarter of the scale; 1 lies in the middle of the first.
         (Scale(1, 4, is_integer=True), 1, 1 / 8),
         (Scale(1, 4, is_integer=True), 4, 7 / 8),
         # From 0.5 to 8 there are four doublings; 1 and 4 lie after one and after three of them.

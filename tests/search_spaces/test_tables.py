@@ -115,7 +115,7 @@ def test_an_unknown_table_is_named_with_the_nearest() -> None:
 
 
 def test_switches_stay_words() -> None:
-    # Attraction is "on" or "off": as booleans they would be refused.
+    # Attraction is "on" or "off"; booleans would be refused.
     row = load_table("cacr-t8").run.rows["uaur"]
     assert dict(row.defines) == {"attraction": "off", "repulsion": "off"}
     assert parse_yaml("a: off", "here") == {"a": "off"}
