@@ -116,7 +116,7 @@ def test_what_goes_on_is_not_extended_again_nor_given_other_cores(
     run: Run, finished: tuple[Path, list[Progress]]
 ) -> None:
     for options, message in (
-        (["--extend", "2"], "--resume alone"),
+        (["--extend", "2"], "give --resume or --extend"),
         (["--cpus-per-trial", "7"], "cpus was 1, is 7"),
     ):
         done = CliRunner().invoke(app, ["sweep", "fair-cclk", "--name", "small", "--resume", *options])

@@ -117,7 +117,8 @@ def _draw_lines(
     _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
     axes.set(xlabel=axis.x, ylabel=name if OURS in shown else f"{name}, as printed")
     # Below the axes: curves leave no corner free.
-    axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
 def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> None:
