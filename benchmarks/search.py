@@ -10,8 +10,8 @@ Three kinds of curve:
 
 - agreeing: all scores rise at one speed, so that early ranks are the final ranks;
 - crossing: large learning rates rise fast and end low, so that early ranks mislead;
-- falling: scores begin high and fall (an untrained encoder knows no colour yet), so that a stopped trial's
-  last score beats that of every finished one.
+- falling: scores begin high and fall (an untrained encoder knows no colour yet), so that the last score of a
+  stopped trial beats the score of every finished one.
 """
 
 import argparse

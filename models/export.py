@@ -37,8 +37,8 @@ def encoder_bytes(
         encoder: built by `build_encoder(name, channels, image_size, mean, std)`.
         name: the encoder's registered name.
         channels: image channels.
-        image_size: pixels a side.
-        mean: the mean of each channel, with which the encoder normalises its images; empty: it does not.
+        image_size: pixels per side.
+        mean: the mean of each channel, which the encoder subtracts from its images; empty: no normalisation.
         std: the standard deviation of each channel, likewise.
         experiment: the experiment that trained it, as JSON; the header keeps it for human readers.
     """

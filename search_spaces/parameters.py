@@ -247,8 +247,8 @@ class Range(_Entry):
     def levels(self, count: int) -> Choice:
         """Return the choice of at most `count` values, evenly spaced on its scale, both ends and the default.
 
-        The default takes the place of the value between the ends that is nearest to it (of an end if there
-        is none). Values between the ends have six digits.
+        The default replaces the nearest value between the ends, or the nearest end if there is no value
+        between them. Values between the ends have six digits.
         """
         # Levels include both ends; the cells of whole numbers in `self.scale` would leave the ends out.
         scale = Scale(self.low, self.high, self.is_log)

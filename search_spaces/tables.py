@@ -306,7 +306,7 @@ class Table(Strict):
         return names or {key: self._point_name(row) for key, row in self.run.rows.items()}
 
     def column_name(self, column: str) -> str:
-        """Return what a column is called where people read it."""
+        """Return the name of a column for people to read."""
         run = self.run.columns.get(column)
         if run is not None and run.label is not None:
             return run.label
