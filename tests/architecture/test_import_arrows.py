@@ -131,6 +131,11 @@ def test_a_run_without_ray_loads_no_ray() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_command_line_begins_without_torch_and_ray() -> None:
+    code = "import sys, contrasweep.tuning.cli; assert not {'torch', 'ray'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would replace the function of the same name.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}

@@ -19,6 +19,7 @@ ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
 @pytest.fixture
 def trial(tmp_path: Path) -> SelectedTrial:
     """The best trial of a study whose results and datasets are in folders of their own."""
+    (tmp_path / "data").mkdir()
     return SelectedTrial(
         study="searched",
         trial=3,
@@ -45,6 +46,14 @@ def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Pat
     assert {request.data_root for request in plan.requests} == {tmp_path / "data"}
     # The search used the seeds 0 and 1.
     assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
+
+
+def test_a_folder_of_datasets_that_another_machine_had_is_not_used(
+    trial: SelectedTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "here"))
+    plan = _plan(replace(trial, data_root=Path("/nowhere/data")))
+    assert {request.data_root for request in plan.requests} == {tmp_path / "here"}
 
 
 def test_given_folders_win(trial: SelectedTrial, tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ def plan_final_runs(
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
-    data_root = trials[0].data_root if trials and data_root is None else data_root
+    searched = trials[0].data_root if trials else None
+    if data_root is None and searched is not None and searched.is_dir():
+        data_root = searched
     for config in configs:
         check_batch_size(config.experiment.batch_size, resources.workers)
     check_available(configs[0].experiment.dataset, data_root)

@@ -55,7 +55,7 @@ def final_runs(
         elsewhere: runs that another study holds, each as the hash of its experiment and its seed. They are
             left out, and are not among the rows returned.
         results: the results folder; by default that of the selected trials, for configurations `results`.
-        data_root: the folder of the datasets; by default the one that the selected trials were searched with.
+        data_root: the folder of the datasets; by default the one of the search, if this machine has it.
         concurrency: how many runs at once; by default as many as the machine has cores for.
         cpus_per_run: cores, and threads, of each worker of a run.
         workers: how many processes train one run together.
