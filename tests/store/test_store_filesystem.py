@@ -172,3 +172,21 @@ def test_a_kill_in_mid_write_leaves_only_whole_files(location, record):
         child.stdout.close()
     assert ResultsStore(location).damaged("digits-1") == []
     assert len([info for info in location.files("epochs/study=digits-1") if info.extension == "parquet"]) >= 7
+
+
+def test_a_folder_that_appears_while_it_is_listed_is_listed(tmp_path, monkeypatch):
+    """Arrow fails if the folder is missing as it lists, and there as it asks whether it is missing."""
+    location = open_location(tmp_path, writable=True)
+    location.write("trials/a.parquet", b"row")
+
+    class Late:
+        asked = 0
+
+        def get_file_info(self, selector):
+            Late.asked += 1
+            if Late.asked == 1:
+                raise FileNotFoundError(f"Cannot list directory {selector.base_dir!r}")
+            return location.filesystem.get_file_info(selector)
+
+    found = filesystem_module._files(Late(), str(tmp_path / "trials"), False)
+    assert [info.base_name for info in found] == ["a.parquet"]

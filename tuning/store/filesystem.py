@@ -270,7 +270,12 @@ def _read(filesystem: fs.FileSystem, path: str) -> bytes:
 
 def _files(filesystem: fs.FileSystem, folder: str, below: bool) -> list[fs.FileInfo]:
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=below)
-    return [info for info in filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+    try:
+        found = filesystem.get_file_info(selector)
+    except FileNotFoundError:
+        # Arrow lists a folder, and then asks whether it is there: another writer made it in between.
+        found = filesystem.get_file_info(selector)
+    return [info for info in found if info.type == fs.FileType.File]
 
 
 def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None:
