@@ -261,8 +261,45 @@ class DatasetSpec:
         return self.folder is None
 
 
+class OptionsInName:
+    """A family of datasets whose name takes options: `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE`."""
+
+    name: str
+    options: Mapping[str, DatasetOption]
+
+    @property
+    def needs_options(self) -> bool:
+        """Whether an option has no default, so that the bare name is no dataset."""
+        return any(option.default is None for option in self.options.values())
+
+    def parse(self, given: str) -> dict[str, OptionValue]:
+        """Return the values of all options from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
+
+        Raises:
+            ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
+        """
+        values: dict[str, OptionValue] = {}
+        for item in filter(None, given.split(",")):
+            name, equals, text = item.partition("=")
+            if name not in self.options:
+                raise ValueError(unknown(f"option of dataset {self.name}", name, self.options))
+            if not equals or not text:
+                raise ValueError(f"option {name} of dataset {self.name} needs a value: {name}=...")
+            values[name] = self.options[name].parse(self.name, name, text)
+        for name, option in self.options.items():
+            if name not in values:
+                if option.default is None:
+                    raise ValueError(f"dataset {self.name} needs {name}: {self.name}:{name}=...")
+                values[name] = option.default
+        return {name: values[name] for name in self.options}
+
+    def full_name(self, options: Options) -> str:
+        """Return the name with the options that differ from their defaults."""
+        return spelled_name(self.name, self.options, options)
+
+
 @dataclass(frozen=True)
-class DatasetFamily:
+class DatasetFamily(OptionsInName):
     """Datasets that differ in their options alone.
 
     `describe(root, options)` gives the facts (opening at most metadata), `check(root, options)` raises
@@ -284,48 +321,9 @@ class DatasetFamily:
     settings: Mapping[str, OptionValue] | None = None
 
     @property
-    def needs_options(self) -> bool:
-        """Whether an option has no default, so that the bare name is no dataset."""
-        return any(option.default is None for option in self.options.values())
-
-    @property
     def description(self) -> str:
         """What the datasets are, in one sentence."""
         return self.summary
-
-    def parse(self, given: str) -> dict[str, OptionValue]:
-        """Return the values of all options from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
-
-        Raises:
-            ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
-        """
-        return parse_options(self.name, self.options, given)
-
-    def full_name(self, options: Options) -> str:
-        """Return the name with the options that differ from their defaults."""
-        return spelled_name(self.name, self.options, options)
-
-
-def parse_options(dataset: str, known: Mapping[str, DatasetOption], given: str) -> dict[str, OptionValue]:
-    """Return the values of all ``known`` options of a dataset from `OPTION=VALUE,OPTION=VALUE`.
-
-    Raises:
-        ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
-    """
-    values: dict[str, OptionValue] = {}
-    for item in filter(None, given.split(",")):
-        name, equals, text = item.partition("=")
-        if name not in known:
-            raise ValueError(unknown(f"option of dataset {dataset}", name, known))
-        if not equals or not text:
-            raise ValueError(f"option {name} of dataset {dataset} needs a value: {name}=...")
-        values[name] = known[name].parse(dataset, name, text)
-    for name, option in known.items():
-        if name not in values:
-            if option.default is None:
-                raise ValueError(f"dataset {dataset} needs {name}: {dataset}:{name}=...")
-            values[name] = option.default
-    return {name: values[name] for name in known}
 
 
 def spelled_name(dataset: str, known: Mapping[str, DatasetOption], options: Options) -> str:

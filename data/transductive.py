@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contrasweep.data.multiview import MultiView
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import DatasetOption, Options, OptionValue, parse_options, spelled_name
+from contrasweep.data.spec import DatasetOption, Options, OptionsInName, OptionValue
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class TransductiveData:
 
     Attributes:
         labelled: objects with their labels.
-        unlabelled: objects without labels: the test objects in the order of `load_transductive_test`, then
+        unlabelled: objects without labels: the test objects in the order of `load_test`, then
             those of `validation`.
         validation: labelled objects held out of `labelled`, None if none were.
     """
@@ -147,7 +147,7 @@ class TransductiveData:
 
 
 @dataclass(frozen=True)
-class TransductiveFamily:
+class TransductiveFamily(OptionsInName):
     """Transductive datasets that differ in their options alone.
 
     `describe(root, options)` gives the facts, `check(root, options)` raises `DatasetMissing` unless the files
@@ -166,26 +166,9 @@ class TransductiveFamily:
     settings: Mapping[str, OptionValue] | None = None
 
     @property
-    def needs_options(self) -> bool:
-        """Whether an option has no default, so that the bare name is no dataset."""
-        return any(option.default is None for option in self.options.values())
-
-    @property
     def description(self) -> str:
         """What the datasets are, in one sentence."""
         return f"{self.summary}; its unlabelled objects are the test set"
-
-    def parse(self, given: str) -> dict[str, OptionValue]:
-        """Return the values of all options from the text behind the name, `OPTION=VALUE,OPTION=VALUE`.
-
-        Raises:
-            ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
-        """
-        return parse_options(self.name, self.options, given)
-
-    def full_name(self, options: Options) -> str:
-        """Return the name with the options that differ from their defaults."""
-        return spelled_name(self.name, self.options, options)
 
 
 def hold_out(

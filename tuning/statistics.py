@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", float, Floats)
@@ -71,6 +70,9 @@ def mean_interval(summary: Summary) -> tuple[float, float] | None:
 
 def student_interval(estimate: float, error: float, freedom: float) -> tuple[float, float]:
     """Return the interval of an estimate, by Student's t with `freedom` degrees of freedom."""
+    # Imported late, here and below: it takes half a second, and Ray's workers need means alone.
+    from scipy import stats
+
     half = float(stats.t.ppf(TAILS[1], freedom)) * error
     return estimate - half, estimate + half
 
@@ -145,6 +147,8 @@ def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> floa
     if difference.std == 0:
         # scipy divides by it: without spread there is either no difference at all, or one beyond doubt.
         return 1.0 if difference.mean == 0 else 0.0
+    from scipy import stats
+
     own, other = zip(*pairs, strict=True)
     return float(stats.ttest_rel(own, other).pvalue)
 
@@ -154,6 +158,8 @@ def signed_rank_p(differences: Floats) -> float:
 
     With five pairs or fewer it cannot fall below 0.05.
     """
+    from scipy import stats
+
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 

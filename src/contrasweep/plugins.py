@@ -17,8 +17,10 @@ An entry point has the name that users type and leads to an object with the same
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, Protocol, TypeVar
+from pkgutil import iter_modules
+from typing import Any, Generic, Protocol, TypeVar
 
 KINDS = ("method", "encoder", "dataset", "sampler")
 
@@ -138,6 +140,14 @@ class Selected(Mapping[str, U], Generic[U]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def defined_beside(module: str, attribute: str) -> list[Any]:
+    """Return what the modules of the package of `module` define as `attribute`, in order of its names."""
+    package = import_module(module.rpartition(".")[0])
+    names = (f"{package.__name__}.{info.name}" for info in iter_modules(package.__path__))
+    found = (getattr(import_module(name), attribute, None) for name in names)
+    return sorted((item for item in found if item is not None), key=lambda item: str(item.name))
 
 
 def plugin_versions() -> dict[str, str]:

@@ -131,8 +131,16 @@ def test_a_run_without_ray_loads_no_ray() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_command_line_begins_without_torch_and_ray() -> None:
-    code = "import sys, contrasweep.tuning.cli; assert not {'torch', 'ray'} & set(sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "costly"),
+    [
+        ("contrasweep.tuning.cli", {"torch", "ray", "numpy"}),
+        ("contrasweep.tuning.results.selection", {"torch", "ray", "scipy.stats"}),
+        ("contrasweep.tuning.ray.worker", {"scipy.stats"}),
+    ],
+)
+def test_what_starts_often_starts_without_what_it_may_not_need(module: str, costly: set[str]) -> None:
+    code = f"import sys, {module}; assert not {costly} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -11,7 +11,6 @@ import typer
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.resources import CLIENT_SCHEME
 
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
@@ -22,7 +21,11 @@ TYPED = "CONTRASWEEP_COMMAND"
 
 def send(context: typer.Context, address: str | None) -> str | None:
     """Run the command in the cluster of a `ray://` address and exit with its code; return other addresses."""
-    if address is not None and address.startswith(CLIENT_SCHEME) and not context.resilient_parsing:
+    if address is None:
+        return None
+    from contrasweep.tuning.planning.resources import CLIENT_SCHEME
+
+    if address.startswith(CLIENT_SCHEME) and not context.resilient_parsing:
         reporting_errors(_send)(context, address)
     return address
 
@@ -49,6 +52,8 @@ def check_places(given: Mapping[str, Any]) -> None:
     Raises:
         InputError: a folder is relative to this process's working folder, or a file is to be written.
     """
+    from contrasweep.tuning.planning.resources import CLIENT_SCHEME
+
     files = named_files(given)
     for name, value in given.items():
         if name in WRITTEN and value is not None:

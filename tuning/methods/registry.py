@@ -1,18 +1,12 @@
 """The methods by name: every module of this package that defines `METHOD`, and those of plug-ins."""
 
-import importlib
-import pkgutil
-
-from contrasweep.plugins import Registry
+from contrasweep.plugins import Registry, defined_beside
 from contrasweep.tuning.methods.method import Method
 
 
 def own_methods() -> list[Method]:
     """Return the methods that come with contrasweep, in alphabetical order."""
-    package = importlib.import_module(__name__.rpartition(".")[0])
-    names = [f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__)]
-    modules = [importlib.import_module(name) for name in names]
-    return sorted((m.METHOD for m in modules if hasattr(m, "METHOD")), key=lambda method: str(method.name))
+    return defined_beside(__name__, "METHOD")
 
 
 def method_registry() -> Registry[Method]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import joblib
+import torch
 
 from contrasweep.tuning.errors import InputError, unknown_name
 
@@ -120,9 +121,6 @@ def available_cores() -> int:
 
 def available_gpus() -> int:
     """Return how many GPUs torch can use here."""
-    # Imported late: the command line reads this module before it knows whether it needs torch.
-    import torch
-
     return torch.cuda.device_count()
 
 
@@ -204,8 +202,6 @@ def device_for(asked: str) -> str:
 
 def available_devices() -> tuple[str, ...]:
     """Return the devices that torch can use here, accelerators first."""
-    import torch
-
     return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
 
 

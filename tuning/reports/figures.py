@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
 from contrasweep.tuning.reports.sample import thinned
 from contrasweep.tuning.reports.style import COLOURS, GREY
@@ -80,13 +79,9 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 def best_so_far(curves: Iterable[Curve]) -> tuple[list[int], list[float]]:
     """Return the trials that improved on all before them, and their best score after any trained epoch."""
     drawn = list(curves)
-    best = np.array([np.max(curve.scores[_trained(curve)], initial=-np.inf) for curve in drawn])
+    best = np.array([np.max(curve.trained, initial=-np.inf) for curve in drawn])
     places = improvements(best)
     return [drawn[place].trial for place in places], best[places].tolist()
-
-
-def _trained(curve: Curve) -> NDArray[np.bool_]:
-    return (curve.epochs > 0) & np.isfinite(curve.scores)
 
 
 def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:

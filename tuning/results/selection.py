@@ -4,7 +4,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -157,10 +157,10 @@ def best_trials(
         top = len(front) or 1
     controls = untrained_scores(tables.epochs, record, record.metric)
     rule = _rule(search, conditions)
-    selected = [
-        _selected(record, one, controls.get(one.trial), one.trial in front, rule) for one in kept[:top]
+    return [
+        _selected(record, one, controls.get(one.trial), one.trial in front, rule, store.location.uri)
+        for one in kept[:top]
     ]
-    return [replace(trial, results=store.location.uri) for trial in selected]
 
 
 def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
@@ -199,7 +199,12 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
 
 
 def _selected(
-    record: StudyRecord, one: TrialOutcome, untrained: float | None, on_front: bool, rule: str
+    record: StudyRecord,
+    one: TrialOutcome,
+    untrained: float | None,
+    on_front: bool,
+    rule: str,
+    results: str,
 ) -> SelectedTrial:
     score, data_root = one.metrics[record.metric], record.require_search().data_root
     return SelectedTrial(
@@ -215,5 +220,6 @@ def _selected(
         seeds=record.seeds,
         on_front=on_front,
         rule=rule,
+        results=results,
         data_root=None if data_root is None else Path(data_root),
     )

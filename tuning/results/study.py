@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from contrasweep.search_spaces import Scalar, Space
@@ -159,7 +158,7 @@ class StudyData:
             values=one.values,
             metrics={name: found.mean for name, found in one.metrics.items()},
             score=one.mean(self.metric) if one.status == "completed" else None,
-            last=None if curve is None else _last_trained(curve),
+            last=None if curve is None or not len(curve.trained) else float(curve.trained[-1]),
             untrained=self._goal_untrained.get(one.trial),
             error=one.error,
         )
@@ -194,9 +193,3 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
         final_rows=store.trials(final).to_pylist() if has_final else [],
         damaged=tables.damaged,
     )
-
-
-def _last_trained(curve: Curve) -> float | None:
-    """The score after the last training epoch whose score is a number."""
-    usable = (curve.epochs > 0) & np.isfinite(curve.scores)
-    return float(curve.scores[usable][-1]) if usable.any() else None

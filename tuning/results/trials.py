@@ -67,6 +67,11 @@ class Curve:
         return {int(number): score for number, score in pairs if number > epoch}
 
     @property
+    def trained(self) -> Floats:
+        """The scores after training epochs that are numbers, in their order."""
+        return self.scores[(self.epochs > 0) & np.isfinite(self.scores)]
+
+    @property
     def untrained(self) -> float | None:
         """The score of epoch 0; None if it is missing or not a number."""
         there = len(self.epochs) > 0 and self.epochs[0] == 0 and bool(np.isfinite(self.scores[0]))

@@ -1,7 +1,5 @@
 """What a sampler is, and the samplers by name: every module of this package that defines `SAMPLER`."""
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ from optuna.distributions import (
 )
 from optuna.samplers import BaseSampler
 
-from contrasweep.plugins import Registry
+from contrasweep.plugins import Registry, defined_beside
 from contrasweep.search_spaces import Choice, Range, Space
 from contrasweep.tuning.errors import unknown_name
 
@@ -46,10 +44,7 @@ class Sampler:
 
 def own_samplers() -> list[Sampler]:
     """Return the samplers that come with contrasweep, in alphabetical order."""
-    package = importlib.import_module(__name__.rpartition(".")[0])
-    names = [f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__)]
-    modules = [importlib.import_module(name) for name in names]
-    return sorted((m.SAMPLER for m in modules if hasattr(m, "SAMPLER")), key=lambda one: str(one.name))
+    return defined_beside(__name__, "SAMPLER")
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler", own_samplers, (Sampler,))
