@@ -1,13 +1,39 @@
-"""Derived files in the user's cache: made once from a dataset, for all processes of a machine."""
+"""What is made from a dataset once: derived files in the user's cache, and contents of files in memory."""
 
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from filelock import FileLock
 
 from contrasweep.data.root import cache_folder
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+def while_unchanged(size: int) -> Callable[[Callable[[*Arguments], Result]], Callable[[*Arguments], Result]]:
+    """Decorate a function that reads files or lists folders, so that it remembers its last `size` results.
+
+    It reads again when one of the paths among its arguments has another time of change.
+    """
+
+    def decorate(read: Callable[[*Arguments], Result]) -> Callable[[*Arguments], Result]:
+        @lru_cache(maxsize=size)
+        def remembered(changed: tuple[int, ...], *args: *Arguments) -> Result:
+            return read(*args)
+
+        @wraps(read)
+        def current(*args: *Arguments) -> Result:
+            changed = tuple(path.stat().st_mtime_ns for path in args if isinstance(path, Path))
+            return remembered(changed, *args)
+
+        return current
+
+    return decorate
 
 
 def kept_folder(kind: str, identity: str, write: Callable[[Path], None]) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.names import unknown
@@ -330,3 +330,25 @@ def spelled_name(dataset: str, known: Mapping[str, DatasetOption], options: Opti
     """Return a dataset's name with the options that differ from their defaults."""
     parts = [f"{name}={value}" for name, value in options.items() if value != known[name].default]
     return f"{dataset}:{','.join(parts)}" if parts else dataset
+
+
+def family_of(
+    facts: DatasetSpec,
+    check: Callable[[Path, Options], None],
+    read: Callable[[Path, Split, Options], LabelledImages],
+    options: Mapping[str, DatasetOption] = MappingProxyType({}),
+    vary: Callable[[Path, Options], Mapping[str, Any]] = lambda root, options: {},
+    checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({}),
+) -> DatasetFamily:
+    """Return the family of datasets with these facts.
+
+    `vary(root, options)` gives the fields of `DatasetSpec` that options or files change, by name; the option
+    `size` also sets the sizes of the images. The other arguments are as in `DatasetFamily`.
+    """
+
+    def describe(root: Path, given: Options) -> DatasetSpec:
+        sides = {side: given["size"] for side in ("image_size", "view_size") if "size" in given}
+        changed = {**sides, **vary(root, given)}
+        return replace(facts, name=spelled_name(facts.name, options, given), **changed)
+
+    return DatasetFamily(facts.name, facts.summary, describe, check, read, options, checksums)

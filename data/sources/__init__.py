@@ -6,14 +6,12 @@ from contrasweep.data.sources.celeba import CELEBA
 from contrasweep.data.sources.cifar import CIFAR10, CIFAR100
 from contrasweep.data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
 from contrasweep.data.sources.cub import CUB
-from contrasweep.data.sources.digits import COLOUR_DIGITS, DIGITS
+from contrasweep.data.sources.digits import COLORMNIST, COLOUR_DIGITS, DIGITS, MNIST
 from contrasweep.data.sources.hub_parquet import HUB_PARQUET
 from contrasweep.data.sources.image_folder import IMAGE_FOLDER
 from contrasweep.data.sources.imagenet import IMAGENET1K, IMAGENET100
 from contrasweep.data.sources.imagenet9 import IMAGENET9
-from contrasweep.data.sources.mnist import COLORMNIST, MNIST
-from contrasweep.data.sources.noisy import NOISY_MNIST
-from contrasweep.data.sources.noisy_views import NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
+from contrasweep.data.sources.noisy import NOISY_MNIST, NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
 from contrasweep.data.sources.scene import SCENE
 from contrasweep.data.sources.stl10 import STL10
 from contrasweep.data.sources.wider import WIDER_ATTRIBUTE

@@ -4,11 +4,8 @@ Sources: Bahng et al., "Learning De-biased Representations with Biased Represent
 et al., "Unbiased Supervised Contrastive Learning" (ICLR 2023), Appendix B.2.1 and its released code.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -16,9 +13,8 @@ from torch import Tensor
 from contrasweep.data.colour import white_on_colour
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.sources.digits import always_there, digits_spec, read_digits
-from contrasweep.data.sources.mnist import check_mnist, mnist_spec, read_mnist
-from contrasweep.data.spec import COLOUR_NAME, DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.sources.digits import MNIST_DIGITS, ON_COLOURS, SMALL_DIGITS, Digits
+from contrasweep.data.spec import DatasetFamily, DatasetOption, Options, Split
 
 BIAS_COLOURS = (
     (255, 0, 0),
@@ -102,62 +98,35 @@ def biased(strokes: LabelledImages, rho: float, name: str, split: str, stroke: i
     return replace(white_on_colour(strokes, colours, stroke), bias=bias)
 
 
-def _options(rho: float) -> Mapping[str, DatasetOption]:
-    return MappingProxyType(
-        {
-            "rho": DatasetOption(
-                "share of a class's training images with its own colour", float, rho, low=0.0, high=1.0
-            ),
-            "test_rho": DatasetOption("the same of the test images", float, 0.1, low=0.0, high=1.0),
-        }
-    )
+def _family(digits: Digits, name: str, summary: str, rho: float, stroke: int) -> DatasetFamily:
+    """Return the biased sets made from these digits; `rho` is the default."""
+    facts = {**ON_COLOURS, "view_size": digits.facts.image_size, "bias_classes": len(BIAS_COLOURS)}
 
-
-def _family(
-    name: str,
-    summary: str,
-    rho: float,
-    base: Callable[[str, str, int], DatasetSpec],
-    check: Callable[[Path, Options], None],
-    read: Callable[[Path, Split], LabelledImages],
-    stroke: int,
-) -> DatasetFamily:
-    """Return the family of biased sets made from the greyscale digits of `read`."""
-
-    def describe(root: Path, options: Options) -> DatasetSpec:
-        spec = base(family.full_name(options), summary, 3)
-        return replace(
-            spec,
-            view_size=spec.image_size,
-            condition_dim=3,
-            condition_name=COLOUR_NAME,
-            bias_classes=len(BIAS_COLOURS),
-        )
-
-    def read_biased(root: Path, split: Split, options: Options) -> LabelledImages:
+    def paint(strokes: LabelledImages, split: Split, options: Options) -> LabelledImages:
         share = float(options["rho" if split == "train" else "test_rho"])
-        return biased(read(root, split), share, name, split, stroke)
+        return biased(strokes, share, name, split, stroke)
 
-    family = DatasetFamily(name, summary, describe, check, read_biased, _options(rho))
-    return family
+    options = {
+        "rho": DatasetOption(
+            "share of a class's training images with its own colour", float, rho, low=0.0, high=1.0
+        ),
+        "test_rho": DatasetOption("the same of the test images", float, 0.1, low=0.0, high=1.0),
+    }
+    return digits.family(name, summary, paint, options, lambda options: facts)
 
 
 BIASED_MNIST = _family(
-    name="biased-mnist",
-    summary="MNIST with white strokes on ten colours that give the class away in training",
+    MNIST_DIGITS,
+    "biased-mnist",
+    "MNIST with white strokes on ten colours that give the class away in training",
     rho=0.997,
-    base=mnist_spec,
-    check=lambda root, options: check_mnist("biased-mnist", root),
-    read=read_mnist,
     stroke=MNIST_STROKE,
 )
 
 BIASED_DIGITS = _family(
-    name="biased-digits",
-    summary="digits with white strokes on ten colours that give the class away in training",
+    SMALL_DIGITS,
+    "biased-digits",
+    "digits with white strokes on ten colours that give the class away in training",
     rho=0.9,
-    base=digits_spec,
-    check=always_there,
-    read=lambda root, split: read_digits(split),
     stroke=DIGITS_STROKE,
 )

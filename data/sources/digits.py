@@ -1,22 +1,125 @@
-"""scikit-learn's handwritten digits, plain and on coloured backgrounds. They need no download."""
+"""Handwritten digits of MNIST and of scikit-learn, plain and on coloured backgrounds (ColorMNIST of CCL-K).
 
-from dataclasses import replace
+MNIST has the layout of torchvision. scikit-learn's digits need no download; they have no published split, and
+ours, 80/20 by label, is fixed by name and never changes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.root import check_files
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import COLOUR_NAME, DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.spec import (
+    COLOUR_NAME,
+    DatasetFamily,
+    DatasetOption,
+    DatasetSpec,
+    Options,
+    Split,
+    family_of,
+)
 from contrasweep.data.splits import stratified_split
 
-TRAIN_COUNTS = (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
-"""Training images of each digit."""
+MNIST_FOLDER = "MNIST/raw"
+MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist/ (unpack the four .gz files)"
 
-_TEST_SHARE = 0.2
+MNIST_FILES = {
+    "train-images-idx3-ubyte": 47_040_016,
+    "train-labels-idx1-ubyte": 60_008,
+    "t10k-images-idx3-ubyte": 7_840_016,
+    "t10k-labels-idx1-ubyte": 10_008,
+}
+"""The four unpacked MNIST files and their sizes in bytes."""
+
+ON_COLOURS: Mapping[str, Any] = {"channels": 3, "condition_dim": 3, "condition_name": COLOUR_NAME}
+"""The facts of digits on coloured backgrounds that differ from those of the plain ones."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Greyscale digits, which other datasets are made from.
+
+    Attributes:
+        facts: the facts of the plain digits.
+        train_counts: training images of each digit.
+        check: raises DatasetMissing for the dataset of a given name unless the files are in place.
+        read: reads one split, ``(N, 1, S, S)``.
+    """
+
+    facts: DatasetSpec
+    train_counts: tuple[int, ...]
+    check: Callable[[str, Path], None]
+    read: Callable[[Path, Split], LabelledImages]
+
+    def family(
+        self,
+        name: str,
+        summary: str,
+        make: Callable[[LabelledImages, Split, Options], LabelledImages],
+        options: Mapping[str, DatasetOption],
+        vary: Callable[[Options], Mapping[str, Any]] = lambda options: {},
+    ) -> DatasetFamily:
+        """Return the datasets that `make(digits, split, options)` makes; `vary` is as in `family_of`."""
+        return family_of(
+            replace(self.facts, name=name, summary=summary),
+            check=lambda root, options: self.check(name, root),
+            read=lambda root, split, options: make(self.read(root, split), split, options),
+            options=options,
+            vary=lambda root, options: vary(options),
+        )
+
+    def plain(self) -> DatasetFamily:
+        """Return the digits as they are, whole or cut to unequal classes."""
+        name, counts = self.facts.name, self.train_counts
+
+        def cut(digits: LabelledImages, split: Split, options: Options) -> LabelledImages:
+            return imbalanced(digits, name, counts, options) if split == "train" else digits
+
+        def sizes(options: Options) -> Mapping[str, int]:
+            return {"train_size": sum(kept_counts(counts, options))}
+
+        return self.family(name, self.facts.summary, cut, IMBALANCE_OPTIONS, sizes)
+
+    def coloured(self, name: str, summary: str) -> DatasetFamily:
+        """Return the digits with black strokes on coloured backgrounds, under another name."""
+
+        def paint(digits: LabelledImages, split: Split, options: Options) -> LabelledImages:
+            return on_random_colours(digits, name, split, cast(Colours, options["colours"]))
+
+        return self.family(name, summary, paint, COLOURS_OPTION, lambda options: ON_COLOURS)
+
+
+def read_mnist(root: Path, split: Split) -> LabelledImages:
+    """Read one split of MNIST, ``(N, 1, 28, 28)``, from ``root/MNIST/raw``, the layout of torchvision."""
+    return LabelledImages(read_mnist_pixels(root, split), read_mnist_labels(root, split))
+
+
+def read_mnist_pixels(root: Path, split: Split) -> Tensor:
+    """Read the images of one split, uint8 ``(N, 1, 28, 28)``, without its labels."""
+    from torchvision.datasets import mnist
+
+    pixels: Tensor = mnist.read_image_file(str(_mnist_file(root, split, "images-idx3")))
+    return pixels.unsqueeze(1)
+
+
+def read_mnist_labels(root: Path, split: Split) -> Tensor:
+    """Read the labels of one split, int64 ``(N,)``."""
+    from torchvision.datasets import mnist
+
+    labels: Tensor = mnist.read_label_file(str(_mnist_file(root, split, "labels-idx1")))
+    return labels
+
+
+def _mnist_file(root: Path, split: Split, kind: str) -> Path:
+    return root / MNIST_FOLDER / f"{'train' if split == 'train' else 't10k'}-{kind}-ubyte"
 
 
 def read_all_digits() -> LabelledImages:
@@ -33,69 +136,57 @@ def read_all_digits() -> LabelledImages:
 
 
 def read_digits(split: Split) -> LabelledImages:
-    """Read one side of the digits, cut 80/20 by label.
-
-    The set has no published split. Ours is fixed by name and never changes.
-    """
+    """Read one side of the digits, cut 80/20 by label."""
     digits = read_all_digits()
-    rows = stratified_split(digits.labels, _TEST_SHARE, torch_generator("digits", "test split"))
-    return digits.subset(rows[0] if split == "train" else rows[1])
+    train, test = stratified_split(digits.labels, 0.2, torch_generator("digits", "test split"))
+    return digits.subset(train if split == "train" else test)
 
 
-def digits_spec(name: str, summary: str, channels: int = 1) -> DatasetSpec:
-    """Return the facts shared by all sets made from the digits."""
-    return DatasetSpec(
-        name=name,
-        summary=summary,
+_MNIST_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+_DIGITS_COUNTS = (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
+
+MNIST_DIGITS = Digits(
+    DatasetSpec(
+        name="mnist",
+        summary="70,000 handwritten digits of 28 x 28 pixels",
         classes=10,
-        channels=channels,
+        channels=1,
+        image_size=28,
+        view_size=32,
+        train_size=sum(_MNIST_COUNTS),
+        test_size=10_000,
+        licence="CC BY-SA 3.0 (LeCun, Cortes and Burges)",
+        source=MNIST_SOURCE,
+        folder=MNIST_FOLDER,
+    ),
+    _MNIST_COUNTS,
+    check=lambda name, root: check_files(name, root, MNIST_FOLDER, MNIST_FILES, MNIST_SOURCE),
+    read=read_mnist,
+)
+
+SMALL_DIGITS = Digits(
+    DatasetSpec(
+        name="digits",
+        summary="1,797 handwritten digits of 8 x 8 pixels, cut 80/20 by a fixed split",
+        classes=10,
+        channels=1,
         image_size=8,
         view_size=8,
-        train_size=sum(TRAIN_COUNTS),
+        train_size=sum(_DIGITS_COUNTS),
         test_size=359,
         licence="CC BY 4.0 (Alpaydin and Kaynak, UCI Machine Learning Repository)",
         source="scikit-learn, sklearn.datasets.load_digits",
         folder=None,
-    )
-
-
-def always_there(root: Path, options: Options) -> None:
-    """Accept: the digits come with scikit-learn."""
-
-
-def _describe_digits(root: Path, options: Options) -> DatasetSpec:
-    train_size = sum(kept_counts(TRAIN_COUNTS, options))
-    return replace(digits_spec(DIGITS.full_name(options), DIGITS.summary), train_size=train_size)
-
-
-def _read_digits(root: Path, split: Split, options: Options) -> LabelledImages:
-    images = read_digits(split)
-    return imbalanced(images, "digits", TRAIN_COUNTS, options) if split == "train" else images
-
-
-def _describe_colour_digits(root: Path, options: Options) -> DatasetSpec:
-    spec = digits_spec(COLOUR_DIGITS.full_name(options), COLOUR_DIGITS.summary, channels=3)
-    return replace(spec, condition_dim=3, condition_name=COLOUR_NAME)
-
-
-def _read_colour_digits(root: Path, split: Split, options: Options) -> LabelledImages:
-    return on_random_colours(read_digits(split), "colour-digits", split, cast(Colours, options["colours"]))
-
-
-DIGITS = DatasetFamily(
-    name="digits",
-    summary="1,797 handwritten digits of 8 x 8 pixels, cut 80/20 by a fixed split",
-    describe=_describe_digits,
-    check=always_there,
-    read=_read_digits,
-    options=IMBALANCE_OPTIONS,
+    ),
+    _DIGITS_COUNTS,
+    check=lambda name, root: None,
+    read=lambda root, split: read_digits(split),
 )
 
-COLOUR_DIGITS = DatasetFamily(
-    name="colour-digits",
-    summary="digits with black strokes on ColorMNIST's noisy background colours",
-    describe=_describe_colour_digits,
-    check=always_there,
-    read=_read_colour_digits,
-    options=COLOURS_OPTION,
+MNIST, DIGITS = MNIST_DIGITS.plain(), SMALL_DIGITS.plain()
+COLORMNIST = MNIST_DIGITS.coloured(
+    "colormnist", "MNIST with black strokes on noisy background colours, as in CCL-K"
+)
+COLOUR_DIGITS = SMALL_DIGITS.coloured(
+    "colour-digits", "digits with black strokes on ColorMNIST's noisy background colours"
 )

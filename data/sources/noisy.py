@@ -1,21 +1,30 @@
-"""Noise on greyscale images: Noisy-MNIST, for one view or for two views with different noise.
+"""Noisy digits of HeroCon: Noisy-MNIST, and few labelled with many unlabelled ones in one or two noisy views.
 
-Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1 and 4.4.
+Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Sections 4.1, 4.2 and 4.4.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, cast
 
 import torch
 from torch import Tensor
 
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.seeds import numpy_generator
-from contrasweep.data.sources.mnist import check_mnist, mnist_spec, read_mnist
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.multiview import MultiView
+from contrasweep.data.seeds import numpy_generator, torch_generator
+from contrasweep.data.sources.digits import (
+    MNIST_DIGITS,
+    SMALL_DIGITS,
+    read_all_digits,
+    read_mnist,
+    read_mnist_labels,
+    read_mnist_pixels,
+)
+from contrasweep.data.sources.folds import table_family
+from contrasweep.data.spec import DatasetOption, Options, Split
+from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 Law = Literal["uniform", "gaussian"]
 
@@ -24,6 +33,18 @@ MNIST_MEAN = 0.13066047627384283
 
 MNIST_STD = 0.3081078039450204
 """The (population) standard deviation of these pixels."""
+
+DIGITS_MEAN = 0.3053087185068797
+"""Mean of all pixels of scikit-learn's digits, in 0..1."""
+
+DIGITS_STD = 0.3758859119653705
+"""The (population) standard deviation of these pixels."""
+
+MNIST_LABELLED, MNIST_FOLDS = 20, 20
+"""Labelled images of each digit, drawn from MNIST's test files, and the number of draws."""
+
+DIGITS_LABELLED, DIGITS_FOLDS = 10, 10
+"""Labelled images of each of scikit-learn's digits, and the number of draws."""
 
 _CHUNK = 256
 
@@ -81,38 +102,165 @@ class Noise:
 
 def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
     """Return the options of a family of noisy images, with these defaults."""
-    return MappingProxyType(
-        {
-            "noise": DatasetOption(
-                "uniform in 0..1, or gaussian with the pixels' mean and standard deviation",
-                str,
-                law,
-                choices=("uniform", "gaussian"),
-            ),
-            "level": DatasetOption("share of the pixels that it falls on", float, level, low=0.0, high=1.0),
-        }
-    )
+    return {
+        "noise": DatasetOption(
+            "uniform in 0..1, or gaussian with the pixels' mean and standard deviation",
+            str,
+            law,
+            choices=("uniform", "gaussian"),
+        ),
+        "level": DatasetOption("share of the pixels that it falls on", float, level, low=0.0, high=1.0),
+    }
 
 
-def noise_of(options: Options, mean: float = MNIST_MEAN, std: float = MNIST_STD) -> Noise:
-    """Return the noise for the values of `noise_options`."""
+def _noise_of(options: Options, mean: float = MNIST_MEAN, std: float = MNIST_STD) -> Noise:
     return Noise(cast(Law, options["noise"]), float(options["level"]), mean, std)
 
 
-def _describe_noisy_mnist(root: Path, options: Options) -> DatasetSpec:
-    return mnist_spec(NOISY_MNIST.full_name(options), NOISY_MNIST.summary)
+def labelled_rows(labels: Tensor, per_class: int, fold: int, name: str) -> Tensor:
+    """Return the rows of one draw of ``per_class`` objects of each class, ascending.
+
+    Draws do not overlap.
+
+    Args:
+        labels: int64 ``(N,)``.
+        per_class: objects of each class.
+        fold: the number of the draw, from 0.
+        name: the name of the random stream.
+
+    Raises:
+        ValueError: a class has too few objects for that many draws.
+    """
+    start = fold * per_class
+    drawn = []
+    for label in torch.unique(labels).tolist():
+        members = (labels == label).nonzero().flatten()
+        if len(members) < start + per_class:
+            raise ValueError(
+                f"draw {fold} of {per_class} objects of class {label} needs {start + per_class}, "
+                f"there are {len(members)}"
+            )
+        order = torch.randperm(len(members), generator=torch_generator("labelled", name, label))
+        drawn.append(members[order[start : start + per_class]])
+    return torch.cat(drawn).sort().values
 
 
-def _read_noisy_mnist(root: Path, split: Split, options: Options) -> LabelledImages:
-    clean = read_mnist(root, split)
-    return replace(clean, images=noise_of(options).add(clean.pixels, "mnist", split, 1))
+def _noisy(pixels: Tensor, noise: Noise, views: int, *name: str) -> tuple[Tensor, ...]:
+    return tuple(noise.add(pixels, *name, view) for view in range(1, views + 1))
 
 
-NOISY_MNIST = DatasetFamily(
-    name="noisy-mnist",
-    summary="MNIST with noise on a share of the pixels, as in HeroCon",
-    describe=_describe_noisy_mnist,
-    check=lambda root, options: check_mnist("noisy-mnist", root),
-    read=_read_noisy_mnist,
-    options=noise_options("uniform"),
+def _with_noise(digits: LabelledImages, split: Split, options: Options) -> LabelledImages:
+    return replace(digits, images=_noise_of(options).add(digits.pixels, "mnist", split, 1))
+
+
+NOISY_MNIST = MNIST_DIGITS.family(
+    "noisy-mnist",
+    "MNIST with noise on a share of the pixels, as in HeroCon",
+    _with_noise,
+    noise_options("uniform"),
+)
+
+
+def _unlabelled_rows(options: Options) -> Tensor:
+    """Return the rows of MNIST's training images to classify; the choice does not use their labels."""
+    size, kept = MNIST_DIGITS.facts.train_size, int(options["unlabelled"])
+    if not kept:
+        return torch.arange(size)
+    return torch.randperm(size, generator=torch_generator("unlabelled", "noisy-mnist"))[:kept].sort().values
+
+
+def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> TransductiveFamily:
+    """Return N-MNIST in one or two views; the first is that of the dataset `noisy-mnist`."""
+    mnist = MNIST_DIGITS.facts
+
+    def describe(root: Path, options: Options) -> TransductiveSpec:
+        return TransductiveSpec(
+            name=family.full_name(options),
+            summary=summary,
+            classes=mnist.classes,
+            multi_label=False,
+            views=((1, 28, 28),) * views,
+            labelled=(mnist.classes * MNIST_LABELLED,) * MNIST_FOLDS,
+            unlabelled=(int(options["unlabelled"]) or mnist.train_size,) * MNIST_FOLDS,
+            licence=mnist.licence,
+            source=mnist.source,
+            folder=mnist.folder,
+        )
+
+    def read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
+        noise = _noise_of(options)
+        pool = read_mnist(root, "test")
+        rows = labelled_rows(pool.labels, MNIST_LABELLED, fold, "noisy-mnist")
+        labelled = MultiView(_noisy(pool.pixels, noise, views, "mnist", "test"), pool.labels).subset(rows)
+        unlabelled = MultiView(_noisy(read_mnist_pixels(root, "train"), noise, views, "mnist", "train"))
+        return labelled, unlabelled.subset(_unlabelled_rows(options))
+
+    first = "images to be classified, the first of a fixed order; 0: all 60,000"
+    family = TransductiveFamily(
+        name,
+        summary,
+        describe,
+        lambda root, options: MNIST_DIGITS.check(name, root),
+        read,
+        lambda root, fold, options: read_mnist_labels(root, "train")[_unlabelled_rows(options)],
+        {**noise_options(law), "unlabelled": DatasetOption(first, int, 0, low=0, high=mnist.train_size)},
+    )
+    return family
+
+
+NOISY_MNIST_1V = _noisy_mnist_views(
+    "noisy-mnist-1v", "200 labelled and 60,000 unlabelled noisy MNIST digits in one view", 1, "uniform"
+)
+NOISY_MNIST_2V = _noisy_mnist_views(
+    "noisy-mnist-2v",
+    "200 labelled and 60,000 unlabelled MNIST digits in two views of different noise",
+    2,
+    "gaussian",
+)
+
+
+def _describe_digits(root: Path, options: Options) -> TransductiveSpec:
+    facts = SMALL_DIGITS.facts
+    labelled = facts.classes * DIGITS_LABELLED
+    return TransductiveSpec(
+        name=TWO_VIEW_DIGITS.full_name(options),
+        summary=TWO_VIEW_DIGITS.summary,
+        classes=facts.classes,
+        multi_label=False,
+        views=((1, 8, 8) if options["form"] == "images" else (64,),) * int(options["views"]),
+        labelled=(labelled,) * DIGITS_FOLDS,
+        unlabelled=(facts.train_size + facts.test_size - labelled,) * DIGITS_FOLDS,
+        licence=facts.licence,
+        source=facts.source,
+        folder=None,
+    )
+
+
+def _read_digits(root: Path, options: Options) -> MultiView:
+    digits = read_all_digits()
+    views = _noisy(
+        digits.pixels, _noise_of(options, DIGITS_MEAN, DIGITS_STD), int(options["views"]), "digits"
+    )
+    if options["form"] == "features":
+        views = tuple(view.flatten(1).float() / 255.0 for view in views)
+    return MultiView(views, digits.labels)
+
+
+TWO_VIEW_DIGITS = table_family(
+    name="two-view-digits",
+    summary="100 labelled and 1,697 unlabelled 8 x 8 digits in two views of different noise",
+    describe=_describe_digits,
+    check=lambda root, options: None,
+    read=_read_digits,
+    labelled=lambda labels, fold: labelled_rows(labels, DIGITS_LABELLED, fold, "two-view-digits"),
+    options={
+        **noise_options("gaussian", level=0.5),
+        "form": DatasetOption(
+            "the form of a view: images of 8 x 8 pixels, or 64 features in 0..1",
+            str,
+            "images",
+            choices=("images", "features"),
+        ),
+        "views": DatasetOption("views of different noise; 1: the first alone", int, 2, low=1, high=2),
+    },
 )

@@ -4,10 +4,8 @@ Sources: Boutell et al., "Learning Multi-label Scene Classification" (Pattern Re
 "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Section 4.2 and its released code.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,8 +15,9 @@ from torch import Tensor
 from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.sources.folds import fold_rows, table_family
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveSpec
 
 SCENE_FOLDER = "scene"
 
@@ -111,28 +110,6 @@ def _split_arff(path: Path) -> tuple[list[str], list[str]]:
     raise DatasetDamaged(f"{path} is not an ARFF file: it needs @attribute lines, @data and rows")
 
 
-def unshuffled_folds(groups: np.ndarray, folds: int) -> np.ndarray:
-    """Return the fold of each row, 0..folds-1: scikit-learn's StratifiedKFold without shuffling.
-
-    From a sorted list of the groups of all rows, fold f takes every ``folds``-th entry from f on. This gives
-    the number of rows of each group in each fold; the rows of a group go to the folds in their order. Unlike
-    scikit-learn, there is no warning for groups smaller than the number of folds, which label sets often are.
-
-    Args:
-        groups: ``(N,)``, any values that can be sorted.
-        folds: the number of folds.
-    """
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    # Groups are numbered by first appearance; the numbers decide which folds get the remainders.
-    number = np.argsort(np.argsort(first))[inverse]
-    in_order = np.sort(number)
-    counts = np.stack([np.bincount(in_order[fold::folds], minlength=len(first)) for fold in range(folds)])
-    fold_of = np.empty(len(groups), dtype=np.int64)
-    for group in range(len(first)):
-        fold_of[number == group] = np.repeat(np.arange(folds), counts[:, group])
-    return fold_of
-
-
 def noisy_views(features: Tensor, level: float) -> tuple[Tensor, Tensor]:
     """Return two views: the first with noise on the even rows, the second with noise on the odd rows.
 
@@ -179,11 +156,6 @@ def read_scene(root: Path) -> MultiLabelTable:
     )
 
 
-def _is_labelled(labels: Tensor, fold: int) -> Tensor:
-    weights = 2 ** torch.arange(labels.shape[1])
-    return torch.from_numpy(unshuffled_folds((labels * weights).sum(dim=1).numpy(), len(FOLD_SIZES)) == fold)
-
-
 def _describe(root: Path, options: Options) -> TransductiveSpec:
     return TransductiveSpec(
         name=SCENE.full_name(options),
@@ -200,36 +172,30 @@ def _describe(root: Path, options: Options) -> TransductiveSpec:
     )
 
 
-def _read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
+def _read(root: Path, options: Options) -> MultiView:
     table = read_scene(root)
     one = int(options["views"]) == 1
     views = (table.features,) if one else noisy_views(table.features, float(options["level"]))
-    whole = MultiView(views, table.labels)
-    is_labelled = _is_labelled(table.labels, fold)
-    unlabelled = whole.subset((~is_labelled).nonzero().flatten())
-    return whole.subset(is_labelled.nonzero().flatten()), unlabelled.without_labels()
+    return MultiView(views, table.labels)
 
 
-def _read_test(root: Path, fold: int, options: Options) -> Tensor:
-    labels = read_scene(root).labels
-    return labels[~_is_labelled(labels, fold)]
+def _labelled(labels: Tensor, fold: int) -> Tensor:
+    """Return the rows of a fold in which every set of labels has its share."""
+    label_set = (labels * 2 ** torch.arange(labels.shape[1])).sum(dim=1)
+    return fold_rows(label_set, len(FOLD_SIZES), fold)
 
 
-_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
-    {
-        "level": DatasetOption(
-            "scale of the noise that tells two views apart", float, 0.01, low=0.0, high=1.0
-        ),
-        "views": DatasetOption("two noisy views, or the features as they are", int, 2, low=1, high=2),
-    }
-)
-
-SCENE = TransductiveFamily(
+SCENE = table_family(
     name="scene",
     summary="2,407 photographs with six labels as 294 features, two noisy views, 5 % labelled",
     describe=_describe,
     check=lambda root, options: check_files("scene", root, SCENE_FOLDER, SCENE_FILES, SOURCE),
     read=_read,
-    read_test=_read_test,
-    options=_OPTIONS,
+    labelled=_labelled,
+    options={
+        "level": DatasetOption(
+            "scale of the noise that tells two views apart", float, 0.01, low=0.0, high=1.0
+        ),
+        "views": DatasetOption("two noisy views, or the features as they are", int, 2, low=1, high=2),
+    },
 )

@@ -12,24 +12,22 @@ are the *first* 2,500 rows of each (the paper says that they are drawn); the 200
 shuffled objects in order.
 """
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from contrasweep.data.kept import while_unchanged
 from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
-from contrasweep.data.sources.scene import unshuffled_folds
+from contrasweep.data.sources.folds import fold_rows, table_family
 from contrasweep.data.spec import Options
-from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import TransductiveSpec
 
-NAME = "xrmb"
-FOLDER = "xrmb"
-ACOUSTIC_FILE = "XRMBf2KALDI_window7_single1.mat"
-ARTICULATORY_FILE = "XRMBf2KALDI_window7_single2.mat"
+NAME = FOLDER = "xrmb"
+FILES = ("XRMBf2KALDI_window7_single1.mat", "XRMBf2KALDI_window7_single2.mat")
+"""The acoustic and the articulatory features."""
 SOURCE = "https://home.ttic.edu/~klivescu/XRMB_data/full/README (the two window7_single files it names)"
 
 WIDTHS = (273, 112)
@@ -47,21 +45,16 @@ def read_xrmb(root: Path) -> MultiView:
     Raises:
         DatasetDamaged: a file is not a MATLAB file, lacks a variable, or has wrong contents.
     """
-    place = root / FOLDER
-    return _read(
-        place, tuple((place / file).stat().st_mtime_ns for file in (ACOUSTIC_FILE, ARTICULATORY_FILE))
-    )
+    return _read(*(root / FOLDER / file for file in FILES))
 
 
-@lru_cache(maxsize=1)
-def _read(place: Path, changed: tuple[int, ...]) -> MultiView:
-    """Read the objects; `changed`, the times of change of the files, keys the cache."""
-    second = place / ARTICULATORY_FILE
+@while_unchanged(1)
+def _read(first: Path, second: Path) -> MultiView:
     labels = _variable(second, "trainLabel").astype(np.int64).reshape(-1)
     rows = _first_rows(labels, second)
     order = numpy_generator("objects", NAME).permutation(len(rows))
     views = []
-    for file, name, width in zip((place / ACOUSTIC_FILE, second), ("X1", "X2"), WIDTHS, strict=True):
+    for file, name, width in zip((first, second), ("X1", "X2"), WIDTHS, strict=True):
         features = _variable(file, name)
         if features.shape != (len(labels), width):
             found = " x ".join(map(str, features.shape))
@@ -102,10 +95,6 @@ def _first_rows(labels: np.ndarray, file: Path) -> np.ndarray:
     return np.concatenate(drawn)
 
 
-def _is_labelled(labels: Tensor, fold: int) -> Tensor:
-    return torch.from_numpy(unshuffled_folds(labels.numpy(), FOLDS) == fold)
-
-
 def _describe(root: Path, options: Options) -> TransductiveSpec:
     objects = CLASSES * OF_EACH
     labelled = objects // FOLDS
@@ -123,29 +112,12 @@ def _describe(root: Path, options: Options) -> TransductiveSpec:
     )
 
 
-def _read_fold(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
-    whole = read_xrmb(root)
-    assert whole.labels is not None
-    is_labelled = _is_labelled(whole.labels, fold)
-    unlabelled = whole.subset((~is_labelled).nonzero().flatten())
-    return whole.subset(is_labelled.nonzero().flatten()), unlabelled.without_labels()
-
-
-def _read_test(root: Path, fold: int, options: Options) -> Tensor:
-    labels = read_xrmb(root).labels
-    assert labels is not None
-    return labels[~_is_labelled(labels, fold)]
-
-
-def _check(root: Path, options: Options) -> None:
-    check_files(NAME, root, FOLDER, {ACOUSTIC_FILE: None, ARTICULATORY_FILE: None}, SOURCE)
-
-
-XRMB = TransductiveFamily(
+XRMB = table_family(
     name=NAME,
     summary="50,000 frames of speech of 20 phones, 273 acoustic and 112 articulatory features, 250 labelled",
     describe=_describe,
-    check=_check,
-    read=_read_fold,
-    read_test=_read_test,
+    check=lambda root, options: check_files(NAME, root, FOLDER, dict.fromkeys(FILES), SOURCE),
+    read=lambda root, options: read_xrmb(root),
+    labelled=lambda labels, fold: fold_rows(labels, FOLDS, fold),
+    options={},
 )

@@ -19,7 +19,7 @@ from contrasweep.data import (
 )
 from contrasweep.data.root import check_files
 from contrasweep.data.sources import FAMILIES
-from contrasweep.data.sources.mnist import MNIST_FILES
+from contrasweep.data.sources.digits import MNIST_FILES
 from contrasweep.data.splits import stratified_split
 
 

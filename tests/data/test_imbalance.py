@@ -6,7 +6,7 @@ from real_data import real_root
 
 from contrasweep.data import dataset_spec, load_test, load_training
 from contrasweep.data.imbalance import imbalanced_counts, imbalanced_rows
-from contrasweep.data.sources.digits import TRAIN_COUNTS
+from contrasweep.data.sources.digits import SMALL_DIGITS
 
 
 def test_the_linear_rule_on_cifar10() -> None:
@@ -72,7 +72,7 @@ def test_rows_that_are_not_there_are_refused(kept: list[int]) -> None:
 def test_training_is_imbalanced_and_the_test_is_not() -> None:
     whole, cut = load_training("digits").train, load_training("digits:imbalance=linear").train
     assert cut.labels.bincount().tolist() == [
-        n * level // 10 for level, n in enumerate(TRAIN_COUNTS, start=1)
+        n * level // 10 for level, n in enumerate(SMALL_DIGITS.train_counts, start=1)
     ]
     assert len(cut) == dataset_spec("digits:imbalance=linear").train_size
     known = {image.numpy().tobytes() for image in whole.pixels}
@@ -84,7 +84,8 @@ def test_a_spec_bears_its_options_and_its_size() -> None:
     spec = dataset_spec("digits:at_least=4,imbalance=exponential")
     assert spec.name == "digits:imbalance=exponential,at_least=4"
     assert spec.train_size == sum(
-        max(4, math.floor(n * math.exp(level - 10))) for level, n in enumerate(TRAIN_COUNTS, start=1)
+        max(4, math.floor(n * math.exp(level - 10)))
+        for level, n in enumerate(SMALL_DIGITS.train_counts, start=1)
     )
     assert spec.train_size == len(load_training(spec.name).train)
     assert dataset_spec("digits:imbalance=none").name == "digits"

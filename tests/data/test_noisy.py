@@ -5,7 +5,7 @@ import torch
 from real_data import real_root
 
 from contrasweep.data import dataset_spec, load_test
-from contrasweep.data.sources.mnist import read_mnist_pixels
+from contrasweep.data.sources.digits import read_mnist_pixels
 from contrasweep.data.sources.noisy import MNIST_MEAN, MNIST_STD, Noise
 
 GREY = torch.full((300, 1, 8, 8), 100, dtype=torch.uint8)

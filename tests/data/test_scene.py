@@ -16,13 +16,13 @@ from contrasweep.data import (
     load_test,
     load_transductive,
 )
+from contrasweep.data.sources.folds import unshuffled_folds
 from contrasweep.data.sources.scene import (
     CLASS_NAMES,
     noisy_views,
     read_label_names,
     read_multilabel_arff,
     read_scene,
-    unshuffled_folds,
 )
 
 ARFF = """% a comment

@@ -20,10 +20,8 @@ from contrasweep.data import (
     parse_dataset,
 )
 from contrasweep.data.sources import TRANSDUCTIVE_FAMILIES
-from contrasweep.data.sources.digits import read_all_digits
-from contrasweep.data.sources.mnist import read_mnist_pixels
-from contrasweep.data.sources.noisy import Noise
-from contrasweep.data.sources.noisy_views import DIGITS_MEAN, DIGITS_STD, labelled_rows
+from contrasweep.data.sources.digits import read_all_digits, read_mnist_pixels
+from contrasweep.data.sources.noisy import DIGITS_MEAN, DIGITS_STD, Noise, labelled_rows
 
 TRANSDUCTIVE = [family.name for family in TRANSDUCTIVE_FAMILIES]
 

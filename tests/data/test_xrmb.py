@@ -18,7 +18,7 @@ from contrasweep.data import (
     load_transductive,
 )
 from contrasweep.data.sources import xrmb
-from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER, read_xrmb
+from contrasweep.data.sources.xrmb import FILES, FOLDER, read_xrmb
 
 OF_EACH, FOLDS = 10, 4
 
@@ -27,7 +27,6 @@ OF_EACH, FOLDS = 10, 4
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(xrmb, "OF_EACH", OF_EACH)
     monkeypatch.setattr(xrmb, "FOLDS", FOLDS)
-    xrmb._read.cache_clear()
     write_xrmb(tmp_path)
     return tmp_path
 
@@ -35,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _stored(root: Path) -> np.ndarray:
     from scipy.io import loadmat
 
-    return np.asarray(loadmat(root / FOLDER / ARTICULATORY_FILE)["trainLabel"]).ravel()
+    return np.asarray(loadmat(root / FOLDER / FILES[1])["trainLabel"]).ravel()
 
 
 def test_objects_are_the_first_rows_of_twenty_labels_in_both_views(root: Path) -> None:
@@ -74,20 +73,20 @@ def test_the_spec_has_the_published_numbers() -> None:
 def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing) as missing:
         check_available("xrmb", tmp_path)
-    for word in (str(tmp_path / FOLDER), ACOUSTIC_FILE, ARTICULATORY_FILE, "klivescu", "--data-root"):
+    for word in (str(tmp_path / FOLDER), *FILES, "klivescu", "--data-root"):
         assert word in str(missing.value)
     (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / ACOUSTIC_FILE).write_bytes(b"")
-    with pytest.raises(DatasetMissing, match=f"lacks {ARTICULATORY_FILE}"):
+    (tmp_path / FOLDER / FILES[0]).write_bytes(b"")
+    with pytest.raises(DatasetMissing, match=f"lacks {FILES[1]}"):
         load_transductive("xrmb", tmp_path)
 
 
 def test_a_file_that_holds_something_else_is_named(root: Path) -> None:
-    file = root / FOLDER / ACOUSTIC_FILE
+    file = root / FOLDER / FILES[0]
     whole = file.read_bytes()
     for content in (whole[:2000], b"nothing of the kind", b""):
         file.write_bytes(content)
-        with pytest.raises(DatasetDamaged, match=f"{ACOUSTIC_FILE}"):
+        with pytest.raises(DatasetDamaged, match=f"{FILES[0]}"):
             load_transductive("xrmb", root)
     savemat(file, {"X1": np.zeros((ROWS - 1, 273), dtype=np.float32)})
     with pytest.raises(DatasetDamaged, match=rf"X1 is {ROWS - 1} x 273, XRMB has {ROWS} x 273"):

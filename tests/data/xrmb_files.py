@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import savemat
 
-from contrasweep.data.sources.xrmb import ACOUSTIC_FILE, ARTICULATORY_FILE, FOLDER
+from contrasweep.data.sources.xrmb import FILES, FOLDER
 
 ROWS = 40 * 23
 
@@ -23,8 +23,8 @@ def write_xrmb(root: Path) -> np.ndarray:
         views.append(view)
     (root / FOLDER).mkdir(parents=True)
     few = {"XV1": views[0][:2], "XTe1": views[0][:3]}
-    savemat(root / FOLDER / ACOUSTIC_FILE, {"X1": views[0], **few}, do_compression=True)
+    savemat(root / FOLDER / FILES[0], {"X1": views[0], **few}, do_compression=True)
     column = labels[:, None]
     second = {"X2": views[1], "trainLabel": column, "trainID": column, "tuneLabel": column[:2]}
-    savemat(root / FOLDER / ARTICULATORY_FILE, second, do_compression=True)
+    savemat(root / FOLDER / FILES[1], second, do_compression=True)
     return labels
