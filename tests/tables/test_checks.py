@@ -10,26 +10,20 @@ from numpy.typing import NDArray
 
 from contrasweep.search_spaces.tables import Table, available_tables, load_table
 from contrasweep.tuning.tables.checks import (
-    CURVE_FUNCTIONS,
-    FUNCTIONS,
     STAR,
     Call,
     Cells,
     ClaimError,
-    Comparison,
+    Constant,
     CurveCall,
     Node,
-    Number,
-    Operation,
-    Point,
-    Text,
     columns_read,
     parse_check,
     walk,
 )
 from contrasweep.tuning.tables.collect import INFORMATION_CURVES
-from contrasweep.tuning.tables.curves import Curve, NoCurve
-from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
+from contrasweep.tuning.tables.evaluate import Numbers, evaluate
+from contrasweep.tuning.tables.functions import CURVE_FUNCTIONS, FUNCTIONS, Curve, NotMeasured
 
 
 def printed_numbers(table: Table) -> Numbers:
@@ -83,9 +77,9 @@ def of_printed_figures(tree: Node) -> bool:
     for node in walk(tree):
         if isinstance(node, Call) and node.name == "approx":
             return True
-        if isinstance(node, Comparison) and "==" in node.operators:
-            kinds = {type(part) for part in node.parts}
-            if {Cells, Number} <= kinds:
+        if isinstance(node, Call) and node.name == "==":
+            kinds = {type(getattr(part, "value", part)) for part in node.parts}
+            if Cells in kinds and kinds & {int, float}:
                 return True
     return False
 
@@ -102,31 +96,33 @@ def cell(key: str, column: str, **more: bool) -> Cells:
 
 def test_a_check_becomes_a_tree() -> None:
     ours = Cells(("herocon-u", "eps+fairkl"), "f1", group=True)
-    doubled = Operation("*", (Number(2), Call("max", (ours,))))
-    assert parse_check('2 * max(rows["herocon-u", "eps+fairkl"].f1) - 1 < row["a"].f1.std') == Comparison(
-        ("<",), (Operation("-", (doubled, Number(1))), cell("a", "f1", std=True))
+    doubled = Call("*", (Constant(2), Call("max", (ours,))))
+    assert parse_check('2 * max(rows["herocon-u", "eps+fairkl"].f1) - 1 < row["a"].f1.std') == Call(
+        "<", (Call("-", (doubled, Constant(1))), cell("a", "f1", std=True))
     )
     others = Cells(None, STAR, group=True, but=("ce",))
-    below = [Comparison(("<",), (cell(key, "x"), Number(1))) for key in ("a", "b")]
-    assert parse_check(
-        'argmax(rows_except["ce"][:]) == "a" or row["a"].x < 1 and row["b"]["x"] < 1'
-    ) == Operation(
-        "or", (Comparison(("==",), (Call("argmax", (others,)), Text("a"))), Operation("and", tuple(below)))
+    below = [Call("<", (cell(key, "x"), Constant(1))) for key in ("a", "b")]
+    assert parse_check('argmax(rows_except["ce"][:]) == "a" or row["a"].x < 1 and row["b"]["x"] < 1') == Call(
+        "or", (Call("==", (Call("argmax", (others,)), Constant("a"))), Call("and", tuple(below)))
     )
     assert parse_check('above("I(Z;T) pcl", ["H(Z|T)", "-x"])') == CurveCall(
         "above", (("I(Z;T) pcl",), ("H(Z|T)", "-x"))
     )
-    assert parse_check('argmax_xy("map") == (-0.5, 10)') == Comparison(
-        ("==",), (CurveCall("argmax_xy", (("map",),)), Point(-0.5, 10.0))
+    assert parse_check('argmax_xy("map") == (-0.5, 10)') == Call(
+        "==", (CurveCall("argmax_xy", (("map",),)), Constant((-0.5, 10.0)))
     )
-    assert parse_check('0 <= at("a", 256) <= max_at("two")') == Comparison(
-        ("<=", "<="), (Number(0), CurveCall("at", (("a",),), 256.0), CurveCall("max_at", (), "two"))
+    assert parse_check('0 <= at("a", 256) <= max_at("two")') == Call(
+        "and",
+        (
+            Call("<=", (Constant(0), CurveCall("at", (("a",),), 256.0))),
+            Call("<=", (CurveCall("at", (("a",),), 256.0), CurveCall("max_at", (), "two"))),
+        ),
     )
 
 
 def test_a_column_may_be_called_like_the_deviation_or_a_word_of_python() -> None:
-    assert parse_check('row["a"].std > row["a"]["lambda"].std') == Comparison(
-        (">",), (cell("a", "std"), cell("a", "lambda", std=True))
+    assert parse_check('row["a"].std > row["a"]["lambda"].std') == Call(
+        ">", (cell("a", "std"), cell("a", "lambda", std=True))
     )
 
 
@@ -218,11 +214,11 @@ def test_the_star_stands_for_every_measured_column_and_the_others_are_named() ->
 def test_a_group_needs_two_rows_and_names_the_missing_ones() -> None:
     outcome = evaluate(parse_check("max(rows[:].x) > 1"), two_rows(ax=[1.0], bx=[2.0]), "t")
     assert outcome.left_out == ("c in x",)
-    with pytest.raises(MissingCells, match="b, c in x"):
+    with pytest.raises(NotMeasured, match="b, c in x"):
         evaluate(parse_check("max(rows[:].x) > 1"), two_rows(ax=[1.0]), "t")
-    with pytest.raises(MissingCells, match="c in x"):
+    with pytest.raises(NotMeasured, match="c in x"):
         evaluate(parse_check('row["c"].x > 1'), two_rows(ax=[1.0], bx=[1.0]), "t")
-    with pytest.raises(MissingCells, match="table u"):
+    with pytest.raises(NotMeasured, match="table u"):
         evaluate(parse_check('table["u"].row["c"].x > 1'), two_rows(ax=[1.0]), "t")
 
 
@@ -234,12 +230,9 @@ def test_cells_are_equal_within_the_last_printed_digit() -> None:
 
 
 def test_the_cells_that_a_check_reads_are_known() -> None:
-    tables = two_rows(ax=[1.0], bx=[2.0], ay=[3.0], by=[2.0])
-    assert needed_cells(parse_check('row["a"][:] < max(rows_except["a"].x)'), tables, "t") == [
-        ("t", ("a", "x")),
-        ("t", ("a", "y")),
-        ("t", ("b", "x")),
-    ]
+    tables = two_rows(ax=[1.0], bx=[2.0], cx=[2.0], ay=[3.0], by=[2.0])
+    outcome = evaluate(parse_check('row["a"][:] < max(rows["b", "c"].x)'), tables, "t")
+    assert set(outcome.read) == {("t", (row, column)) for row, column in ("ax", "ay", "bx", "cx")}
 
 
 RISING, FALLING, HILL = [1.0, 2.0, 2.0, 4.0], [4.0, 2.0, 2.0, 1.0], [1.0, 4.0, 3.0, 1.0]
@@ -310,7 +303,7 @@ def test_functions_of_curves(check: str, expected: bool) -> None:
 def test_a_curve_or_place_that_was_not_measured_is_named() -> None:
     numbers = {"t": Numbers((), (), {}, curves={"up": CURVES["up"]})}
     for check, named in (('flat("sideways")', "curve sideways"), ('at("up", 9) > 1', "place 9")):
-        with pytest.raises(NoCurve, match=named):
+        with pytest.raises(NotMeasured, match=named):
             evaluate(parse_check(check), numbers, "t")
 
 

@@ -8,16 +8,15 @@ import ast
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from itertools import pairwise
+from typing import NoReturn
 
 from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.tables.functions import CURVE_FUNCTIONS, FUNCTIONS, MORE, OPERATORS, Kind
 
 STAR = "*"
 """The column of a cell that is written `[:]`: the check must be true for each column."""
-
-Kind = Literal["truth", "number", "group", "key", "point"]
-"""What an expression gives; a group is the cells of several rows, a key names a row."""
 
 
 class ClaimError(InputError):
@@ -25,25 +24,10 @@ class ClaimError(InputError):
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number as it is written."""
+class Constant:
+    """A number as it is written, the key of a row, or a place on a map over two axes."""
 
-    value: int | float
-
-
-@dataclass(frozen=True)
-class Text:
-    """A quoted word: the key of a row."""
-
-    value: str
-
-
-@dataclass(frozen=True)
-class Point:
-    """A place on a map over two axes."""
-
-    x: float
-    y: float
+    value: int | float | str | tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -68,7 +52,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of cells and numbers."""
+    """A function, or an operator between its parts."""
 
     name: str
     parts: tuple["Node", ...]
@@ -83,75 +67,21 @@ class CurveCall:
     place: float | str | None = None
 
 
-@dataclass(frozen=True)
-class Operation:
-    """`parts` joined by `+`, `-`, `*`, `/`, `and` or `or`."""
+Node = Constant | Cells | Call | CurveCall
 
-    operator: str
-    parts: tuple["Node", ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """`a < b <= c`: every comparison of neighbours holds."""
-
-    operators: tuple[str, ...]
-    parts: tuple["Node", ...]
-
-
-Node = Number | Text | Point | Cells | Call | CurveCall | Operation | Comparison
-
-MORE = "..."
-"""Behind the last argument of a function: there may be more of its kind."""
-
-Signature = tuple[Kind, tuple[str, ...]]
-"""What a function gives, and what its arguments are."""
-
-FUNCTIONS: Mapping[str, Signature] = {
-    "max": ("number", ("values", MORE)),
-    "min": ("number", ("values", MORE)),
-    "argmax": ("key", ("group",)),
-    "argmin": ("key", ("group",)),
-    "approx": ("truth", ("number", "number", "number")),
-    "similar": ("truth", ("number", "number")),
-    "order_asc": ("truth", ("values", MORE)),
-    "order_desc": ("truth", ("values", MORE)),
-    "abs": ("number", ("number",)),
+_KINDS: Mapping[str, Kind] = {
+    name: function.gives for name, function in {**OPERATORS, **FUNCTIONS, **CURVE_FUNCTIONS}.items()
 }
-"""Functions of cells; `values` are numbers or groups."""
 
-CURVE_FUNCTIONS: Mapping[str, Signature] = {
-    "at": ("number", ("curve", "place")),
-    "max_at": ("number", ("place", "curves?")),
-    "above": ("truth", ("curves", "curves")),
-    "increasing": ("truth", ("curve",)),
-    "decreasing": ("truth", ("curve",)),
-    "rises_then_falls": ("truth", ("curve",)),
-    "flat": ("truth", ("curve",)),
-    "linear_in_x": ("truth", ("curve",)),
-    "quadratic_in_x": ("truth", ("curve",)),
-    "argmax_x": ("number", ("curve",)),
-    "argmax_xy": ("point", ("curve",)),
-    "crossing_x": ("number", ("curve", "curve")),
-    "highest": ("number", ("curve",)),
-    "lowest": ("number", ("curve",)),
-    "mean": ("number", ("curve",)),
-    "std": ("number", ("curve",)),
-}
-"""Functions of curves; `curves` are one name or a list of names, an argument with `?` may be left out."""
-
-_SIGNATURES: Mapping[str, Signature] = {**FUNCTIONS, **CURVE_FUNCTIONS}
+_ACCEPTED: Mapping[str, tuple[Kind, ...]]
+_ACCEPTED = {"number": ("number",), "values": ("number", "group"), "group": ("group",)}
+"""The kinds that the arguments of a function of cells may have."""
 
 SELECTORS = ("row", "rows", "rows_except", "table")
 
 _ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_COMPARISONS: Mapping[type[ast.cmpop], str] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-}
+_COMPARISONS: Mapping[type[ast.cmpop], str]
+_COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
 
 
 def parse_check(text: str, instead: Mapping[str, str] | None = None) -> Node:
@@ -208,18 +138,14 @@ def tables_read(claims: Iterable[Claim]) -> list[str]:
 def _kind(tree: Node) -> Kind:
     match tree:
         case Call() | CurveCall():
-            return _SIGNATURES[tree.name][0]
+            return _KINDS[tree.name]
         case Cells():
             return "group" if tree.group else "number"
-        case Text():
+        case Constant(value=str()):
             return "key"
-        case Point():
+        case Constant(value=tuple()):
             return "point"
-        case Operation():
-            return "truth" if tree.operator in ("and", "or") else "number"
-        case Comparison():
-            return "truth"
-        case Number():
+        case Constant():
             return "number"
 
 
@@ -253,20 +179,18 @@ class _Reader:
         match node:
             case ast.BoolOp():
                 parts = tuple(self.of_kind(part, "truth") for part in node.values)
-                return Operation("and" if isinstance(node.op, ast.And) else "or", parts)
+                return Call("and" if isinstance(node.op, ast.And) else "or", parts)
             case ast.Compare():
                 return self._comparison(node)
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
                 sides = (self.of_kind(node.left, "number"), self.of_kind(node.right, "number"))
-                return Operation(_ARITHMETIC[type(node.op)], sides)
+                return Call(_ARITHMETIC[type(node.op)], sides)
             case ast.UnaryOp(op=ast.USub()):
-                return Operation("-", (Number(0), self.of_kind(node.operand, "number")))
-            case ast.Constant(value=str(text)):
-                return Text(text)
-            case ast.Constant():
-                return Number(self._number(node))
+                return Call("-", (Constant(0), self.of_kind(node.operand, "number")))
+            case ast.Constant(value=value):
+                return Constant(value if isinstance(value, str) else self._number(node))
             case ast.Tuple(elts=[x, y]):
-                return Point(float(self._number(x)), float(self._number(y)))
+                return Constant((float(self._number(x)), float(self._number(y))))
             case ast.Call(func=ast.Name(id=name)) if not node.keywords:
                 return self._call(node, name)
             case ast.Attribute() | ast.Subscript():
@@ -275,7 +199,8 @@ class _Reader:
                 allowed = "a cell, a number, a quoted key, a function or one of + - * / and or < <= > >= =="
                 self.refuse(node, allowed)
 
-    def _comparison(self, node: ast.Compare) -> Comparison:
+    def _comparison(self, node: ast.Compare) -> Node:
+        """Read `a < b <= c`: every comparison of neighbours holds."""
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if type(operator) not in _COMPARISONS:
                 self.refuse(right, f"one of {' '.join(_COMPARISONS.values())} before this")
@@ -284,7 +209,9 @@ class _Reader:
         tree = self.of_kind(first, "number", "key", "point")
         if (kind := _kind(tree)) != "number" and signs != ("==",):
             self.refuse(node, f"a single == of a {kind}")
-        return Comparison(signs, (tree, *(self.of_kind(other, kind) for other in others)))
+        sides = [tree, *(self.of_kind(other, kind) for other in others)]
+        pairs = tuple(Call(sign, pair) for sign, pair in zip(signs, pairwise(sides), strict=True))
+        return pairs[0] if len(pairs) == 1 else Call("and", pairs)
 
     def _number(self, node: ast.expr) -> int | float:
         match node:
@@ -297,17 +224,17 @@ class _Reader:
         self.refuse(node, "a number")
 
     def _call(self, node: ast.Call, name: str) -> Node:
-        if name not in _SIGNATURES:
-            self._refuse_name(node, "function of a check", name, _SIGNATURES)
-        _, takes = _SIGNATURES[name]
+        known = {**FUNCTIONS, **CURVE_FUNCTIONS}
+        if name not in known:
+            self._refuse_name(node, "function of a check", name, known)
+        takes = known[name].takes
         least, most = sum(not one.endswith(("?", MORE)) for one in takes), len(takes)
         given = len(node.args)
         if given < least or (given > most and MORE not in takes):
             self.refuse(node, f"{name}({', '.join(takes)})")
         if name in FUNCTIONS:
-            kinds = [one for one in takes if one != MORE]
-            kinds += kinds[-1:] * (given - len(kinds))
-            return Call(name, tuple(self._argument(*pair) for pair in zip(node.args, kinds, strict=True)))
+            kinds = _ACCEPTED[takes[0]]
+            return Call(name, tuple(self.of_kind(argument, *kinds) for argument in node.args))
         curves: list[tuple[str, ...]] = []
         place: float | str | None = None
         for argument, kind in zip(node.args, takes, strict=False):
@@ -316,11 +243,6 @@ class _Reader:
             else:
                 curves.append(self._curves(argument, several=kind.startswith("curves")))
         return CurveCall(name, tuple(curves), place)
-
-    def _argument(self, node: ast.expr, kind: str) -> Node:
-        if kind == "values":
-            return self.of_kind(node, "number", "group")
-        return self.of_kind(node, "group" if kind == "group" else "number")
 
     def _place(self, node: ast.expr) -> float | str:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

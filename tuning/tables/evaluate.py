@@ -3,40 +3,27 @@
 Shapes: B resamples. Means are floats; where all are `Fraction`s (B = 1), the arithmetic is exact.
 """
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.tuning.tables.checks import (
-    STAR,
-    Call,
-    Cells,
-    Comparison,
-    CurveCall,
-    Node,
-    Number,
-    Point,
-    Text,
-    walk,
+from contrasweep.tuning.tables.checks import STAR, Call, Cells, Constant, CurveCall, Node, walk
+from contrasweep.tuning.tables.functions import (
+    CURVE_FUNCTIONS,
+    ENDS,
+    FUNCTIONS,
+    OPERATORS,
+    Curve,
+    NotMeasured,
+    all_of,
 )
-from contrasweep.tuning.tables.curves import Curve, cells_read, measure_curves
 from contrasweep.tuning.tables.results import Key
 
 Values = NDArray[Any]
-ALIKE = 0.1
-"""`similar(a, b)`: a and b differ by at most this share of the larger one. The bound is ours."""
-
-BEST_ROW = ("argmax", "argmin")
-
-
-class MissingCells(LookupError):
-    """A check needs cells that were not measured; the message names them."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +48,17 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the check is true on each resample, `(B,)`, and which rows and columns were left out."""
+    """The outcome of a check.
+
+    Attributes:
+        true: whether the check is true on each resample, `(B,)`.
+        left_out: the rows and columns that were left out.
+        read: (table, (row, column)) of every cell that was read, cells of curves included.
+    """
 
     true: NDArray[np.bool_]
     left_out: tuple[str, ...]
+    read: tuple[tuple[str, Key], ...]
 
 
 def evaluate(
@@ -76,41 +70,20 @@ def evaluate(
     out columns in which nothing was measured.
 
     Raises:
-        MissingCells: a cell or a group was not measured.
-        NoCurve: a curve, or a place on it, was not measured.
+        NotMeasured: a cell, a group, a curve, or a place on it, was not measured.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
-    number: Callable[[int | float], Any] = _exact if exact else float
-    reading = _Reading(tables, own, number)
-    if not any(isinstance(node, Cells) and node.column == STAR for node in walk(tree)):
-        return Outcome(_boolean(reading.value(tree)), tuple(reading.left_out))
-    wanted = tables[own].columns if columns is None else tuple(columns)
-    measured = {column for _, column in tables[own].means}
-    there = [column for column in wanted if column in measured]
-    if not there:
-        raise MissingCells(f"columns {', '.join(wanted)}")
-    parts = [_boolean(replace(reading, column=column).value(tree)) for column in there]
-    left_out = [f"column {column}" for column in wanted if column not in there]
-    return Outcome(np.logical_and.reduce(np.broadcast_arrays(*parts)), (*left_out, *reading.left_out))
-
-
-def needed_cells(
-    tree: Node, tables: Mapping[str, Numbers], own: str, columns: Sequence[str] | None = None
-) -> list[tuple[str, Key]]:
-    """Return (table, (row, column)) of every measured cell that a check reads, cells of curves included."""
-    found: dict[tuple[str, Key], None] = {}
-    for node in walk(tree):
-        if isinstance(node, CurveCall):
-            found |= {(own, key): None for key in cells_read(node, tables[own].curves)}
-        if isinstance(node, Cells):
-            table = own if node.table is None else node.table
-            if table not in tables:
-                continue
-            chosen = tables[own].columns if columns is None else columns
-            wanted = chosen if node.column == STAR else (node.column,)
-            keys = ((row, column) for row in _rows(node, tables[table]) for column in wanted)
-            found |= {(table, key): None for key in keys if key in tables[table].means}
-    return list(found)
+    reading = _Reading(tables, own, _exact if exact else float)
+    wanted: Sequence[str | None] = [None]
+    if any(isinstance(node, Cells) and node.column == STAR for node in walk(tree)):
+        named = tables[own].columns if columns is None else tuple(columns)
+        measured = {column for _, column in tables[own].means}
+        wanted = [column for column in named if column in measured]
+        if not wanted:
+            raise NotMeasured(f"columns {', '.join(named)}")
+        reading.left_out.update({f"column {column}": None for column in named if column not in measured})
+    true = all_of(*(replace(reading, column=column).value(tree) for column in wanted))
+    return Outcome(true, tuple(reading.left_out), tuple(reading.read))
 
 
 @dataclass(frozen=True)
@@ -122,125 +95,91 @@ class _Reading:
     number: Callable[[int | float], Any]
     column: str | None = None
     left_out: dict[str, None] = field(default_factory=dict)
+    read: dict[tuple[str, Key], None] = field(default_factory=dict)
 
     def value(self, node: Node) -> Any:
-        if isinstance(node, Number):
-            return self.number(node.value)
-        if isinstance(node, Text):
-            return node.value
-        if isinstance(node, Point):
-            return np.array([[node.x, node.y]])
-        if isinstance(node, Cells):
-            return self._group(node)[1][0] if not node.group else self._group(node)
-        if isinstance(node, Call):
-            return self._call(node)
-        if isinstance(node, CurveCall):
-            return measure_curves(node, self.tables[self.own].curves)
-        if isinstance(node, Comparison):
-            return self._comparison(node)
-        parts = [self.value(part) for part in node.parts]
-        return _OPERATORS[node.operator](parts)
+        match node:
+            case Constant(value=str(key)):
+                return key
+            case Constant(value=(x, y)):
+                return np.array([[x, y]])
+            case Constant(value=int(number) | float(number)):
+                return self.number(number)
+            case Cells():
+                keys, values = self._group(node)
+                return (keys, values) if node.group else values[0]
+            case CurveCall():
+                return self._of_curves(node)
+            case Call():
+                return self._call(node)
 
     def _group(self, node: Cells) -> tuple[list[str], list[Values]]:
         """Return the rows that were measured in the group's column, and their values."""
         table = self.own if node.table is None else node.table
         if table not in self.tables:
-            raise MissingCells(f"table {table}")
+            raise NotMeasured(f"table {table}")
         numbers = self.tables[table]
         column = self.column if node.column == STAR else node.column
         assert column is not None, "evaluate sets the column that [:] stands for"
         values = numbers.stds if node.std else numbers.means
-        wanted = _rows(node, numbers)
+        wanted = [row for row in numbers.rows if row not in node.but] if node.rows is None else node.rows
         there = [row for row in wanted if (row, column) in values]
         missing = [row for row in wanted if row not in there]
         where = f"in {column}" + (f" of {table}" if table != self.own else "")
         if not there or (missing and not node.group) or len(there) < min(2, len(wanted)):
-            raise MissingCells(f"{', '.join(missing)} {where}")
+            raise NotMeasured(f"{', '.join(missing)} {where}")
         self.left_out.update({f"{row} {where}": None for row in missing})
+        self.read.update({(table, (row, column)): None for row in there})
         return there, [values[row, column] for row in there]
 
     def _call(self, node: Call) -> Any:
-        if node.name in BEST_ROW:
-            keys, values = self.value(node.parts[0])
-            stacked = np.stack(np.broadcast_arrays(*values))
-            best = stacked.argmax(axis=0) if node.name == "argmax" else stacked.argmin(axis=0)
-            return np.array(keys)[best]
-        parts: list[Any] = []
-        for argument in node.parts:
-            value = self.value(argument)
-            parts += value[1] if isinstance(value, tuple) else [value]
-        if node.name == "abs":
-            return np.abs(parts[0])
-        if node.name == "approx":
-            return np.abs(parts[0] - parts[1]) <= parts[2]
-        if node.name == "similar":
-            return np.abs(parts[0] - parts[1]) <= ALIKE * np.maximum(*map(np.abs, parts))
-        if node.name in ("max", "min"):
-            return (np.maximum if node.name == "max" else np.minimum).reduce(np.broadcast_arrays(*parts))
-        steps = [
-            left < right if node.name == "order_asc" else left > right for left, right in pairwise(parts)
-        ]
-        return np.logical_and.reduce(np.broadcast_arrays(*steps))
-
-    def _comparison(self, node: Comparison) -> NDArray[np.bool_]:
-        sides = [self.value(part) for part in node.parts]
-        self._require_named_rows(node.parts)
-        tolerance = self.tables[self.own].tolerance
-        neighbours = zip(node.operators, pairwise(sides), strict=True)
-        found = [_compare(sign, *pair, tolerance) for sign, pair in neighbours]
-        joined: NDArray[np.bool_] = np.logical_and.reduce(np.broadcast_arrays(*found))
-        return joined
+        parts = [self.value(part) for part in node.parts]
+        if node.name == "==":
+            self._require_named_rows(node.parts)
+            parts.append(self.tables[self.own].tolerance)
+        function = {**OPERATORS, **FUNCTIONS}[node.name]
+        if function.takes == ("group",):
+            return function.compute(*parts[0])
+        return function.compute(
+            *(v for part in parts for v in (part[1] if isinstance(part, tuple) else [part]))
+        )
 
     def _require_named_rows(self, nodes: Sequence[Node]) -> None:
         """Refuse `argmax(group) == "key"` where the row `key` was not run: it could never be the best."""
-        named = [node.value for node in nodes if isinstance(node, Text)]
-        groups = [node.parts[0] for node in nodes if isinstance(node, Call) and node.name in BEST_ROW]
+        named = [node.value for node in nodes if isinstance(node, Constant)]
+        groups = [node.parts[0] for node in nodes if isinstance(node, Call) and node.name in _BEST_ROW]
         for group in groups:
             assert isinstance(group, Cells), "the parser lets only groups through"
             there = self._group(group)[0]
             for row in named:
                 if row not in there:
-                    raise MissingCells(f"{row} in {self.column if group.column == STAR else group.column}")
+                    raise NotMeasured(f"{row} in {self.column if group.column == STAR else group.column}")
+
+    def _of_curves(self, call: CurveCall) -> Any:
+        """Return the value of a function of curves; `max_at` of a place alone reads all of them."""
+        named = call.curves or [tuple(self.tables[self.own].curves)]
+        if not all(named):
+            raise NotMeasured("any curve")
+        sides = [[self._curve(name, call.place) for name in side] for side in named]
+        self.read.update({(self.own, key): None for side in sides for curve in side for key in curve.keys})
+        function = CURVE_FUNCTIONS[call.name]
+        kinds = [kind for kind in function.takes if kind != "place"]
+        pairs = zip(kinds, sides, strict=True)
+        return function.compute(*(side[0] if kind == "curve" else side for kind, side in pairs))
+
+    def _curve(self, name: str, place: float | str | None) -> Curve:
+        """Return a curve, cut to `place`; a gap could change its shape or its ends, but no other place."""
+        curve = self.tables[self.own].curves.get(name)
+        if curve is None or not curve.xs:
+            raise NotMeasured(f"curve {name}")
+        if curve.missing and (place is None or place in ENDS):
+            raise NotMeasured(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
+        return curve if place is None else curve.at(place)
 
 
-def _rows(node: Cells, numbers: Numbers) -> tuple[str, ...]:
-    if node.rows is not None:
-        return node.rows
-    return tuple(row for row in numbers.rows if row not in node.but)
-
-
-_ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _compare(sign: str, left: Any, right: Any, tolerance: float) -> Any:
-    if sign == "==":
-        if np.asarray(left).dtype.kind == "U":
-            return left == right
-        if np.ndim(left) == 2 or np.ndim(right) == 2:
-            return np.isclose(left, right).all(axis=1)
-        return np.abs(left - right) <= tolerance
-    return _ORDERS[sign](left, right)
-
-
-def _boolean(value: Any) -> NDArray[np.bool_]:
-    return np.atleast_1d(np.asarray(value)).astype(bool)
+_BEST_ROW = ("argmax", "argmin")
 
 
 def _exact(value: float) -> Fraction:
     """Return a number as it is written: 0.1 is a tenth, not the float next to it."""
     return Fraction(str(value))
-
-
-_OPERATORS: Mapping[str, Callable[[list[Any]], Any]] = {
-    "+": lambda sides: sides[0] + sides[1],
-    "-": lambda sides: sides[0] - sides[1],
-    "*": lambda sides: sides[0] * sides[1],
-    "/": lambda sides: sides[0] / sides[1],
-    "and": lambda parts: np.logical_and.reduce(np.broadcast_arrays(*map(_boolean, parts))),
-    "or": lambda parts: np.logical_or.reduce(np.broadcast_arrays(*map(_boolean, parts))),
-}

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from contrasweep.data import numpy_generator
 from contrasweep.search_spaces.tables import Claim, Table, load_table
 from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk
-from contrasweep.tuning.tables.curves import Curve, NoCurve
-from contrasweep.tuning.tables.evaluate import MissingCells, Numbers, evaluate, needed_cells
+from contrasweep.tuning.tables.evaluate import Numbers, evaluate
+from contrasweep.tuning.tables.functions import Curve, NotMeasured
 from contrasweep.tuning.tables.results import Key, TableResults
 
 RESAMPLES = 2_000
@@ -64,11 +64,10 @@ def _judge_tree(
     name = own.table.id
     known = {name: own, **(others or {})}
     try:
-        read = needed_cells(tree, _numbers(known, None), name, columns)
-        seeds = _common_seeds(known, read)
+        seeds = _common_seeds(known, evaluate(tree, _numbers(known, None), name, columns).read)
         draws = _draws(claim, name, seeds, spread=any(isinstance(n, Cells) and n.std for n in walk(tree)))
         outcome = evaluate(tree, _numbers(known, draws), name, columns)
-    except (MissingCells, NoCurve) as error:
+    except NotMeasured as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
     share, left_out = float(outcome.true.mean()), _left_out(outcome.left_out)
     if seeds is None:
@@ -168,18 +167,16 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
     for value in results.values:
         by_cell.setdefault((value.row, value.column), {})[value.seed] = value.value
     for key, values in by_cell.items():
-        if None in values or draws is None:
-            means[key] = np.array([float(np.mean(list(values.values())))])
+        if draws is None or None in values:
+            drawn = np.array([list(values.values())])
+        elif set(np.unique(draws).tolist()) <= set(values):
+            drawn = np.vectorize(values.__getitem__, otypes=[float])(draws)
+        else:
             continue
-        if not set(np.unique(draws).tolist()) <= set(values):
-            continue
-        lookup = np.full(max(v for v in values if v is not None) + 1, np.nan)
-        for seed, one in values.items():
-            lookup[seed] = one
-        drawn = lookup[draws]
         means[key] = drawn.mean(axis=1)
-        # One run has no deviation; NaN does no harm, since fewer than three seeds decide nothing.
-        stds[key] = drawn.std(axis=1, ddof=1) if draws.shape[1] > 1 else np.full(len(drawn), np.nan)
+        if None not in values:
+            # One run has no deviation; NaN does no harm, since fewer than three seeds decide nothing.
+            stds[key] = drawn.std(axis=1, ddof=1) if drawn.shape[1] > 1 else np.full(len(drawn), np.nan)
     rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
     columns = tuple(column.key for column in results.table.columns)
     return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
