@@ -1,7 +1,7 @@
-"""Every objective of the platform: pure functions of tensors behind small modules.
+"""Every objective of the platform, each a small module: a `Loss`.
 
 Shapes everywhere: `views` (V views, B images, D features), normalised inside; labels, biases, clusters (B,).
-A module's `terms(...)` returns `LossTerms`; its `forward(...)` takes the same arguments and returns a scalar.
+A module's `terms(...)` returns `LossTerms`; a call takes the same arguments and returns a scalar.
 Hyperparameters out of range, unknown names and wrong shapes raise ValueError before any work.
 """
 
@@ -19,7 +19,7 @@ from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
 from contrasweep.losses.swav import SwAV, balanced_assignments
-from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.terms import Loss, LossTerms
 
 __all__ = [
     "CACR",
@@ -38,6 +38,7 @@ __all__ = [
     "HeroConSupervised",
     "HeroConUnsupervised",
     "InfoNCE",
+    "Loss",
     "LossTerms",
     "PrototypeNCE",
     "QueueInfoNCE",

@@ -8,57 +8,40 @@ import math
 from itertools import combinations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, self_scores
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import NonNegative, Positive, checked, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import NonNegative, Positive, require_views
 
 
-@full_precision
-def align_uniform_terms(
-    views: Tensor, t: float, align_weight: float = 1.0, uniform_weight: float = 1.0
-) -> LossTerms:
+class AlignUniform(Loss):
     """`align_weight E|x - y|^2 + uniform_weight mean over views of log E_{i != j} e^{-t |x_i - x_j|^2}`.
 
     Uniformity is pooled over a view and cannot be split by image, so each of the B terms is the image's own
     alignment plus the whole uniformity; the mean of the terms is the loss. With more than two views,
     alignment is averaged over the pairs of views. With one image there is no pair, and uniformity is 0.
-
-    `views` (V, B, D), V >= 2. Raises ValueError on other shapes.
     """
-    require_views(views, at_least=2)
-    z = normalised(views)
-    pairs = list(combinations(range(len(z)), 2))
-    distances = torch.stack([(z[a] - z[b]).square().sum(1) for a, b in pairs])
-    values = align_weight * distances.mean(0)
-    if views.shape[1] > 1:
-        values = values + uniform_weight * torch.stack([_uniformity(view, t) for view in z]).mean()
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+    t: Positive = 2.0
+    align_weight: NonNegative = 1.0
+    uniform_weight: NonNegative = 1.0
+
+    @full_precision
+    def terms(self, views: Tensor) -> LossTerms:
+        """Terms for `views` (V, B, D), V >= 2. Errors: ValueError on other shapes."""
+        require_views(views, at_least=2)
+        z = normalised(views)
+        pairs = list(combinations(range(len(z)), 2))
+        distances = torch.stack([(z[a] - z[b]).square().sum(1) for a, b in pairs])
+        values = self.align_weight * distances.mean(0)
+        if views.shape[1] > 1:
+            uniformities = torch.stack([_uniformity(view, self.t) for view in z])
+            values = values + self.uniform_weight * uniformities.mean()
+        return LossTerms.all_valid(values)
 
 
 def _uniformity(z: Tensor, t: float) -> Tensor:
     """Return the uniformity of unit rows `z` (B, D), from `-t |x - x'|^2 = 2t <x, x'> - 2t`."""
     B = len(z)
     return logsumexp(logsumexp(self_scores(z, 1 / (2 * t)))) - 2 * t - math.log(B * (B - 1))
-
-
-class AlignUniform(nn.Module):
-    """Mean of `align_uniform_terms`."""
-
-    @checked
-    def __init__(
-        self, t: Positive = 2.0, align_weight: NonNegative = 1.0, uniform_weight: NonNegative = 1.0
-    ) -> None:
-        super().__init__()
-        self.t = t
-        self.align_weight = align_weight
-        self.uniform_weight = uniform_weight
-
-    def terms(self, views: Tensor) -> LossTerms:
-        """Terms for `views` (V, B, D), V >= 2."""
-        return align_uniform_terms(views, self.t, self.align_weight, self.uniform_weight)
-
-    def forward(self, views: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D), V >= 2."""
-        return self.terms(views).mean()

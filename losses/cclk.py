@@ -17,10 +17,11 @@ Shapes: B images, D width, Z width of the condition.
 """
 
 import math
+from dataclasses import KW_ONLY
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contrasweep.losses.kernels import KERNELS, conditional_weights, released_weights
 from contrasweep.losses.scores import (
@@ -33,28 +34,10 @@ from contrasweep.losses.scores import (
     softplus,
     without_self,
 )
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf, Positive, checked, require_views
-
-WEIGHTS = ("released", "paper")
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import OneOf, Positive, require_views
 
 SMALLEST_RELEASED_MASS = 1e-7
-
-
-@full_precision
-def weakly_sup_cclk_terms(
-    views: Tensor, W: Tensor, temperature: float, weights: str = "released"
-) -> LossTerms:
-    """Eq. 7 for `views` (2, B, D) and raw weights `W`: (B, B), or (2, B, B), one matrix per view."""
-    if weights == "paper":
-        scores, _, mass, valid = _paper_mass(views, W, temperature)
-        others = logsumexp(without_self(scores))
-    else:
-        scores, _, mass = _released_mass(views, W, temperature)
-        mass = mass.clamp_min(math.log(SMALLEST_RELEASED_MASS))
-        valid = torch.ones_like(mass, dtype=torch.bool)
-        others = logsumexp(scores)
-    return LossTerms(softplus(others - mass).flatten(), valid.flatten())
 
 
 @full_precision
@@ -98,62 +81,55 @@ def _paper_mass(views: Tensor, W: Tensor, temperature: float) -> tuple[Tensor, T
     return scores, scores.diagonal(dim1=1, dim2=2), mass, valid
 
 
-class _KernelConditioned(nn.Module):
-    """The hyperparameters of the three objectives. Raises ValueError if one is out of range."""
+class _KernelConditioned(Loss):
+    """The hyperparameters of the three objectives."""
 
-    @checked
-    def __init__(
-        self,
-        kernel: Annotated[str, OneOf(KERNELS)],
-        sigma2: Positive = 1.0,
-        *,
-        lam: Positive,
-        temperature: Positive,
-        weights: Annotated[str, OneOf(WEIGHTS)] = "released",
-    ) -> None:
-        super().__init__()
-        self.kernel = kernel
-        self.sigma2 = sigma2
-        self.lam = lam
-        self.temperature = temperature
-        self.weights = weights
+    kernel: Annotated[str, OneOf(KERNELS)]
+    sigma2: Positive = 1.0
+    _: KW_ONLY
+    lam: Positive
+    temperature: Positive
+    weights: Annotated[str, OneOf(("released", "paper"))] = "released"
 
     def conditional_weights(self, condition: Tensor) -> Tensor:
         """Raw W (B, B) of `condition` (B,) or (B, Z), without gradient, float64."""
         columns = condition[:, None] if condition.dim() == 1 else condition
         return conditional_weights(columns, self.kernel, self.sigma2, self.lam)
 
+    def _weights_of(self, views: Tensor, condition: Tensor) -> Tensor:
+        """Raw W of a condition of the images that `views` show; ValueError on shapes."""
+        require_views(views, exactly=2)
+        images = views.shape[1]
+        if condition.dim() not in (1, 2) or condition.shape[0] != images:
+            allowed = f"({images},) or ({images}, Z)"
+            raise ValueError(f"condition must have shape {allowed}, got {tuple(condition.shape)}")
+        return self.conditional_weights(condition)
+
 
 class WeaklySupCCLK(_KernelConditioned):
-    """Eq. 7: images whose condition is alike attract each other; mean of `weakly_sup_cclk_terms`."""
+    """Eq. 7: images whose condition is alike attract each other."""
 
+    @full_precision
     def terms(self, views: Tensor, condition: Tensor) -> LossTerms:
         """Terms for `views` (2, B, D) and `condition` (B,) or (B, Z) of any number type."""
-        _require_condition(views, condition)
-        return weakly_sup_cclk_terms(
-            views, self.conditional_weights(condition), self.temperature, self.weights
-        )
-
-    def forward(self, views: Tensor, condition: Tensor) -> Tensor:
-        """Scalar loss for `views` (2, B, D) and `condition` (B,) or (B, Z)."""
-        return self.terms(views, condition).mean()
+        W = self._weights_of(views, condition)
+        if self.weights == "paper":
+            scores, _, mass, valid = _paper_mass(views, W, self.temperature)
+            others = logsumexp(without_self(scores))
+        else:
+            scores, _, mass = _released_mass(views, W, self.temperature)
+            mass = mass.clamp_min(math.log(SMALLEST_RELEASED_MASS))
+            valid = torch.ones_like(mass, dtype=torch.bool)
+            others = logsumexp(scores)
+        return LossTerms(softplus(others - mass).flatten(), valid.flatten())
 
 
 class FairCCLK(_KernelConditioned):
-    """Eq. 8: negatives share the anchor's condition, which cannot tell them apart.
-
-    Mean of `fair_cclk_terms`.
-    """
+    """Eq. 8: negatives share the anchor's condition, which cannot tell them apart."""
 
     def terms(self, views: Tensor, condition: Tensor) -> LossTerms:
         """Terms for `views` (2, B, D) and `condition` (B,) or (B, Z) of any number type."""
-        _require_condition(views, condition)
-        W = self.conditional_weights(condition)
-        return fair_cclk_terms(views, W, self.temperature, self.weights)
-
-    def forward(self, views: Tensor, condition: Tensor) -> Tensor:
-        """Scalar loss for `views` (2, B, D) and `condition` (B,) or (B, Z)."""
-        return self.terms(views, condition).mean()
+        return fair_cclk_terms(views, self._weights_of(views, condition), self.temperature, self.weights)
 
 
 class HardNegCCLK(_KernelConditioned):
@@ -173,16 +149,3 @@ class HardNegCCLK(_KernelConditioned):
             raise ValueError(f"condition must be (2, {views.shape[1]}, Z), got {tuple(condition.shape)}")
         W = torch.stack([self.conditional_weights(features) for features in condition])
         return fair_cclk_terms(views, W, self.temperature, self.weights)
-
-    def forward(self, views: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Scalar loss for `views` (2, B, D) and `condition` (2, B, Z) or None."""
-        return self.terms(views, condition).mean()
-
-
-def _require_condition(views: Tensor, condition: Tensor) -> None:
-    require_views(views, exactly=2)
-    images = views.shape[1]
-    if condition.dim() not in (1, 2) or condition.shape[0] != images:
-        raise ValueError(
-            f"condition must have shape ({images},) or ({images}, Z), got {tuple(condition.shape)}"
-        )

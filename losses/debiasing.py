@@ -11,31 +11,98 @@ from torch import Tensor, nn
 from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
 from contrasweep.losses.supcon import mean_positive_score
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import NonNegative, Positive, checked, require_per_image, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import NonNegative, Positive, require_per_image, require_views
 
 
-@full_precision
-def end_terms(views: Tensor, labels: Tensor, bias: Tensor, alpha: float, beta: float) -> LossTerms:
-    """Two terms, `alpha R_perp` and `beta R_par`; the regulariser is their sum, without the cross-entropy.
+class EnD(Loss):
+    """`alpha R_perp + beta R_par`, a regulariser to add to a cross-entropy.
 
     `R_perp` takes the pairs that share a bias, of any class: it sums cos over the pairs of each bias value,
     adds the absolute values of these sums, and divides by the number of pairs. `R_par` is
-    1 - mean (1 + cos) / 2 over the pairs of one class with different biases. A term without pairs is invalid.
-    `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes.
+    1 - mean (1 + cos) / 2 over the pairs of one class with different biases.
     """
-    require_views(views)
-    require_per_image("labels", labels, views.shape[1])
-    require_per_image("bias", bias, views.shape[1])
-    z, (by_class, by_bias, by_cell) = flat_views(views), _groups(views, labels, bias)
-    same_bias, bias_pairs = _cosines_by_group(z, by_bias)
-    same_class, class_pairs = _cosines_by_group(z, by_class)
-    same_cell, cell_pairs = _cosines_by_group(z, by_cell)
-    perpendicular = same_bias.abs().sum() / bias_pairs.clamp_min(1)
-    conflicting = class_pairs - cell_pairs
-    parallel = 0.5 - 0.5 * (same_class.sum() - same_cell.sum()) / conflicting.clamp_min(1)
-    values = torch.stack([alpha * perpendicular, beta * parallel])
-    return LossTerms(values, torch.stack([bias_pairs, conflicting]) > 0)
+
+    alpha: NonNegative
+    beta: NonNegative
+
+    @full_precision
+    def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
+        """Two terms for `views` (V, B, D), `labels` and `bias` (B,); a term without pairs is invalid."""
+        require_views(views, labels=labels, bias=bias)
+        z, (by_class, by_bias, by_cell) = flat_views(views), _groups(views, labels, bias)
+        same_bias, bias_pairs = _cosines_by_group(z, by_bias)
+        same_class, class_pairs = _cosines_by_group(z, by_class)
+        same_cell, cell_pairs = _cosines_by_group(z, by_cell)
+        perpendicular = same_bias.abs().sum() / bias_pairs.clamp_min(1)
+        conflicting = class_pairs - cell_pairs
+        parallel = 0.5 - 0.5 * (same_class.sum() - same_cell.sum()) / conflicting.clamp_min(1)
+        values = torch.stack([self.alpha * perpendicular, self.beta * parallel])
+        return LossTerms(values, torch.stack([bias_pairs, conflicting]) > 0)
+
+    def forward(self, views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
+        """Return the sum of the two terms, a scalar."""
+        return self.terms(views, labels, bias).sum()
+
+
+class BiasCon(Loss):
+    """SupCon's L_out with the bias-conflicting anchors of the class as positives; all anchors count.
+
+    The denominator sums over all other anchors. An anchor without a positive has the value 0 and stays in
+    the mean.
+    """
+
+    temperature: Positive = 0.07
+
+    @full_precision
+    def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
+        """N valid terms for `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes."""
+        require_views(views, labels=labels, bias=bias)
+        z, (by_class, _, by_cell) = flat_views(views), _groups(views, labels, bias)
+        count = group_sizes(by_class) - group_sizes(by_cell)
+        sums = group_sums(z, by_class) - group_sums(z, by_cell)
+        positive = mean_positive_score(z, sums, count, self.temperature)
+        values = logsumexp(self_scores(z, self.temperature)) - positive
+        return LossTerms.all_valid(values.masked_fill(count == 0, 0))
+
+
+class BiasBal(Loss):
+    """Cross-entropy of `logits + log p(class | bias)`, for training only.
+
+    The buffer `log_prior` (biases, classes) comes from `log_class_prior`.
+    """
+
+    log_prior: Tensor
+
+    def __init__(self, log_prior: Tensor) -> None:
+        super().__init__()
+        if log_prior.dim() != 2 or not log_prior.is_floating_point():
+            raise ValueError(
+                "log_prior must be floating point of shape (biases, classes), "
+                f"got {log_prior.dtype} of shape {tuple(log_prior.shape)}"
+            )
+        self.register_buffer("log_prior", log_prior.detach().clone())
+
+    @full_precision
+    def terms(self, logits: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
+        """B valid terms for `logits` (B, classes), integer `labels` and `bias` (B,)."""
+        if logits.dim() != 2 or logits.shape[1] != self.log_prior.shape[1]:
+            shapes = f"{tuple(logits.shape)} and {tuple(self.log_prior.shape)}"
+            raise ValueError(f"logits must be (B, C) and log_prior (biases, C), got {shapes}")
+        require_per_image("labels", labels, len(logits))
+        require_per_image("bias", bias, len(logits))
+        adjusted = logits + self.log_prior.to(logits.dtype)[bias]
+        return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels, reduction="none"))
+
+
+def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> Tensor:
+    """`log p(class | bias)` (biases, classes) counted on the training set; -inf where a pair never occurs.
+
+    `labels` and `bias` are integers (n,). A bias that never occurs has a uniform row.
+    """
+    counts = torch.bincount(bias * classes + labels, minlength=biases * classes).view(biases, classes)
+    totals = counts.sum(1, keepdim=True)
+    return torch.where(totals > 0, counts / totals.clamp_min(1), 1 / classes).log()
 
 
 def _groups(views: Tensor, labels: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -50,104 +117,3 @@ def _cosines_by_group(z: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
     sums = z.new_zeros(len(sizes), z.shape[1]).index_add(0, group, z)
     own = z.new_zeros(len(sizes)).index_add(0, group, z.square().sum(1))
     return (sums.square().sum(1) - own) / 2, (sizes * (sizes - 1)).sum() / 2
-
-
-@full_precision
-def bias_con_terms(views: Tensor, labels: Tensor, bias: Tensor, temperature: float) -> LossTerms:
-    """SupCon's L_out with the bias-conflicting anchors of the class as positives; N terms, all valid.
-
-    The denominator sums over all other anchors. An anchor without a positive has the value 0 and stays in
-    the mean. `views` (V, B, D), `labels` and `bias` (B,). Errors: ValueError on shapes.
-    """
-    require_views(views)
-    require_per_image("labels", labels, views.shape[1])
-    require_per_image("bias", bias, views.shape[1])
-    z, (by_class, _, by_cell) = flat_views(views), _groups(views, labels, bias)
-    count = group_sizes(by_class) - group_sizes(by_cell)
-    sums = group_sums(z, by_class) - group_sums(z, by_cell)
-    values = logsumexp(self_scores(z, temperature)) - mean_positive_score(z, sums, count, temperature)
-    return LossTerms(values.masked_fill(count == 0, 0), torch.ones_like(count, dtype=torch.bool))
-
-
-@full_precision
-def bias_bal_terms(logits: Tensor, labels: Tensor, bias: Tensor, log_prior: Tensor) -> LossTerms:
-    """Cross-entropy of `logits + log p(class | bias)`: B terms, all valid. For training only.
-
-    `logits` (B, C), `labels` and `bias` (B,) integers, `log_prior` (A, C). Errors: ValueError on shapes.
-    """
-    if logits.dim() != 2 or log_prior.dim() != 2 or logits.shape[1] != log_prior.shape[1]:
-        shapes = f"{tuple(logits.shape)} and {tuple(log_prior.shape)}"
-        raise ValueError(f"logits must be (B, C) and log_prior (biases, C), got {shapes}")
-    require_per_image("labels", labels, len(logits))
-    require_per_image("bias", bias, len(logits))
-    adjusted = logits + log_prior.to(logits.dtype)[bias]
-    values = torch.nn.functional.cross_entropy(adjusted, labels, reduction="none")
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
-
-
-def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> Tensor:
-    """`log p(class | bias)` (biases, classes) counted on the training set; -inf where a pair never occurs.
-
-    `labels` and `bias` are integers (n,). A bias that never occurs has a uniform row.
-    """
-    counts = torch.bincount(bias * classes + labels, minlength=biases * classes).view(biases, classes)
-    totals = counts.sum(1, keepdim=True)
-    return torch.where(totals > 0, counts / totals.clamp_min(1), 1 / classes).log()
-
-
-class EnD(nn.Module):
-    """`alpha R_perp + beta R_par` (`end_terms`), a regulariser to add to a cross-entropy."""
-
-    @checked
-    def __init__(self, alpha: NonNegative, beta: NonNegative) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.beta = beta
-
-    def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
-        """Two terms for `views` (V, B, D), `labels` and `bias` (B,)."""
-        return end_terms(views, labels, bias, self.alpha, self.beta)
-
-    def forward(self, views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D), `labels` and `bias` (B,)."""
-        return self.terms(views, labels, bias).sum()
-
-
-class BiasCon(nn.Module):
-    """Mean of `bias_con_terms` over all anchors."""
-
-    @checked
-    def __init__(self, temperature: Positive = 0.07) -> None:
-        super().__init__()
-        self.temperature = temperature
-
-    def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
-        """Terms for `views` (V, B, D), `labels` and `bias` (B,)."""
-        return bias_con_terms(views, labels, bias, self.temperature)
-
-    def forward(self, views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D), `labels` and `bias` (B,)."""
-        return self.terms(views, labels, bias).mean()
-
-
-class BiasBal(nn.Module):
-    """Mean of `bias_bal_terms`; the buffer `log_prior` (biases, classes) comes from `log_class_prior`."""
-
-    log_prior: Tensor
-
-    def __init__(self, log_prior: Tensor) -> None:
-        super().__init__()
-        if log_prior.dim() != 2 or not log_prior.is_floating_point():
-            raise ValueError(
-                "log_prior must be floating point of shape (biases, classes), "
-                f"got {log_prior.dtype} of shape {tuple(log_prior.shape)}"
-            )
-        self.register_buffer("log_prior", log_prior.detach().clone())
-
-    def terms(self, logits: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
-        """Terms for `logits` (B, classes), integer `labels` and `bias` (B,)."""
-        return bias_bal_terms(logits, labels, bias, self.log_prior)
-
-    def forward(self, logits: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
-        """Scalar loss for `logits` (B, classes), integer `labels` and `bias` (B,)."""
-        return self.terms(logits, labels, bias).mean()

@@ -15,7 +15,7 @@ An anchor without a positive is invalid. An anchor without a negative has the va
 from typing import Annotated, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
@@ -30,15 +30,8 @@ from contrasweep.losses.scores import (
     softplus,
 )
 from contrasweep.losses.supcon import positive_scores
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import (
-    NonNegative,
-    OneOf,
-    Positive,
-    checked,
-    require_per_image,
-    require_views,
-)
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import NonNegative, OneOf, Positive, require_views
 
 VARIANTS = ("a", "b", "c", "d")
 
@@ -74,24 +67,8 @@ def eps_sup_info_nce_terms(
     return LossTerms(values - epsilon, valid)
 
 
-@full_precision
-def eps_supcon_terms(views: Tensor, labels: Tensor, temperature: float, epsilon: float) -> LossTerms:
-    """Eq. 5 without its additive eps: N terms for `views` (V, B, D) and `labels` (B,).
-
-    epsilon = 0 is SupCon's L_out. Errors: ValueError on shapes.
-    """
-    z, chosen = _anchors_and_positives(views, labels)
-    scores, valid = self_scores(z, temperature), chosen.counts > 0
-    attraction = positive_scores(scores, chosen)
-    repulsion = logsumexp(_negative_scores(scores, chosen))
-    denominator = logsumexp(torch.stack([logsumexp(attraction) - epsilon, repulsion]), 0)
-    values = denominator - _mean_over(attraction.masked_fill(~chosen.present, 0), chosen.present)
-    return LossTerms(values.masked_fill(~valid, 0), valid)
-
-
 def _anchors_and_positives(views: Tensor, labels: Tensor) -> tuple[Tensor, Positives]:
-    require_views(views)
-    require_per_image("labels", labels, views.shape[1])
+    require_views(views, labels=labels)
     return flat_views(views), positives(group_index(anchor_values(labels, views)))
 
 
@@ -151,35 +128,23 @@ class _MarginTerms(torch.autograd.Function):
         return gram_gradient(slope_of_scores, z, ctx.temperature), None, None, None
 
 
-class EpsSupInfoNCE(nn.Module):
+class EpsSupInfoNCE(Loss):
     """Mean of `eps_sup_info_nce_terms` over the anchors that have a positive."""
 
-    @checked
-    def __init__(
-        self, temperature: Positive, epsilon: NonNegative, variant: Annotated[str, OneOf(VARIANTS)] = "c"
-    ) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.variant = variant
+    temperature: Positive
+    epsilon: NonNegative
+    variant: Annotated[str, OneOf(VARIANTS)] = "c"
 
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `labels` (B,)."""
         return eps_sup_info_nce_terms(views, labels, self.temperature, self.epsilon, self.variant)
 
-    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
-        return self.terms(views, labels).mean()
 
-
-class EpsInfoNCE(nn.Module):
+class EpsInfoNCE(Loss):
     """Eq. 2: mean of `eps_sup_info_nce_terms` where every image is its own class; two views or more."""
 
-    @checked
-    def __init__(self, temperature: Positive, epsilon: NonNegative) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.epsilon = epsilon
+    temperature: Positive
+    epsilon: NonNegative
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D), V >= 2."""
@@ -187,24 +152,20 @@ class EpsInfoNCE(nn.Module):
         instances = torch.arange(views.shape[1], device=views.device)
         return eps_sup_info_nce_terms(views, instances, self.temperature, self.epsilon)
 
-    def forward(self, views: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D), V >= 2."""
-        return self.terms(views).mean()
 
+class EpsSupCon(Loss):
+    """Eq. 5 without its additive eps, for anchors that have a positive; epsilon = 0 is SupCon's L_out."""
 
-class EpsSupCon(nn.Module):
-    """Mean of `eps_supcon_terms` over the anchors that have a positive."""
+    temperature: Positive
+    epsilon: NonNegative
 
-    @checked
-    def __init__(self, temperature: Positive, epsilon: NonNegative) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.epsilon = epsilon
-
+    @full_precision
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
-        """Terms for `views` (V, B, D) and `labels` (B,)."""
-        return eps_supcon_terms(views, labels, self.temperature, self.epsilon)
-
-    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
-        return self.terms(views, labels).mean()
+        """N terms for `views` (V, B, D) and `labels` (B,). Errors: ValueError on shapes."""
+        z, chosen = _anchors_and_positives(views, labels)
+        scores, valid = self_scores(z, self.temperature), chosen.counts > 0
+        attraction = positive_scores(scores, chosen)
+        repulsion = logsumexp(_negative_scores(scores, chosen))
+        denominator = logsumexp(torch.stack([logsumexp(attraction) - self.epsilon, repulsion]), 0)
+        values = denominator - _mean_over(attraction.masked_fill(~chosen.present, 0), chosen.present)
+        return LossTerms(values.masked_fill(~valid, 0), valid)

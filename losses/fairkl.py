@@ -19,55 +19,70 @@ the conflicting (c) positives, the other one does the same for the negatives:
 from typing import Annotated, Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from contrasweep.losses.groups import anchor_values, group_index
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf, checked, require_per_image, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import OneOf, require_views
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
 
 POSITIVE_ALIGNED, POSITIVE_CONFLICTING, NEGATIVE_ALIGNED, NEGATIVE_CONFLICTING = range(4)
 
 
-@full_precision
-def fair_kl_terms(views: Tensor, labels: Tensor, bias: Tensor, form: str = "kl") -> LossTerms:
-    """Two terms, one for the positives and one for the negatives; the loss is their sum.
+class FairKL(Loss):
+    """Sum of two terms, one for the positives and one for the negatives.
 
-    A term is invalid and adds nothing if one of its two populations has fewer than two unordered pairs.
-    With `form="released"` both terms are always valid. `views` (V, B, D), `labels` and `bias` (B,).
-    Errors: ValueError on shapes.
+    A term is invalid and adds nothing if one of its two populations has fewer than two unordered pairs; if
+    both are, the loss is a zero with zero gradient. With `form="released"` both terms are always valid.
     """
-    require_views(views)
-    require_per_image("labels", labels, views.shape[1])
-    require_per_image("bias", bias, views.shape[1])
-    if form == "released":
-        return _released(views[0], labels, bias)
-    pairs = _PairGroups.of(anchor_values(labels, views), anchor_values(bias, views))
-    mean, variance = _Moments.apply(cosines(flat_views(views)), pairs)
-    # The counts hold each pair in both orders.
-    return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, form)
+
+    form: Annotated[str, OneOf(FORMS)] = "kl"
+
+    @full_precision
+    def terms(
+        self, views: Tensor, labels: Tensor, bias: Tensor | None = None, bias_similarity: Tensor | None = None
+    ) -> LossTerms:
+        """Two terms for `views` (V, B, D), `labels` (B,), and `bias` (B,) or `bias_similarity` (B, B).
+
+        Errors: ValueError on shapes, unless exactly one of the two is given, and on a similarity with
+        `form="released"`.
+        """
+        if bias is not None and bias_similarity is None:
+            require_views(views, labels=labels, bias=bias)
+            if self.form == "released":
+                return _released(views[0], labels, bias)
+            pairs = _PairGroups.of(anchor_values(labels, views), anchor_values(bias, views))
+            mean, variance = _Moments.apply(cosines(flat_views(views)), pairs)
+            # The counts hold each pair in both orders.
+            return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, self.form)
+        if bias_similarity is None or bias is not None:
+            raise ValueError(
+                "FairKL takes either bias (one label per image) or bias_similarity (one value per pair)"
+            )
+        if self.form == "released":
+            raise ValueError("form='released' is defined for bias labels only, not for bias_similarity")
+        return _continuous(views, labels, bias_similarity, self.form)
+
+    def forward(
+        self, views: Tensor, labels: Tensor, bias: Tensor | None = None, bias_similarity: Tensor | None = None
+    ) -> Tensor:
+        """Return the sum of the two terms, a scalar; arguments as for `terms`."""
+        return self.terms(views, labels, bias, bias_similarity).sum()
 
 
-@full_precision
-def fair_kl_continuous_terms(
-    views: Tensor, labels: Tensor, bias_similarity: Tensor, form: str = "kl"
-) -> LossTerms:
+def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: str) -> LossTerms:
     """FairKL for a bias that is a similarity b in [0, 1] of each pair of images, not a label (B.2.4).
 
     Each pair enters the aligned population with the distance `b d` and the conflicting one with `(1 - b) d`.
     The means are `1/N sum b d` and `1/N sum (1 - b) d`, with N the number of anchors, as in the paper. The
     paper gives no standard deviation; we take the standard deviation of the weighted distances over the
-    pairs of the class (for the negatives: of the other classes).
-
-    `views` (V, B, D), `labels` (B,), `bias_similarity` (B, B). Returns two terms; a term with fewer than two
-    pairs is invalid.
+    pairs of the class (for the negatives: of the other classes). A term with fewer than two pairs is invalid.
     """
-    require_views(views)
+    require_views(views, labels=labels)
     B = views.shape[1]
-    require_per_image("labels", labels, B)
     if bias_similarity.shape != (B, B):
         raise ValueError(f"bias_similarity must have shape ({B}, {B}), got {tuple(bias_similarity.shape)}")
     distances = 2 - 2 * cosines(flat_views(views))
@@ -205,40 +220,3 @@ class _Moments(torch.autograd.Function):
         if not ctx.pairs.with_self:
             grad.fill_diagonal_(0)
         return grad, None
-
-
-class FairKL(nn.Module):
-    """Sum of the terms of positives and negatives; a zero with zero gradient if neither has pairs."""
-
-    @checked
-    def __init__(self, form: Annotated[str, OneOf(FORMS)] = "kl") -> None:
-        super().__init__()
-        self.form = form
-
-    def terms(
-        self,
-        views: Tensor,
-        labels: Tensor,
-        bias: Tensor | None = None,
-        bias_similarity: Tensor | None = None,
-    ) -> LossTerms:
-        """Two terms for `views` (V, B, D), `labels` (B,), and `bias` (B,) or `bias_similarity` (B, B)."""
-        if bias is not None and bias_similarity is None:
-            return fair_kl_terms(views, labels, bias, self.form)
-        if bias_similarity is None or bias is not None:
-            raise ValueError(
-                "FairKL takes either bias (one label per image) or bias_similarity (one value per pair)"
-            )
-        if self.form == "released":
-            raise ValueError("form='released' is defined for bias labels only, not for bias_similarity")
-        return fair_kl_continuous_terms(views, labels, bias_similarity, self.form)
-
-    def forward(
-        self,
-        views: Tensor,
-        labels: Tensor,
-        bias: Tensor | None = None,
-        bias_similarity: Tensor | None = None,
-    ) -> Tensor:
-        """Scalar loss; arguments as for `terms`."""
-        return self.terms(views, labels, bias, bias_similarity).sum()

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from contrasweep.losses.scores import cosines, full_precision, normalised
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Count, OneOf, checked, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import Count, OneOf, require_views
 
 NEGATIVES = ("both", "cross")
 DISTANCES = ("auto", "hamming", "indicator")
@@ -27,32 +27,43 @@ _BLOCKS = {"both": ((0, 0), (1, 1), *_CROSS), "cross": _CROSS}
 LARGEST_CHUNK = 1 << 18
 
 
-@full_precision
-def herocon_unsupervised_terms(views: Tensor, H: Tensor, negatives: str = "both") -> LossTerms:
-    """L_u, Eq. 5, with both views as anchors: 2B valid terms.
+class HeroConUnsupervised(Loss):
+    """L_u, Eq. 5, with both views as anchors and the learned map `H(a) = sigmoid(weight_net(a))`.
 
     `-log f(z_i1,z_i2) / ( f(z_i1,z_i2) + sum_{k != i} sum_v g(z_i1,z_kv) f(z_i1,z_kv) )` with the weight
     `g(a, b) = 1/2 (e^{1 - cos(a, H b)} + e^{1 - cos(b, H a)})`. `negatives="cross"` keeps
-    only the negatives from the other view. `views` and `H` (2, B, D); H is the learned map of each
-    embedding. Errors: ValueError on shapes.
+    only the negatives from the other view.
     """
-    require_views(views, exactly=2)
-    z = normalised(views)
-    # g f = e/2 (e^{cos(a,b) - cos(a,Hb)} + the same with a and b exchanged): one product, one exponential
-    keys = z - normalised(H)
-    sums = [z.new_zeros(z.shape[1]), z.new_zeros(z.shape[1])]
-    for anchor, key in _BLOCKS[negatives]:
-        by_anchor, by_key = _OffDiagonalSums.apply(z[anchor], keys[key])
-        sums[anchor] = sums[anchor] + by_anchor
-        sums[key] = sums[key] + by_key
-    negative = torch.stack(sums) * (math.e / 2)
-    positive = (z[0] * z[1]).sum(1)
-    values = (negative * (-positive).exp()).log1p().flatten()
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+
+    dim: Count
+    negatives: Annotated[str, OneOf(NEGATIVES)] = "both"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.weight_net = nn.Linear(self.dim, self.dim)
+
+    @full_precision
+    def terms(self, views: Tensor) -> LossTerms:
+        """2B valid terms for `views` (2, B, dim). Errors: ValueError on shapes."""
+        require_views(views, exactly=2)
+        if views.shape[2] != self.dim:
+            raise ValueError(f"views must have width {self.dim}, got shape {tuple(views.shape)}")
+        H = torch.sigmoid(_linear(views, self.weight_net.weight, self.weight_net.bias))
+        z = normalised(views)
+        # g f = e/2 (e^{cos(a,b) - cos(a,Hb)} + the same with a and b exchanged): one product, one exponential
+        keys = z - normalised(H)
+        sums = [z.new_zeros(z.shape[1]), z.new_zeros(z.shape[1])]
+        for anchor, key in _BLOCKS[self.negatives]:
+            by_anchor, by_key = _OffDiagonalSums.apply(z[anchor], keys[key])
+            sums[anchor] = sums[anchor] + by_anchor
+            sums[key] = sums[key] + by_key
+        negative = torch.stack(sums) * (math.e / 2)
+        positive = (z[0] * z[1]).sum(1)
+        values = (negative * (-positive).exp()).log1p().flatten()
+        return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
 
 
-@full_precision
-def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "auto") -> LossTerms:
+class HeroConSupervised(Loss):
     """L_s, Eq. 7: one term per label a, a mean over the ordered pairs i != j of rows that are positive for a.
 
     The mean is taken of
@@ -60,29 +71,42 @@ def herocon_supervised_terms(features: Tensor, labels: Tensor, distance: str = "
     `-log( sigma_ij f(i,j) / ( sigma_ij f(i,j) + sum_{k negative for a} gamma_ik f(i,k) ) )`,
     `sigma_ij = 1 - dist(Y_i,Y_j) / c`, `gamma_ik = dist(Y_i,Y_k)`.
 
-    A label without a pair or without a negative is invalid. `features` (n, D) join both views if there are
-    two; `labels` are a 0/1 matrix (n, c) or class numbers (n,). `distance="hamming"` counts the labels that
+    A label without a pair or without a negative is invalid. `distance="hamming"` counts the labels that
     differ. `"indicator"` is 1 where label vectors differ at all, which makes sigma = gamma = 1 in the
     multi-class case, Eq. 6. `"auto"` uses the indicator for class numbers and for rows of exactly one label,
-    otherwise hamming. Errors: ValueError on shapes and on labels other than 0 and 1.
+    otherwise hamming.
     """
-    Y, is_multiclass = _label_matrix(features, labels)
-    if distance == "indicator" or (distance == "auto" and is_multiclass):
-        apart = _hamming(Y).clamp_max(1)
-    else:
-        apart = _hamming(Y)
-    c, counts = Y.shape[1], Y.sum(0)
-    cos = cosines(normalised(features))
-    f = cos.exp()
-    # Smaller values occur only between rows that share no label; their weight is 0.
-    similar = (1 - apart / c).clamp_min(1 / (2 * c))
-    negative = (apart * f) @ (1 - Y)
-    pairs = counts * (counts - 1)
-    valid = (counts >= 2) & (counts < len(Y))
-    log_positive = (cos + similar.log()).fill_diagonal_(0)
-    numerators = ((log_positive @ Y) * Y).sum(0)
-    denominators = _PairLogSums.apply(similar * f, negative, Y, valid)
-    return LossTerms((denominators - numerators) / pairs.clamp_min(1), valid)
+
+    distance: Annotated[str, OneOf(DISTANCES)] = "auto"
+
+    @full_precision
+    def terms(self, features: Tensor, labels: Tensor) -> LossTerms:
+        """Terms (c,) for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,).
+
+        The features join both views if there are two. Errors: ValueError on shapes, and on other labels.
+        """
+        Y, is_multiclass = _label_matrix(features, labels)
+        if self.distance == "indicator" or (self.distance == "auto" and is_multiclass):
+            apart = _hamming(Y).clamp_max(1)
+        else:
+            apart = _hamming(Y)
+        c, counts = Y.shape[1], Y.sum(0)
+        cos = cosines(normalised(features))
+        f = cos.exp()
+        # Smaller values occur only between rows that share no label; their weight is 0.
+        similar = (1 - apart / c).clamp_min(1 / (2 * c))
+        negative = (apart * f) @ (1 - Y)
+        pairs = counts * (counts - 1)
+        valid = (counts >= 2) & (counts < len(Y))
+        log_positive = (cos + similar.log()).fill_diagonal_(0)
+        numerators = ((log_positive @ Y) * Y).sum(0)
+        denominators = _PairLogSums.apply(similar * f, negative, Y, valid)
+        return LossTerms((denominators - numerators) / pairs.clamp_min(1), valid)
+
+
+@full_precision
+def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.nn.functional.linear(x, weight, bias)
 
 
 class _OffDiagonalSums(torch.autograd.Function):
@@ -185,54 +209,3 @@ def _pair_sums(u: Tensor, N: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     gathered = u.contiguous().view(-1).index_select(0, _pair_positions(rows, len(u)).flatten())
     k, p = rows.shape
     return gathered.view(k, p, p).add_(N[rows, labels[:, None]][:, :, None])
-
-
-class HeroConUnsupervised(nn.Module):
-    """Mean of `herocon_unsupervised_terms`, with the learned map `H(a) = sigmoid(weight_net(a))`."""
-
-    @checked
-    def __init__(self, dim: Count, negatives: Annotated[str, OneOf(NEGATIVES)] = "both") -> None:
-        super().__init__()
-        self.negatives = negatives
-        self.weight_net = nn.Linear(dim, dim)
-
-    def terms(self, views: Tensor) -> LossTerms:
-        """Terms for `views` (2, B, dim)."""
-        require_views(views, exactly=2)
-        _require_width("views", views, self.weight_net.in_features)
-        return herocon_unsupervised_terms(views, _mapped(self.weight_net, views), self.negatives)
-
-    def forward(self, views: Tensor) -> Tensor:
-        """Scalar loss for `views` (2, B, dim)."""
-        return self.terms(views).mean()
-
-
-@full_precision
-def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return torch.nn.functional.linear(x, weight, bias)
-
-
-def _mapped(weight_net: nn.Linear, x: Tensor) -> Tensor:
-    return torch.sigmoid(_linear(x, weight_net.weight, weight_net.bias))
-
-
-def _require_width(name: str, x: Tensor, width: int) -> None:
-    if x.shape[-1] != width:
-        raise ValueError(f"{name} must have width {width}, got shape {tuple(x.shape)}")
-
-
-class HeroConSupervised(nn.Module):
-    """Mean of `herocon_supervised_terms` over the labels that have a pair and a negative."""
-
-    @checked
-    def __init__(self, distance: Annotated[str, OneOf(DISTANCES)] = "auto") -> None:
-        super().__init__()
-        self.distance = distance
-
-    def terms(self, features: Tensor, labels: Tensor) -> LossTerms:
-        """Terms (c,) for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,)."""
-        return herocon_supervised_terms(features, labels, self.distance)
-
-    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Scalar loss for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,)."""
-        return self.terms(features, labels).mean()

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contrasweep.losses.scores import (
     flat_views,
@@ -22,8 +22,8 @@ from contrasweep.losses.scores import (
     self_scores,
     softplus,
 )
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf, Positive, checked, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import OneOf, Positive, require_views
 
 NEGATIVES = ("cross", "all")
 
@@ -38,7 +38,7 @@ def info_nce_terms(views: Tensor, temperature: float, negatives: str = "cross") 
     """
     require_views(views, at_least=2)
     values = _all_negatives(views, temperature) if negatives == "all" else _cross_view(views, temperature)
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
+    return LossTerms.all_valid(values)
 
 
 def _cross_view(views: Tensor, temperature: float) -> Tensor:
@@ -73,53 +73,32 @@ def _ordered_pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-@full_precision
-def queue_info_nce_terms(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -> LossTerms:
-    """`-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`, the objective of MoCo (its Eq. 1).
-
-    `queries` (B, D); `keys` (B, D) of the momentum encoder and `queue` (Q, D) are used without gradient.
-    B terms. Errors: ValueError on shapes.
-    """
-    if queries.dim() != 2 or keys.shape != queries.shape or queue.shape[1:] != queries.shape[1:]:
-        shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
-        raise ValueError(f"queries and keys must be (B, D) and queue (Q, D), got {shapes}")
-    q = normalised(queries)
-    positive = (q * normalised(keys.detach())).sum(1) / temperature
-    negative = (q / temperature) @ normalised(queue.detach()).T
-    values = softplus(logsumexp(negative) - positive)
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
-
-
-class InfoNCE(nn.Module):
+class InfoNCE(Loss):
     """Mean of `info_nce_terms`: InfoNCE (`negatives="cross"`), NT-Xent (`"all"`), CMC (V > 2)."""
 
-    @checked
-    def __init__(self, temperature: Positive, negatives: Annotated[str, OneOf(NEGATIVES)] = "cross") -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.negatives = negatives
+    temperature: Positive
+    negatives: Annotated[str, OneOf(NEGATIVES)] = "cross"
 
     def terms(self, views: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D)."""
         return info_nce_terms(views, self.temperature, self.negatives)
 
-    def forward(self, views: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D)."""
-        return self.terms(views).mean()
 
+class QueueInfoNCE(Loss):
+    """MoCo's loss (its Eq. 1): `-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`."""
 
-class QueueInfoNCE(nn.Module):
-    """Mean of `queue_info_nce_terms`: MoCo's loss."""
+    temperature: Positive
 
-    @checked
-    def __init__(self, temperature: Positive) -> None:
-        super().__init__()
-        self.temperature = temperature
-
+    @full_precision
     def terms(self, queries: Tensor, keys: Tensor, queue: Tensor) -> LossTerms:
-        """Terms for `queries` and `keys` (B, D) and `queue` (Q, D)."""
-        return queue_info_nce_terms(queries, keys, queue, self.temperature)
+        """B valid terms for `queries` (B, D), `keys` (B, D) of the momentum encoder and `queue` (Q, D).
 
-    def forward(self, queries: Tensor, keys: Tensor, queue: Tensor) -> Tensor:
-        """Scalar loss for `queries` and `keys` (B, D) and `queue` (Q, D)."""
-        return self.terms(queries, keys, queue).mean()
+        Keys and queue are used without gradient. Errors: ValueError on shapes.
+        """
+        if queries.dim() != 2 or keys.shape != queries.shape or queue.shape[1:] != queries.shape[1:]:
+            shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
+            raise ValueError(f"queries and keys must be (B, D) and queue (Q, D), got {shapes}")
+        q = normalised(queries)
+        positive = (q * normalised(keys.detach())).sum(1) / self.temperature
+        negative = (q / self.temperature) @ normalised(queue.detach()).T
+        return LossTerms.all_valid(softplus(logsumexp(negative) - positive))

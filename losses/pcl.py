@@ -2,15 +2,15 @@
 
 Li et al. 2021, "Prototypical contrastive learning of unsupervised representations",
 https://arxiv.org/abs/2005.04966, Eq. 11 and 12. ProtoNCE is InfoNCE against a queue (`QueueInfoNCE`) plus the
-mean of `prototype_nce_terms` over several clusterings.
+mean of `PrototypeNCE` over several clusterings.
 Shapes: B images in the batch, N images in all, D width, K prototypes.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
-from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import POSITIVE, require_per_image
 
 SMOOTHING = 10.0
@@ -59,43 +59,29 @@ def cluster_concentrations(
     return temperature * shares.clamp_min(SMALLEST_SHARE)
 
 
-@full_precision
-def prototype_nce_terms(
-    queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
-) -> LossTerms:
+class PrototypeNCE(Loss):
     """The prototype term of Eq. 11 for one clustering; s is the query's cluster.
 
         - log e^{<q, c_s> / phi_s} / sum_k e^{<q, c_k> / phi_k}
 
-    `queries` (B, D) and `prototypes` (K, D) are normalised here; `concentrations` (K,) are phi; `clusters`
-    (B,) are 0 .. K - 1. Only the queries have a gradient. The sum runs over all K prototypes; the paper
-    samples r of them. B terms, all valid. Raises ValueError on shapes.
+    Only the queries have a gradient. The sum runs over all K prototypes; the paper samples r of them.
     """
-    if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
-        shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
-        raise ValueError(f"queries must be (B, D) and prototypes (K, D), got {shapes}")
-    require_per_image("clusters", clusters, len(queries))
-    if concentrations.shape != prototypes.shape[:1]:
-        raise ValueError(
-            f"concentrations must have shape ({len(prototypes)},), got {tuple(concentrations.shape)}"
-        )
-    directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
-    scores = normalised(queries) @ directions.T
-    values = logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0]
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
 
-
-class PrototypeNCE(nn.Module):
-    """Mean of `prototype_nce_terms`."""
-
+    @full_precision
     def terms(
         self, queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
     ) -> LossTerms:
-        """Terms for `queries` (B, D), `prototypes` (K, D), `concentrations` (K,), `clusters` (B,)."""
-        return prototype_nce_terms(queries, prototypes, concentrations, clusters)
+        """B valid terms for `queries` (B, D) and `prototypes` (K, D), which are normalised here.
 
-    def forward(
-        self, queries: Tensor, prototypes: Tensor, concentrations: Tensor, clusters: Tensor
-    ) -> Tensor:
-        """Scalar loss; arguments as for `terms`."""
-        return self.terms(queries, prototypes, concentrations, clusters).mean()
+        `concentrations` (K,) are phi; `clusters` (B,) are 0 .. K - 1. Errors: ValueError on shapes.
+        """
+        if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
+            shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
+            raise ValueError(f"queries must be (B, D) and prototypes (K, D), got {shapes}")
+        require_per_image("clusters", clusters, len(queries))
+        if concentrations.shape != prototypes.shape[:1]:
+            given = tuple(concentrations.shape)
+            raise ValueError(f"concentrations must have shape ({len(prototypes)},), got {given}")
+        directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
+        scores = normalised(queries) @ directions.T
+        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0])

@@ -6,7 +6,7 @@ Shapes: V views, B images, D width, N = V * B anchors; each anchor is compared w
 
 from typing import Annotated
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from contrasweep.losses.groups import (
     Positives,
@@ -17,8 +17,8 @@ from contrasweep.losses.groups import (
     positives,
 )
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf, Positive, checked, require_per_image, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import OneOf, Positive, require_views
 
 FORMS = ("out", "in")
 
@@ -34,8 +34,7 @@ def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = 
     `views` (V, B, D) and `labels` (B,). N terms; a term without a positive is invalid. Errors: ValueError
     on shapes.
     """
-    require_views(views)
-    require_per_image("labels", labels, views.shape[1])
+    require_views(views, labels=labels)
     z, group = flat_views(views), group_index(anchor_values(labels, views))
     scores = self_scores(z, temperature)
     if form == "in":
@@ -62,19 +61,12 @@ def positive_scores(scores: Tensor, chosen: Positives) -> Tensor:
     return scores.gather(1, chosen.columns)
 
 
-class SupCon(nn.Module):
+class SupCon(Loss):
     """Mean of `supcon_terms` over the anchors that have a positive."""
 
-    @checked
-    def __init__(self, temperature: Positive, form: Annotated[str, OneOf(FORMS)] = "out") -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.form = form
+    temperature: Positive
+    form: Annotated[str, OneOf(FORMS)] = "out"
 
     def terms(self, views: Tensor, labels: Tensor) -> LossTerms:
         """Terms for `views` (V, B, D) and `labels` (B,)."""
         return supcon_terms(views, labels, self.temperature, self.form)
-
-    def forward(self, views: Tensor, labels: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D) and `labels` (B,)."""
-        return self.terms(views, labels).mean()

@@ -5,14 +5,15 @@ https://arxiv.org/abs/2006.09882, Eq. 1-5.
 Shapes: V views, B images, D width, K prototypes.
 """
 
+from itertools import permutations
 from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
-from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Count, Number, Positive, checked, require_views
+from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.validation import Count, Number, Positive, require_views
 
 
 @torch.no_grad()
@@ -31,37 +32,10 @@ def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) ->
     return logs.exp()
 
 
-@full_precision
-def swapped_prediction_terms(
-    views: Tensor, prototypes: Tensor, temperature: float, epsilon: float, iterations: int = 3
-) -> LossTerms:
+class SwAV(Loss):
     """`- sum_k q_bk log softmax_k(<z_a, c> / temperature)` for every ordered pair of views (a, b): Eq. 2.
 
-    `q_b` are the balanced assignments of view b, without gradient. `views` (V, B, D) with V >= 2 and
-    `prototypes` (K, D) are normalised here; V(V - 1)B terms, all valid. Raises ValueError on shapes.
-    """
-    require_views(views, at_least=2)
-    if prototypes.dim() != 2 or prototypes.shape[1] != views.shape[2]:
-        raise ValueError(f"prototypes must be (K, {views.shape[2]}), got {tuple(prototypes.shape)}")
-    z = normalised(views)
-    scores = z @ normalised(prototypes).to(z.dtype).T
-    targets = [balanced_assignments(view, epsilon, iterations) for view in scores]
-    # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
-    logits = scores / temperature
-    totals = logsumexp(logits)
-    values = torch.cat(
-        [
-            totals[a] - (targets[b] * logits[a]).sum(1)
-            for a in range(len(views))
-            for b in range(len(views))
-            if a != b
-        ]
-    )
-    return LossTerms(values, torch.ones_like(values, dtype=torch.bool))
-
-
-class SwAV(nn.Module):
-    """Mean of `swapped_prediction_terms` with K learned prototypes.
+    `q_b` are the balanced assignments of view b to K learned prototypes, without gradient.
 
     Attributes:
         prototypes: `(K, D)`, of length 1 at the start. The loss does not depend on their length. The released
@@ -69,7 +43,6 @@ class SwAV(nn.Module):
             its meaning.
     """
 
-    @checked
     def __init__(
         self,
         dim: Count,
@@ -90,12 +63,17 @@ class SwAV(nn.Module):
         """Give every prototype the length 1."""
         self.prototypes.copy_(normalised(self.prototypes))
 
+    @full_precision
     def terms(self, views: Tensor) -> LossTerms:
-        """Terms for `views` (V, B, D)."""
-        return swapped_prediction_terms(
-            views, self.prototypes, self.temperature, self.epsilon, self.iterations
-        )
-
-    def forward(self, views: Tensor) -> Tensor:
-        """Scalar loss for `views` (V, B, D)."""
-        return self.terms(views).mean()
+        """V(V - 1)B valid terms for `views` (V, B, D), V >= 2. Errors: ValueError on shapes."""
+        require_views(views, at_least=2)
+        if self.prototypes.shape[1] != views.shape[2]:
+            given = tuple(self.prototypes.shape)
+            raise ValueError(f"prototypes must be (K, {views.shape[2]}), got {given}")
+        scores = normalised(views) @ normalised(self.prototypes).to(views.dtype).T
+        targets = [balanced_assignments(view, self.epsilon, self.iterations) for view in scores]
+        # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
+        logits = scores / self.temperature
+        totals = logsumexp(logits)
+        pairs = permutations(range(len(views)), 2)
+        return LossTerms.all_valid(torch.cat([totals[a] - (targets[b] * logits[a]).sum(1) for a, b in pairs]))

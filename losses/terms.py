@@ -1,9 +1,13 @@
-"""`LossTerms`: the value of a loss for each anchor, and which anchors count."""
+"""`Loss`, the module that every objective is, and `LossTerms`, its value for each anchor."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, dataclass_transform
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from contrasweep.losses.validation import checked
 
 
 class LossTerms(NamedTuple):
@@ -16,6 +20,11 @@ class LossTerms(NamedTuple):
 
     values: Tensor
     valid: Tensor
+
+    @classmethod
+    def all_valid(cls, values: Tensor) -> "LossTerms":
+        """Terms that all count."""
+        return cls(values, torch.ones_like(values, dtype=torch.bool))
 
     def mean(self) -> Tensor:
         """Mean over the valid anchors, a scalar; NaN and Inf of valid anchors pass through.
@@ -32,3 +41,25 @@ class LossTerms(NamedTuple):
         """Share of the anchors that are invalid, a scalar in [0, 1] without gradient."""
         dropped = ~self.valid
         return dropped.sum(dtype=torch.float32) / max(dropped.numel(), 1)
+
+
+@dataclass_transform(eq_default=False)
+class Loss(nn.Module):
+    """An objective: `terms` gives one value for each anchor; a call, with the same arguments, their mean.
+
+    A subclass declares its hyperparameters as the fields of a dataclass, whose annotations state their bounds
+    (see `losses.validation`). Its constructor raises ValueError for a value out of bounds.
+    """
+
+    terms: Callable[..., LossTerms]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False, repr=False)(cls)
+        cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the mean of the terms, a scalar; arguments as for `terms`."""
+        return self.terms(*args, **kwargs).mean()

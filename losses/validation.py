@@ -1,7 +1,7 @@
 """Checks of arguments and inputs; each raises ValueError and names the given and the allowed values.
 
-A loss states the bounds of its hyperparameters once: in the annotations of its `@checked` constructor.
-Methods and search spaces read them from there with `rule_of`.
+A loss states the bounds of its hyperparameters once: in the annotations of its fields (a `Loss`) or of its
+`@checked` constructor. Methods and search spaces read them from there with `rule_of`.
 """
 
 import difflib
@@ -136,8 +136,10 @@ def nearest_name(given: str, known: tuple[str, ...]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def require_views(views: Tensor, at_least: int = 1, exactly: int | None = None) -> None:
-    """Check that views are floating point of shape (V, B, D), with enough views and at least one image."""
+def require_views(
+    views: Tensor, *, at_least: int = 1, exactly: int | None = None, **per_image: Tensor
+) -> None:
+    """Check that views are floating point (V, B, D), with enough views, and each of `per_image` is (B,)."""
     if views.dim() != 3 or not views.is_floating_point() or views.shape[1] == 0 or views.shape[2] == 0:
         raise ValueError(
             "views must be a floating point tensor of shape (V views, B images, D features), none of them 0, "
@@ -149,6 +151,8 @@ def require_views(views: Tensor, at_least: int = 1, exactly: int | None = None) 
         )
     if views.shape[0] < at_least:
         raise ValueError(f"this loss needs at least {at_least} views, got shape {tuple(views.shape)}")
+    for name, values in per_image.items():
+        require_per_image(name, values, views.shape[1])
 
 
 def require_per_image(name: str, values: Tensor, images: int) -> None:

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import MultiView, dataset_spec
-from contrasweep.losses import InfoNCE, SupCon
-from contrasweep.losses.herocon import herocon_supervised_terms
+from contrasweep.losses import HeroConSupervised, InfoNCE, SupCon
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
@@ -70,7 +69,7 @@ def test_the_loss_is_classification_and_two_weighted_contrasts(digits: PreparedT
     expected = parts["classification"] + 0.3 * parts["between_views"] + 0.6 * parts["between_labels"]
     torch.testing.assert_close(loss.detach(), expected, atol=1e-5, rtol=1e-5)
     joined, labels = torch.cat(_features(objective, batch.labelled), dim=1), _labels(batch)
-    supervised = herocon_supervised_terms(joined, labels).mean()
+    supervised = HeroConSupervised()(joined, labels)
     torch.testing.assert_close(parts["between_labels"], supervised.detach(), atol=1e-4, rtol=1e-4)
     targets = functional.one_hot(labels, 10).float()
     classification = functional.binary_cross_entropy_with_logits(objective.classifier(joined), targets)
