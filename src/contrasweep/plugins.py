@@ -20,7 +20,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 KINDS = ("method", "encoder", "dataset", "sampler")
 
@@ -142,12 +142,12 @@ class Selected(Mapping[str, U], Generic[U]):
         return sum(1 for _ in self)
 
 
-def defined_beside(module: str, attribute: str) -> list[Any]:
-    """Return what the modules of the package of `module` define as `attribute`, in order of its names."""
+def defined_beside(module: str, kind: type[U]) -> list[U]:
+    """Return the objects of a type that the modules of the package of `module` define, in order of names."""
     package = import_module(module.rpartition(".")[0])
-    names = (f"{package.__name__}.{info.name}" for info in iter_modules(package.__path__))
-    found = (getattr(import_module(name), attribute, None) for name in names)
-    return sorted((item for item in found if item is not None), key=lambda item: str(item.name))
+    modules = (import_module(f"{package.__name__}.{info.name}") for info in iter_modules(package.__path__))
+    found = {item.name: item for one in modules for item in vars(one).values() if isinstance(item, kind)}
+    return [found[name] for name in sorted(found)]
 
 
 def plugin_versions() -> dict[str, str]:

@@ -10,11 +10,11 @@ import pytest
 import torch
 from installing import install_example, write_metadata
 
-from contrasweep.plugins import PluginError, Registry, plugin_versions
+from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_versions
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method
-from contrasweep.tuning.methods.registry import method_registry, own_methods
+from contrasweep.tuning.methods.method import method_registry
 from contrasweep.tuning.provenance import package_versions
 
 HEAD = """
@@ -31,7 +31,7 @@ def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "opti
 """
 
 Bring = Callable[..., Registry[Method]]
-OWN = {method.name for method in own_methods()}
+OWN = {method.name for method in defined_beside("contrasweep.tuning.methods.method", Method)}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from contrasweep.losses.kernels import KERNELS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.hardneg_cclk import FeatureConditioned
+from contrasweep.tuning.methods.cclk import FeatureConditioned
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve

@@ -13,8 +13,7 @@ from contrasweep.losses import ClInfoNCE, InfoNCE, SupCon
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.cl_infonce import ClusterContrast
-from contrasweep.tuning.methods.cluster_ce import ClusterClassifier
+from contrasweep.tuning.methods.cl_infonce import ClusterClassifier, ClusterContrast
 from contrasweep.tuning.methods.clustering import METRICS, ImageClusters, renumbered
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData

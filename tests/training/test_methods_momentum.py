@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from contrasweep.losses import QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
-from contrasweep.models import KeyQueue, build_encoder, projection_head
+from contrasweep.models import build_encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
@@ -160,9 +160,8 @@ def test_everything_is_gathered_over_ranks() -> None:
         return LossTerms(values, torch.ones_like(values, dtype=torch.bool)), {"own": values.detach().sum()}
 
     torch.manual_seed(0)
-    encoder, head = build_encoder("small-conv", 3, 8), projection_head(64, 32, 5)
-    queue = KeyQueue(9, 5, torch.Generator().manual_seed(0))
-    objective = MomentumObjective(encoder, head, loss, queue, 0.9, enqueued=slice(-1, None))
+    e = _experiment(**{"head.width": 5, "queue": 9, "momentum_m": 0.9})
+    objective = MomentumObjective(e, build_encoder("small-conv", 3, 8), loss, enqueued=slice(-1, None))
     batch = Batch(torch.rand(3, 4, 3, 8, 8), torch.arange(4), torch.arange(4))
     _, metrics = objective.step(batch, lambda tensor, dim: torch.cat([tensor, tensor + 1], dim))
     assert set(metrics) == {"dropped_fraction", "own"}
@@ -172,8 +171,8 @@ def test_everything_is_gathered_over_ranks() -> None:
     assert not contrast.keys.requires_grad
     assert contrast.batch.index.tolist() == [0, 1, 2, 3, 1, 2, 3, 4]
     objective.after_step()
-    torch.testing.assert_close(queue.keys[:8], _unit(contrast.keys[-1]))
-    assert queue.filled.item() == 8
+    torch.testing.assert_close(objective.queue.keys[:8], _unit(contrast.keys[-1]))
+    assert objective.queue.filled.item() == 8
 
 
 def test_weights_are_convolved_with_the_channels_last(data: PreparedData) -> None:

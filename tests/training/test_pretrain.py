@@ -14,7 +14,7 @@ from contrasweep.data import dataset_spec, kmeans_clusters, named_seed
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.conditioning import condition_clusters
+from contrasweep.tuning.methods.cclk import condition_clusters
 from contrasweep.tuning.methods.metrics import search_metrics
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from contrasweep.tuning.methods.loss_method import loss_method
-from contrasweep.tuning.methods.method import Hyperparameter, Method
-from contrasweep.tuning.methods.registry import method_registry
+from contrasweep.tuning.methods.method import Hyperparameter, Method, method_registry
 
 __all__ = ["METHODS", "Hyperparameter", "Method", "loss_method"]
 

@@ -1,18 +1,26 @@
-"""CACR: far views of an image attract most, near views of other images repel most."""
+"""CACR: far views of an image attract most, near views of other images repel most; and its baseline CMC.
+
+CACR-MoCo has a momentum encoder: its keys attract, those of earlier batches repel beside the batch itself.
+"""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
-from contrasweep.losses import CACR
+from contrasweep.losses import CACR, InfoNCE
+from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.methods.method import Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.methods.loss_method import loss_method
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
+PAPER = "CACR (Zheng et al. 2021)"
 POSITIVES = Hyperparameter("K, the other views of each: K + 1 views an image", Number(at_least=1, whole=True))
 SWITCH = OneOf(("off", "on"))
 HYPERPARAMETERS = {
@@ -58,13 +66,44 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     return with_projection_head(experiment, encoder, lambda views, batch: loss.terms(views), measure)
 
 
-METHOD = Method(
+def build_with_momentum(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return CACR of all views' queries against all views' keys; the last view's keys join the queue."""
+    loss = loss_of(experiment.hyperparameters)
+
+    def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
+        entropy = loss.repulsion_entropy(contrast.queries.detach(), contrast.queue)
+        found = loss.terms(contrast.queries, contrast.queue, contrast.keys)
+        return found, {"repulsion_entropy": entropy}
+
+    return MomentumObjective(experiment, encoder, terms, enqueued=slice(-1, None))
+
+
+CACR_IN_BATCH = Method(
     name="cacr",
     summary="far positives attract more, near negatives repel more",
-    paper="CACR (Zheng et al. 2021)",
+    paper=PAPER,
     equation="Eq. 5-8; rbf cost Eq. 14; variants Table 8",
     hyperparameters=HYPERPARAMETERS,
     build=build,
     feed=feed,
     train_metrics=("repulsion_entropy",),
+)
+CACR_MOCO = Method(
+    name="cacr-moco",
+    summary="CACR against a momentum encoder's keys and a queue of older ones",
+    paper=PAPER,
+    equation="Algorithm 3",
+    hyperparameters={**HYPERPARAMETERS, **MOMENTUM},
+    build=build_with_momentum,
+    feed=feed,
+    train_metrics=("repulsion_entropy",),
+)
+CMC = loss_method(
+    InfoNCE,
+    name="cmc",
+    summary="all pairs of several views of an image attract, all other images repel",
+    paper="Tian et al. 2020; a baseline of CACR",
+    equation="L_F, the full graph",
+    hyperparameters={"positives": POSITIVES, "temperature": TEMPERATURE},
+    feed=feed,
 )

@@ -1,4 +1,4 @@
-"""Cl-InfoNCE: images of one cluster attract, all others repel."""
+"""Cl-InfoNCE: images of one cluster attract, all others repel; a baseline classifies the clusters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,15 +17,17 @@ from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import clustering
 from contrasweep.tuning.methods.clustering import ImageClusters, static_clusters
-from contrasweep.tuning.methods.method import (
-    TEMPERATURE,
-    Hyperparameter,
-    Method,
-    experiment_head,
-    hyperparameters_of,
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.objectives.batches import Feed, ImageFeed, batches_seed, image_feed, single_view
+from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, repeated_cross_entropy
+from contrasweep.tuning.objectives.heads import experiment_head
+from contrasweep.tuning.objectives.objective import (
+    Batch,
+    ContrastiveObjective,
+    Metrics,
+    Objective,
+    channels_last,
 )
-from contrasweep.tuning.objectives.batches import Feed, ImageFeed, batches_seed, image_feed
-from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective, channels_last
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 IN_BATCH, SAMPLED = PAIRINGS
@@ -78,6 +80,26 @@ class ClusterContrast(ContrastiveObjective):
         return self._evaluated(embed)
 
 
+class ClusterClassifier(EndToEndClassifier):
+    """Cross-entropy of a linear classifier on the encoder's features, with clusters for classes.
+
+    k-means numbers its clusters arbitrarily. DeepCluster therefore draws a new classifier in every epoch
+    (Caron et al. 2018, Section 3.2), but a classifier cannot recover within an epoch of a few steps. Here the
+    clusters are renumbered to agree with the epoch before, and the classifier and its momentum stay.
+    """
+
+    def __init__(self, encoder: Encoder, clusters: ImageClusters) -> None:
+        def loss(_: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+            return repeated_cross_entropy(logits, clusters.of(batch.index)), {}
+
+        super().__init__(encoder, clusters.count, loss)
+        self.clusters = clusters
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
+        """Make the clusters of the epoch, and return their information about the labels."""
+        return self.clusters.start_epoch(epoch, embed)
+
+
 def feed(experiment: Experiment, data: PreparedData) -> Feed:
     """Return two views of each image, or one of the image and one of a partner from its cluster.
 
@@ -112,7 +134,12 @@ def _pairing(experiment: Experiment) -> str:
     return str(experiment.hyperparameters.get("pairing", IN_BATCH))
 
 
-METHOD = Method(
+def _cluster_ce(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return the classification of clusters; there is no projection head."""
+    return ClusterClassifier(encoder, ImageClusters(experiment, data, keep_numbers=True))
+
+
+CL_INFONCE = Method(
     name="cl-infonce",
     summary="images of one cluster attract, all others repel",
     paper="Cl-InfoNCE (Tsai et al. 2022)",
@@ -131,5 +158,15 @@ METHOD = Method(
     },
     build=build,
     feed=feed,
+    train_metrics=clustering.METRICS,
+)
+CLUSTER_CE = Method(
+    name="cluster-ce",
+    summary="a linear classifier learns clusters together with the encoder",
+    paper="Cl-InfoNCE (Tsai et al. 2022), a baseline; with k-means, after DeepCluster (Caron et al. 2018)",
+    equation="cross-entropy of Table 2",
+    hyperparameters=clustering.HYPERPARAMETERS,
+    build=_cluster_ce,
+    feed=single_view,
     train_metrics=clustering.METRICS,
 )

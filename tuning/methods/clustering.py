@@ -24,7 +24,6 @@ from contrasweep.data import (
 from contrasweep.losses.validation import Number, OneOf
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.conditioning import kmeans_of_condition
 from contrasweep.tuning.methods.method import Hyperparameter
 from contrasweep.tuning.objectives.prepared import PreparedData
 
@@ -47,8 +46,36 @@ HYPERPARAMETERS = {
 METRICS = ("mutual_information", "conditional_entropy")
 """I(Z; T) and H(Z | T) in bits between clusters Z and labels T; they are reported and never trained on."""
 
-# Few starts and iterations suffice: the next epoch makes new clusters anyway.
-_STARTS, _ITERATIONS = 1, 20
+
+def information_about(clusters: Tensor, labels: Tensor) -> dict[str, float]:
+    """Return `METRICS` of the `clusters` `(N,)` of those images that have a label, by `labels` `(N,)`."""
+    known = labels != UNLABELLED
+    information = cluster_information(clusters[known].cpu(), labels[known].cpu())
+    return dict(zip(METRICS, information, strict=True))
+
+
+def kmeans_of_epoch(method: str, epoch: int, embeddings: Tensor, count: int, seed: int) -> Tensor:
+    """Return `count` k-means clusters `(N,)` of the `embeddings` `(N, D)` that an epoch begins with.
+
+    Raises:
+        TrainingDiverged: the embeddings are not finite, or have fewer distinct rows than clusters.
+    """
+    try:
+        # Few starts and iterations suffice, as in PCL's code: the next epoch makes new clusters anyway.
+        return kmeans_clusters(embeddings, count, seed, starts=1, iterations=20)
+    except ValueError as error:
+        raise TrainingDiverged(f"{method}: k-means before epoch {epoch}: {error}") from error
+
+
+def kmeans_of_condition(experiment: Experiment, condition: Tensor | None) -> Tensor:
+    """Return k-means clusters `(N,)` of the training images' condition; their seed is the experiment's.
+
+    Raises:
+        ValueError: there are fewer distinct conditions than clusters are asked for.
+    """
+    assert condition is not None, "checked when the experiment was resolved"
+    clusters = int(experiment.hyperparameters["clusters"])
+    return kmeans_clusters(condition, clusters, named_seed(experiment.seed, "clusters"))
 
 
 def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | None:
@@ -127,16 +154,11 @@ class ImageClusters(nn.Module):
         """
         if self.refreshed:
             self.assigned.copy_(self._from_kmeans(epoch, embed()))
-        known = self._labels != UNLABELLED
-        information = cluster_information(self.assigned.cpu()[known], self._labels[known])
-        return dict(zip(METRICS, information, strict=True))
+        return information_about(self.assigned.cpu(), self._labels)
 
     def _from_kmeans(self, epoch: int, embeddings: Tensor) -> Tensor:
         seed = named_seed(self._seed, "k-means", epoch)
-        try:
-            found = kmeans_clusters(embeddings, self.count, seed, starts=_STARTS, iterations=_ITERATIONS)
-        except ValueError as error:
-            raise TrainingDiverged(f"{self._method}: k-means before epoch {epoch}: {error}") from error
+        found = kmeans_of_epoch(self._method, epoch, embeddings, self.count, seed)
         if self.keep_numbers and epoch > 1:
             found = renumbered(found, self.assigned.cpu(), self.count)
         return found

@@ -6,14 +6,9 @@ from torch import Tensor, nn
 from contrasweep.losses import InfoNCE
 from contrasweep.models import Encoder, projection_head
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import (
-    TEMPERATURE,
-    Method,
-    experiment_head,
-    head_outputs,
-    hyperparameters_of,
-)
-from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
+from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
@@ -64,11 +59,6 @@ class AttributeContrast(Objective):
         return terms.mean(), {"dropped_fraction": terms.dropped_fraction()}
 
 
-def feed(experiment: Experiment, data: PreparedData) -> Feed:
-    """Return uniform batches with one random view of each image: the condition is the other view."""
-    return image_feed(experiment, data, views=1)
-
-
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return the contrast of images and conditions, which are embedded as wide as images are."""
     condition = data.train.condition
@@ -90,6 +80,6 @@ METHOD = Method(
     equation="Eq. 4 of CMC",
     hyperparameters=hyperparameters_of(InfoNCE, {"temperature": TEMPERATURE}),
     build=build,
-    feed=feed,
+    feed=single_view,  # the condition is the other view
     needs=frozenset({"condition"}),
 )

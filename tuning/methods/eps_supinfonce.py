@@ -1,18 +1,34 @@
-"""eps-SupInfoNCE: images of one class attract each by itself, until a margin ahead of all other classes."""
+"""The losses with a margin epsilon: eps-InfoNCE, eps-SupCon and eps-SupInfoNCE (Barbano et al. 2023)."""
 
-from contrasweep.losses import EpsSupInfoNCE
+from contrasweep.losses import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from contrasweep.tuning.methods.loss_method import loss_method
-from contrasweep.tuning.methods.method import EPSILON, TEMPERATURE
+from contrasweep.tuning.methods.method import TEMPERATURE
 
-METHOD = loss_method(
+MARGIN = {"temperature": TEMPERATURE, "epsilon": "the margin between positives and negatives"}
+
+PAPER = "eps-SupInfoNCE + FairKL (Barbano et al. 2023)"
+
+EPS_INFONCE = loss_method(
+    EpsInfoNCE,
+    name="eps-infonce",
+    summary="two views attract until a margin ahead of all other images",
+    paper=PAPER,
+    equation="Eq. 2",
+    hyperparameters=MARGIN,
+)
+EPS_SUPCON = loss_method(
+    EpsSupCon,
+    name="eps-supcon",
+    summary="SupCon with a margin between positives and negatives",
+    paper=PAPER,
+    equation="Eq. 5",
+    hyperparameters=MARGIN,
+)
+EPS_SUPINFONCE = loss_method(
     EpsSupInfoNCE,
     name="eps-supinfonce",
     summary="images of one class attract until a margin ahead of all other classes",
-    paper="eps-SupInfoNCE + FairKL (Barbano et al. 2023)",
+    paper=PAPER,
     equation="Eq. 4; variants of Eq. 17",
-    hyperparameters={
-        "temperature": TEMPERATURE,
-        "epsilon": EPSILON,
-        "variant": "which of Eq. 17's four forms",
-    },
+    hyperparameters={**MARGIN, "variant": "which of Eq. 17's four forms"},
 )

@@ -6,6 +6,7 @@ a bias label, the condition's rows serve as bias features: their similarity weig
 """
 
 from torch import Tensor
+from torch.nn import functional
 
 from contrasweep.losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from contrasweep.losses.fairkl import FORMS
@@ -14,14 +15,14 @@ from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.conditioning import bias_of, bias_similarity
-from contrasweep.tuning.methods.method import EPSILON, TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.eps_supinfonce import MARGIN
+from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (
     ClassifierBeside,
     EndToEndClassifier,
     repeated_cross_entropy,
-    without_drops,
 )
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -52,7 +53,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             fairness = regulariser(features, batch)
             cross_entropy = repeated_cross_entropy(logits, batch.labels)
             loss = alpha * cross_entropy + lam * fairness.sum()
-            return without_drops(loss, classifier_loss=cross_entropy, **_reported(fairness))
+            return loss, {"classifier_loss": cross_entropy, **_reported(fairness)}
 
         return EndToEndClassifier(encoder, data.spec.classes, classified)
     contrast = BASES[base](float(settings["temperature"]), float(settings["epsilon"]))
@@ -63,6 +64,17 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
         return alpha * terms.mean() + lam * fairness.sum(), metrics
 
     return ClassifierBeside(encoder, data.spec.classes, contrasted)
+
+
+def bias_similarity(batch: Batch) -> Tensor:
+    """Return the similarity of the images' bias features `(B, B)`, 0..1: their cosines, clipped at 0.
+
+    The condition holds the features. Source: Barbano et al. 2023, section B.2.4; there a network that
+    captures the bias gives the features, and they are never negative.
+    """
+    assert batch.condition is not None, "checked when the experiment was resolved"
+    directions = functional.normalize(batch.condition.float(), dim=1)
+    return (directions @ directions.T).clamp(0.0, 1.0)
 
 
 def _reported(fairness: LossTerms) -> Metrics:
@@ -77,7 +89,7 @@ METHOD = Method(
     equation="Eq. 10 with Eq. 4 or 5",
     hyperparameters={
         "base": Hyperparameter("the supervised loss L", OneOf((*BASES, CROSS_ENTROPY))),
-        **hyperparameters_of(EpsSupInfoNCE, {"temperature": TEMPERATURE, "epsilon": EPSILON}),
+        **hyperparameters_of(EpsSupInfoNCE, MARGIN),
         "alpha": Hyperparameter("the weight of L", Number(at_least=0)),
         "lam": Hyperparameter("the weight of the regulariser", Number(at_least=0)),
         **hyperparameters_of(FairKL, {"form": "how two distributions of distances are compared"}),

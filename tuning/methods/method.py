@@ -1,21 +1,21 @@
 """`Method`: its name and source, its data needs, its hyperparameters, and how to build its objective."""
 
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import OneOf, Rule, rule_of
-from contrasweep.models import Encoder, build_head
+from contrasweep.models import Encoder
+from contrasweep.plugins import Registry, defined_beside
 from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, TypeName, method_space
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.batches import Feed, image_feed
+from contrasweep.tuning.objectives.heads import experiment_head
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Metrics, Objective
 
 Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
@@ -50,7 +50,6 @@ class Hyperparameter:
 
 
 TEMPERATURE = "the scale tau of the scores"
-EPSILON = "the margin between positives and negatives"
 
 
 def hyperparameters_of(loss: type[nn.Module], summaries: Mapping[str, str]) -> dict[str, Hyperparameter]:
@@ -164,6 +163,23 @@ class Method:
         return self.needs | {need for need in of_choices if need is not None}
 
 
+def method_registry() -> Registry[Method]:
+    """Return every `Method` that a module of this package defines, and those of plug-ins."""
+    return Registry("method", lambda: defined_beside(__name__, Method), (Method,), _with_space)
+
+
+def _with_space(method: Method) -> Method:
+    """Return the method of a plug-in.
+
+    Raises:
+        ValueError: it has no search space, or one with other hyperparameters than its own.
+    """
+    if method.space is None:
+        raise ValueError("its Method has no search space: space=load_space(FILE) gives it one")
+    method.check_space(method.space)
+    return method
+
+
 def with_projection_head(
     experiment: Experiment,
     encoder: Encoder,
@@ -175,19 +191,6 @@ def with_projection_head(
     `measure` gives metrics of the same embeddings and batch.
     """
     return ContrastiveObjective(encoder, experiment_head(experiment, encoder), loss, measure)
-
-
-def experiment_head(experiment: Experiment, encoder: Encoder) -> nn.Module:
-    """Return a new projection head for the encoder's features, with the experiment's head settings."""
-    settings = experiment.head
-    return build_head(settings.name, encoder.width, settings.hidden, settings.width)
-
-
-@torch.no_grad()
-def head_outputs(head: nn.Module, inputs: int) -> int:
-    """Return the width of a head's embeddings of `inputs` features; a copy of the head computes them."""
-    embeddings: Tensor = copy.deepcopy(head).eval()(torch.zeros(1, inputs))
-    return embeddings.shape[1]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -2,14 +2,21 @@
 
 from contrasweep.losses import QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf
+from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
-from contrasweep.tuning.methods.momentum import MOMENTUM, with_momentum
-from contrasweep.tuning.objectives.momentum import Contrast
+from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
+
+MOMENTUM = {
+    "momentum_m": Hyperparameter(
+        "the share m that the momentum encoder keeps of itself in a step", Number(at_least=0, at_most=1)
+    ),
+    "queue": Hyperparameter("keys of earlier batches that repel", Number(at_least=1, whole=True)),
+}
+"""The hyperparameters of every method with a momentum encoder."""
 
 SYMMETRIC = Hyperparameter("whether each view is query and key in turn", OneOf(("off", "on")))
 
@@ -28,8 +35,8 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
         return loss.terms(contrast.queries.flatten(0, 1), keys, contrast.queue), {}
 
     if settings["symmetric"] == "on":
-        return with_momentum(experiment, encoder, terms)
-    return with_momentum(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
+        return MomentumObjective(experiment, encoder, terms)
+    return MomentumObjective(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
 
 
 METHOD = Method(

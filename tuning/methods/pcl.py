@@ -4,32 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from contrasweep.data import UNLABELLED, cluster_information, kmeans_clusters, named_seed
+from contrasweep.data import named_seed
 from contrasweep.losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
-from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.clustering import METRICS
-from contrasweep.tuning.methods.method import (
-    TEMPERATURE,
-    Hyperparameter,
-    Method,
-    experiment_head,
-    head_outputs,
-    hyperparameters_of,
-)
-from contrasweep.tuning.methods.momentum import MOMENTUM, momentum_queue
+from contrasweep.tuning.methods.clustering import METRICS, information_about, kmeans_of_epoch
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
-
-# The prototypes change with the next epoch anyway; the released code stops after 20 iterations too.
-_STARTS, _ITERATIONS = 1, 20
 
 
 @dataclass(frozen=True)
@@ -49,17 +39,9 @@ class PrototypicalContrast(MomentumObjective):
     alone. Clusterings are no part of the state: an epoch begins by making them from it.
     """
 
-    def __init__(self, experiment: Experiment, encoder: Encoder, head: nn.Module, labels: Tensor) -> None:
+    def __init__(self, experiment: Experiment, encoder: Encoder, labels: Tensor) -> None:
         settings = experiment.hyperparameters
-        super().__init__(
-            encoder,
-            head,
-            self._terms,
-            momentum_queue(experiment, head_outputs(head, encoder.width)),
-            float(settings["momentum_m"]),
-            queried=slice(0, 1),
-            keyed=slice(1, 2),
-        )
+        super().__init__(experiment, encoder, self._terms, queried=slice(0, 1), keyed=slice(1, 2))
         self.labels = labels
         self.temperature = float(settings["temperature"])
         self.instances = QueueInfoNCE(self.temperature)
@@ -81,16 +63,11 @@ class PrototypicalContrast(MomentumObjective):
             embeddings = F.normalize(embed(), dim=1)
             self.clusterings = [self._cluster(embeddings, count, epoch) for count in self.cluster_counts]
             coarsest = self.clusterings[0].clusters
-        known = self.labels != UNLABELLED
-        information = cluster_information(coarsest[known].cpu(), self.labels[known].cpu())
-        return dict(zip(METRICS, information, strict=True))
+        return information_about(coarsest, self.labels)
 
     def _cluster(self, embeddings: Tensor, count: int, epoch: int) -> Clustering:
         seed = named_seed(self.seed, "prototypes", epoch, count)
-        try:
-            numbers = kmeans_clusters(embeddings, count, seed, starts=_STARTS, iterations=_ITERATIONS)
-        except ValueError as error:
-            raise TrainingDiverged(f"pcl: k-means before epoch {epoch}: {error}") from error
+        numbers = kmeans_of_epoch("pcl", epoch, embeddings, count, seed)
         clusters = torch.unique(numbers, return_inverse=True)[1].to(embeddings.device)
         prototypes = cluster_prototypes(embeddings, clusters)
         concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.temperature)
@@ -125,8 +102,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             f"pcl on {experiment.dataset}: the finest of the clusterings has {largest} clusters, "
             f"more than the {images} training images; lower clusters or clusterings"
         )
-    head = experiment_head(experiment, encoder)
-    return PrototypicalContrast(experiment, encoder, head, data.train.labels)
+    return PrototypicalContrast(experiment, encoder, data.train.labels)
 
 
 METHOD = Method(

@@ -8,14 +8,8 @@ from contrasweep.losses import SwAV
 from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import (
-    TEMPERATURE,
-    Hyperparameter,
-    Method,
-    experiment_head,
-    head_outputs,
-    hyperparameters_of,
-)
+from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
 from contrasweep.tuning.objectives.objective import ContrastiveObjective, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 

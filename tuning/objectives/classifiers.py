@@ -16,7 +16,10 @@ MetricLoss = Callable[[Tensor, Batch], tuple[Tensor, Metrics]]
 """Takes the gathered features `(V, B, D)` and the gathered batch; returns a scalar and its metrics."""
 
 ClassifierLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
-"""Takes the gathered features `(V, B, D)`, logits `(V, B, C)` and batch; returns a scalar and its metrics."""
+"""Takes the gathered features `(V, B, D)`, logits `(V, B, C)` and batch.
+
+It returns a scalar, in which every image counts, and its metrics.
+"""
 
 
 class ClassifierBeside(Objective):
@@ -43,12 +46,10 @@ class ClassifierBeside(Objective):
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:
         """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
-
-        def scores() -> Tensor:
-            logits: Tensor = self.classifier(functional.normalize(self.encoder(channels_last(images)), dim=1))
-            return logits
-
-        return self._evaluated(scores)
+        encoder = self.encoder
+        return self._evaluated(
+            lambda: self.classifier(functional.normalize(encoder(channels_last(images)), dim=1))
+        )
 
 
 class EndToEndClassifier(Objective):
@@ -63,25 +64,16 @@ class EndToEndClassifier(Objective):
         """Return the loss of features and logits, and its metrics."""
         features = self._encode(batch.views)
         logits = self.classifier(features)
-        return self.loss(gather(features, 1), gather(logits, 1), batch.gathered(gather))
+        loss, metrics = self.loss(gather(features, 1), gather(logits, 1), batch.gathered(gather))
+        nothing = torch.zeros((), device=loss.device)
+        return loss, {"dropped_fraction": nothing, **{name: one.detach() for name, one in metrics.items()}}
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:
         """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
-
-        def scores() -> Tensor:
-            logits: Tensor = self.classifier(self.encoder(channels_last(images)))
-            return logits
-
-        return self._evaluated(scores)
+        return self._evaluated(lambda: self.classifier(self.encoder(channels_last(images))))
 
 
 def repeated_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy of `logits` `(V, B, C)` against the `labels` `(B,)` of every view."""
     return functional.cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)))
-
-
-def without_drops(loss: Tensor, **more: Tensor) -> tuple[Tensor, Metrics]:
-    """Return a loss in which every image counts, with its metrics (detached)."""
-    zero = torch.zeros((), device=loss.device)
-    return loss, {"dropped_fraction": zero, **{name: value.detach() for name, value in more.items()}}

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from contrasweep.data import torch_generator
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder, KeyQueue, MomentumCopy
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
 
 
@@ -45,6 +48,8 @@ EVERY_VIEW = slice(None)
 class MomentumObjective(Objective):
     """Queries of an encoder and its head against keys of their momentum copies and a queue of older keys.
 
+    The experiment gives the projection head, the share `momentum_m` that the copies keep of themselves in a
+    step, and the number of keys in the `queue`, whose random start depends on the seed alone.
     `queried` says which views of a batch are queries and `keyed` which are keys; `enqueued` says which keys
     join the queue. After the optimizer's step, `after_step` moves the copies towards their originals and puts
     the step's keys into the queue. A checkpoint keeps the copies and the queue.
@@ -52,22 +57,23 @@ class MomentumObjective(Objective):
 
     def __init__(
         self,
+        experiment: Experiment,
         encoder: Encoder,
-        head: nn.Module,
         loss: MomentumLoss,
-        queue: KeyQueue,
-        momentum: float,
         *,
         queried: slice = EVERY_VIEW,
         keyed: slice = EVERY_VIEW,
         enqueued: slice = EVERY_VIEW,
     ) -> None:
         super().__init__(encoder)
-        self.head = head
+        settings = experiment.hyperparameters
+        momentum, keys = float(settings["momentum_m"]), int(settings["queue"])
+        self.head = experiment_head(experiment, encoder)
         self.loss = loss
         self.key_encoder = MomentumCopy(self.encoder, momentum)
-        self.key_head = MomentumCopy(head, momentum)
-        self.queue = queue
+        self.key_head = MomentumCopy(self.head, momentum)
+        width, start = head_outputs(self.head, encoder.width), torch_generator(experiment.seed, "queue")
+        self.queue = KeyQueue(keys, width, start)
         self.queried, self.keyed, self.enqueued = queried, keyed, enqueued
         self._newest: Tensor | None = None
 

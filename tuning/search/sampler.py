@@ -1,4 +1,4 @@
-"""What a sampler is, and the samplers by name: every module of this package that defines `SAMPLER`."""
+"""What a sampler is, and the samplers by name: every `Sampler` that a module of this package defines."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -42,12 +42,7 @@ class Sampler:
     learns: bool = True
 
 
-def own_samplers() -> list[Sampler]:
-    """Return the samplers that come with contrasweep, in alphabetical order."""
-    return defined_beside(__name__, "SAMPLER")
-
-
-SAMPLERS: Registry[Sampler] = Registry("sampler", own_samplers, (Sampler,))
+SAMPLERS: Registry[Sampler] = Registry("sampler", lambda: defined_beside(__name__, Sampler), (Sampler,))
 """Our own samplers and those of plug-ins, by name."""
 
 
