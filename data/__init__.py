@@ -34,10 +34,10 @@ from contrasweep.data.samplers import (
     shard,
 )
 from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
-from contrasweep.data.spec import DatasetFacts, DatasetFamily, DatasetOption, DatasetSpec
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec
 from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
-from contrasweep.data.transductive import TransductiveData, TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, TransductiveSpec
 from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [

@@ -79,11 +79,7 @@ def label_clusters(labels: Tensor) -> Tensor:
 def _scikit_kmeans(features: Tensor, clusters: int, seed: int, starts: int, iterations: int) -> Tensor:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    settings = {
-        "n_clusters": clusters,
-        "n_init": starts,
-        "random_state": named_seed("k-means", seed) % 2**32,
-    }
+    settings = {"n_clusters": clusters, "n_init": starts, "random_state": named_seed("k-means", seed) % 2**32}
     if len(features) > _MINI_BATCH_ABOVE:
         algorithm = MiniBatchKMeans(**settings)
     else:

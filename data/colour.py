@@ -5,8 +5,7 @@ Bahng et al., "Learning De-biased Representations with Biased Representations" (
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -36,16 +35,14 @@ NOISE_LEVEL = 40.0
 Colours = Literal["palette", "uniform"]
 """The law of background colours: a noisy base colour, or uniform over the RGB cube."""
 
-COLOURS_OPTION: Mapping[str, DatasetOption] = MappingProxyType(
-    {
-        "colours": DatasetOption(
-            "background colours: ten noisy base colours, or even over RGB",
-            str,
-            "palette",
-            choices=("palette", "uniform"),
-        )
-    }
-)
+COLOURS_OPTION: Mapping[str, DatasetOption] = {
+    "colours": DatasetOption(
+        "background colours: ten noisy base colours, or even over RGB",
+        str,
+        "palette",
+        choices=get_args(Colours),
+    )
+}
 """The option of every family whose background colours are independent of the class."""
 
 _CHUNK = 4096

@@ -8,7 +8,6 @@ images have no condition, because the final scores do not use one.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from torch import Tensor
 
@@ -19,15 +18,13 @@ from contrasweep.data.spec import DatasetOption, DatasetSpec, Options
 
 NO_CONDITION = "none"
 
-CONDITION_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
-    {
-        "condition": DatasetOption(
-            "file with a row of numbers for each training image (.npy, .safetensors, .parquet), as condition",
-            str,
-            NO_CONDITION,
-        )
-    }
-)
+CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
+    "condition": DatasetOption(
+        "file with a row of numbers for each training image (.npy, .safetensors, .parquet), as condition",
+        str,
+        NO_CONDITION,
+    )
+}
 """The option of every family that can have a condition from a file."""
 
 
@@ -59,13 +56,13 @@ def conditioned_spec(spec: DatasetSpec, root: Path, options: Options, images: in
     return replace(spec, condition_dim=width, condition_name=f"the rows of {file.name}")
 
 
-def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
+def training_condition(root: Path, options: Options, images: int | None) -> Tensor | None:
     """Return the condition that the options name, float32 ``(images, D)``; None if they name none.
 
     Args:
         root: the data root.
         options: contain the values of `CONDITION_OPTIONS`.
-        images: the number of training images before any is left out.
+        images: the number of training images before any is left out; None if it was checked before.
 
     Raises:
         DatasetMissing: there is no such file.
@@ -76,7 +73,7 @@ def training_condition(root: Path, options: Options, images: int) -> Tensor | No
     if file is None:
         return None
     try:
-        return read_condition(file, images)
+        return read_condition(file, condition_shape(file)[0] if images is None else images)
     except ValueError as error:
         raise DatasetDamaged(str(error)) from None
 
@@ -93,19 +90,11 @@ def with_condition(
         rows: int64, the rows of the file for these images, if some images were left out.
 
     Raises:
-        DatasetMissing: there is no such file.
-        DatasetDamaged: the file does not have the format of its ending, has another number of rows, or holds
-            a value that is not finite.
+        DatasetMissing, DatasetDamaged: see `training_condition`.
     """
-    file = _file(root, options)
-    if file is None:
+    condition = training_condition(root, options, len(images) if rows is None else None)
+    if condition is None:
         return images
-    try:
-        whole = condition_shape(file)[0] if rows is not None else len(images)
-    except ValueError as error:
-        raise DatasetDamaged(str(error)) from None
-    condition = training_condition(root, options, whole)
-    assert condition is not None, "the options name a file"
     return replace(images, condition=condition if rows is None else condition[rows])
 
 

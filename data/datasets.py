@@ -19,11 +19,11 @@ from contrasweep.data.names import unknown
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options
+from contrasweep.data.spec import DatasetFamily, Options
 from contrasweep.data.splits import stratified_split
 from contrasweep.data.streaming import Placement
 from contrasweep.data.subset import with_subset
-from contrasweep.data.transductive import TransductiveData, TransductiveFamily, TransductiveSpec, hold_out
+from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, hold_out
 from contrasweep.plugins import Registry
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
@@ -64,7 +64,7 @@ def parse_dataset(name: str) -> tuple[Family, Options]:
     return DATASETS[bare], DATASETS[bare].parse(given)
 
 
-def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec | TransductiveSpec:
+def dataset_spec(name: str, root: Path | None = None) -> DatasetFacts:
     """Return the facts of the dataset called ``name`` (`NAME` or `NAME:OPTION=VALUE,...`).
 
     Args:
@@ -80,7 +80,7 @@ def dataset_spec(name: str, root: Path | None = None) -> DatasetSpec | Transduct
     return family.describe(data_root(root), options)
 
 
-def known_datasets(root: Path | None = None) -> list[DatasetSpec | TransductiveSpec]:
+def known_datasets(root: Path | None = None) -> list[DatasetFacts]:
     """Return the facts of every dataset that needs no options."""
     return [dataset_spec(name, root) for name, family in DATASETS.items() if not family.needs_options]
 

@@ -40,15 +40,15 @@ class LabelledImages:
             _require("images", self.images, torch.uint8, "(N, C, H, W)", (4,))
         _require("labels", self.labels, torch.int64, "(N,) or (N, c)", (1, 2))
         named: dict[str, Images] = {"images": self.images, "labels": self.labels}
-        if self.condition is not None:
-            _require("condition", self.condition, torch.float32, "(N, Dz)", (2,))
-            named["condition"] = self.condition
-        if self.bias is not None:
-            _require("bias", self.bias, torch.int64, "(N,)", (1,))
-            named["bias"] = self.bias
-        if self.groupings is not None:
-            _require("groupings", self.groupings, torch.int64, "(N, G)", (2,))
-            named["groupings"] = self.groupings
+        optional = (
+            ("condition", self.condition, torch.float32, "(N, Dz)", 2),
+            ("bias", self.bias, torch.int64, "(N,)", 1),
+            ("groupings", self.groupings, torch.int64, "(N, G)", 2),
+        )
+        for name, tensor, dtype, shape, dimensions in optional:
+            if tensor is not None:
+                _require(name, tensor, dtype, shape, (dimensions,))
+                named[name] = tensor
         if len({len(tensor) for tensor in named.values()}) > 1:
             lengths = ", ".join(f"{len(tensor)} {name}" for name, tensor in named.items())
             raise ValueError(f"one row for each image is needed, got {lengths}")

@@ -6,7 +6,6 @@ Source: Zheng et al., "Contrastive Attraction and Contrastive Repulsion for Repr
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal, cast
 
 import torch
@@ -18,19 +17,15 @@ from contrasweep.data.spec import DatasetOption, Options
 
 Rule = Literal["linear", "exponential"]
 
-IMBALANCE_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
-    {
-        "imbalance": DatasetOption(
-            "how the sizes of the training classes grow with their number",
-            str,
-            "none",
-            choices=("none", "linear", "exponential"),
-        ),
-        "at_least": DatasetOption(
-            "training images that every class of an imbalanced set keeps", int, 0, low=0
-        ),
-    }
-)
+IMBALANCE_OPTIONS: Mapping[str, DatasetOption] = {
+    "imbalance": DatasetOption(
+        "how the sizes of the training classes grow with their number",
+        str,
+        "none",
+        choices=("none", "linear", "exponential"),
+    ),
+    "at_least": DatasetOption("training images that every class of an imbalanced set keeps", int, 0, low=0),
+}
 """The options of every family that can have unequal classes."""
 
 

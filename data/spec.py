@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.names import unknown
@@ -60,102 +60,41 @@ class DatasetOption:
         return value
 
 
-class DatasetFacts(Protocol):
-    """The facts that every dataset gives before it is loaded, of images or transductive.
-
-    Code that plans, trains or reports uses these and does not branch on the kind of dataset.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name users type, with its options."""
-
-    @property
-    def summary(self) -> str:
-        """One sentence."""
-
-    @property
-    def classes(self) -> int:
-        """Number of labels."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The labels' names; empty where they are their numbers."""
-
-    @property
-    def licence(self) -> str:
-        """Terms of use."""
-
-    @property
-    def embedded(self) -> bool:
-        """Whether it is shipped with an installed library, so that no file is needed."""
-
-    @property
-    def train_size(self) -> int:
-        """Training images; of a transductive dataset, the labelled objects of the first fold."""
-
-    @property
-    def test_size(self) -> int:
-        """Test images; of a transductive dataset, the unlabelled objects of the first fold."""
-
-    @property
-    def condition_name(self) -> str | None:
-        """What the conditioning variable is, with its unit; None where there is none."""
-
-    @property
-    def folds(self) -> int:
-        """The number of draws of the training data; a run takes the fold that belongs to its seed."""
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """What a method can ask for: "images" or "own views", "labels", "condition", "bias"."""
-
-    @property
-    def has_images(self) -> bool:
-        """Whether an encoder takes images, not vectors of features."""
-
-    @property
-    def channels(self) -> int:
-        """Channels of the images that an encoder takes; 0 of vectors."""
-
-    @property
-    def view_size(self) -> int:
-        """Height and width in pixels of the images that an encoder takes; the width of vectors."""
-
-    @property
-    def has_colour(self) -> bool:
-        """Whether the conditioning variable is a background colour."""
-
-    @property
-    def probed(self) -> bool:
-        """Whether probes are fitted on the encoder's features; else a method's own classifier is scored."""
-
-    @property
-    def classifier_prefix(self) -> str:
-        """The prefix of the names of the scores of a method's own classifier."""
-
-    @property
-    def headline(self) -> str:
-        """The measure that is maximised unless the user says otherwise."""
-
-    def measures(self, *, test: bool) -> tuple[str, ...]:
-        """Return the scores of predicted labels, on the test data or on a validation split."""
-
-    def at_view_size(self, size: int | None) -> Self:
-        """Return the facts for views of `size` pixels; unchanged where the views come with the data."""
-
-    def check_validation(self, share: float) -> None:
-        """Raise ValueError where a validation split of this share would be too small to score."""
-
-
-@dataclass(frozen=True)
-class DatasetSpec:
-    """The facts of a dataset of images, known without loading them.
+@dataclass(frozen=True, kw_only=True)
+class SharedFacts:
+    """What every dataset states before it is loaded, be it of images or transductive.
 
     Attributes:
         name: the name users type, with its options.
         summary: one sentence.
         classes: number of labels, which are 0..classes-1 (of a multi-label set: columns of 0 and 1).
+        multi_label: whether an image or object has any number of labels.
+        class_names: the labels' names by number; empty where they are not known.
+        licence: terms of use.
+        source: where the data come from.
+        folder: what the data root must hold, None for an embedded dataset.
+    """
+
+    name: str
+    summary: str
+    classes: int
+    multi_label: bool = False
+    class_names: tuple[str, ...] = ()
+    licence: str
+    source: str
+    folder: str | None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is shipped with an installed library, so that no file is needed."""
+        return self.folder is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(SharedFacts):
+    """The facts of a dataset of images, known without loading them.
+
+    Attributes:
         channels: 1 greyscale, 3 RGB.
         image_size: stored height and width in pixels, of square images.
         view_size: height and width in pixels that the network sees.
@@ -164,33 +103,29 @@ class DatasetSpec:
         condition_dim: width of the conditioning variable, None where there is none.
         condition_name: what the conditioning variable is, with its unit.
         bias_classes: number of values of the bias label, None where there is none.
-        multi_label: whether an image has any number of labels.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
         groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
-        class_names: the classes' names by label; empty where they are not known.
-        licence: terms of use of the images.
-        source: where they come from.
-        folder: what the data root must hold, None for an embedded dataset.
+        folds: the number of draws of the training data: one, the same images for every seed.
+        has_images: whether an encoder takes images, not vectors of features.
+        probed: whether probes are fitted on the encoder's features; else a method's own classifier is scored.
+        classifier_prefix: the prefix of the scores of a method's own classifier; those of a probe have none.
     """
 
-    name: str
-    summary: str
-    classes: int
     channels: int
     image_size: int
     view_size: int
     train_size: int
     test_size: int
-    licence: str
-    source: str
-    folder: str | None
     condition_dim: int | None = None
     condition_name: str | None = None
     bias_classes: int | None = None
-    multi_label: bool = False
     unlabelled_size: int = 0
     groupings: int = 0
-    class_names: tuple[str, ...] = ()
+
+    folds: ClassVar[int] = 1
+    has_images: ClassVar[bool] = True
+    probed: ClassVar[bool] = True
+    classifier_prefix: ClassVar[str] = "classifier_"
 
     @property
     def has_colour(self) -> bool:
@@ -198,13 +133,8 @@ class DatasetSpec:
         return self.condition_name == COLOUR_NAME
 
     @property
-    def folds(self) -> int:
-        """One: the training images are the same for every seed."""
-        return 1
-
-    @property
     def offers(self) -> frozenset[str]:
-        """What a method can ask of the training images."""
+        """What a method can ask for: "images", "labels", "condition", "bias"."""
         there = {
             "images": True,
             "labels": not self.unlabelled_size,
@@ -214,27 +144,15 @@ class DatasetSpec:
         return frozenset(name for name, is_there in there.items() if is_there)
 
     @property
-    def has_images(self) -> bool:
-        """An encoder takes the images."""
-        return True
-
-    @property
-    def probed(self) -> bool:
-        """Probes are fitted on the encoder's features."""
-        return True
-
-    @property
-    def classifier_prefix(self) -> str:
-        """The scores without a prefix are those of the probe."""
-        return "classifier_"
-
-    @property
     def headline(self) -> str:
-        """Accuracy; on biased data averaged over (class, bias): plain accuracy prefers the biased model."""
+        """The measure that is maximised unless the user says otherwise: accuracy.
+
+        On biased data it is averaged over (class, bias), because plain accuracy prefers the biased model.
+        """
         return "accuracy" if self.bias_classes is None else "balanced_accuracy"
 
     def measures(self, *, test: bool) -> tuple[str, ...]:
-        """Return the scores of predicted labels; only test images have groupings."""
+        """Return the scores of predicted labels on test images, which alone have groupings, or others."""
         there = {
             "accuracy": True,
             "balanced_accuracy": self.bias_classes is not None,
@@ -254,11 +172,6 @@ class DatasetSpec:
             raise ValueError(
                 f"{share:g} of the {labelled} labelled images of {self.name} leaves a class without any"
             )
-
-    @property
-    def embedded(self) -> bool:
-        """Whether it is shipped with an installed library, so that no file is needed."""
-        return self.folder is None
 
 
 class OptionsInName:

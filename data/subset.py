@@ -7,7 +7,6 @@ a larger one.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -16,12 +15,10 @@ from contrasweep.data.images import LabelledImages
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
-SUBSET_OPTIONS: Mapping[str, DatasetOption] = MappingProxyType(
-    {
-        "images": DatasetOption("training images kept, each class's share; 0: all of them", int, 0, low=0),
-        "test_images": DatasetOption("the same of the test images", int, 0, low=0),
-    }
-)
+SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
+    "images": DatasetOption("training images kept, each class's share; 0: all of them", int, 0, low=0),
+    "test_images": DatasetOption("the same of the test images", int, 0, low=0),
+}
 """The options of every family of labelled images."""
 
 

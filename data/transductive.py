@@ -8,49 +8,49 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from contrasweep.data.multiview import MultiView
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import DatasetOption, Options, OptionsInName, OptionValue
+from contrasweep.data.spec import (
+    DatasetOption,
+    DatasetSpec,
+    Options,
+    OptionsInName,
+    OptionValue,
+    SharedFacts,
+)
 
 
-@dataclass(frozen=True)
-class TransductiveSpec:
+@dataclass(frozen=True, kw_only=True)
+class TransductiveSpec(SharedFacts):
     """The facts of a transductive dataset, known without loading it.
 
+    Its objects have labels and views of their own: no other views can be made, no object has a conditioning
+    variable, and the method's own classifier is scored, no probe.
+
     Attributes:
-        name: the name users type, with its options.
-        summary: one sentence.
-        classes: number of labels, which are 0..classes-1 (of a multi-label set: columns of 0 and 1).
-        multi_label: whether an object has any number of labels.
         views: shape of one object in each view: ``(d,)`` float32 features or ``(C, H, W)`` uint8 images.
         labelled: labelled objects of each fold.
         unlabelled: unlabelled objects of each fold, which are its test set.
-        licence: terms of use.
-        source: where the data come from.
-        folder: what the data root must hold, None for an embedded dataset.
-        class_names: the labels' names; empty where they are their numbers.
     """
 
-    name: str
-    summary: str
-    classes: int
-    multi_label: bool
     views: tuple[tuple[int, ...], ...]
     labelled: tuple[int, ...]
     unlabelled: tuple[int, ...]
-    licence: str
-    source: str
-    folder: str | None
-    class_names: tuple[str, ...] = ()
+
+    offers: ClassVar[frozenset[str]] = frozenset({"labels", "own views"})
+    condition_name: ClassVar[None] = None
+    has_colour: ClassVar[bool] = False
+    probed: ClassVar[bool] = False
+    classifier_prefix: ClassVar[str] = ""
 
     @property
     def folds(self) -> int:
-        """The number of draws of the labelled objects."""
+        """The number of draws of the labelled objects; a run takes the fold that belongs to its seed."""
         return len(self.labelled)
 
     @property
@@ -79,31 +79,6 @@ class TransductiveSpec:
         return self.unlabelled[0]
 
     @property
-    def condition_name(self) -> None:
-        """No object has a conditioning variable."""
-        return None
-
-    @property
-    def has_colour(self) -> bool:
-        """No object has a background colour."""
-        return False
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """Labels and own views: the views come with the objects and no others can be made."""
-        return frozenset({"labels", "own views"})
-
-    @property
-    def probed(self) -> bool:
-        """The method's own classifier is scored, no probe."""
-        return False
-
-    @property
-    def classifier_prefix(self) -> str:
-        """No prefix: there are no other scores."""
-        return ""
-
-    @property
     def headline(self) -> str:
         """Accuracy; of a multi-label set, F1."""
         return self.measures(test=False)[0]
@@ -124,10 +99,9 @@ class TransductiveSpec:
             objects = f"{min(self.labelled)} labelled objects of {self.name}"
             raise ValueError(f"{share:g} of the {objects} holds out no object")
 
-    @property
-    def embedded(self) -> bool:
-        """Whether it is shipped with an installed library, so that no file is needed."""
-        return self.folder is None
+
+DatasetFacts = DatasetSpec | TransductiveSpec
+"""The facts of any dataset; code that plans, trains or reports uses what both kinds have, and no branches."""
 
 
 @dataclass(frozen=True, eq=False)

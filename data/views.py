@@ -10,8 +10,7 @@ Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -66,25 +65,15 @@ class ViewParameters:
 
     def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
         """Return the parameters of some images, such as one rank's slice of the global batch."""
-        return self._mapped(lambda tensor: tensor[index])
+        return replace(self, **{name: tensor[index] for name, tensor in self._tensors.items()})
 
     def to(self, device: torch.device | str) -> "ViewParameters":
         """Return the same parameters on ``device``."""
-        return self._mapped(lambda tensor: tensor.to(device))
+        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors.items()})
 
-    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
-        return ViewParameters(
-            boxes=change(self.boxes),
-            flip=change(self.flip),
-            shift=change(self.shift),
-            source_size=self.source_size,
-            jitter=change(self.jitter),
-            factors=change(self.factors),
-            order=change(self.order),
-            grayscale=change(self.grayscale),
-            blur=change(self.blur),
-            sigma=change(self.sigma),
-        )
+    @property
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
 
 @dataclass(frozen=True)
