@@ -10,7 +10,9 @@ Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,15 +67,16 @@ class ViewParameters:
 
     def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
         """Return the parameters of some images, such as one rank's slice of the global batch."""
-        return replace(self, **{name: tensor[index] for name, tensor in self._tensors.items()})
+        return self._mapped(lambda tensor: tensor[index])
 
     def to(self, device: torch.device | str) -> "ViewParameters":
         """Return the same parameters on ``device``."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors.items()})
+        return self._mapped(lambda tensor: tensor.to(device))
 
-    @property
-    def _tensors(self) -> dict[str, Tensor]:
-        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        changed: dict[str, Any] = {name: change(tensor) for name, tensor in tensors.items()}
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
