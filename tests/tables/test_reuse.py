@@ -18,10 +18,9 @@ from contrasweep.tuning.store import (
     save_study,
     study_names,
 )
-from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
+from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done, search_held
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
-from contrasweep.tuning.tables.reuse import search_held
 from contrasweep.tuning.tables.run import TableProgress, run_table
 from contrasweep.tuning.tables.text import facts
 from tests.studies import Run, write_run

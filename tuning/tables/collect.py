@@ -1,6 +1,12 @@
-"""Collect the results of a planned table from the store, and facts of the data from their files."""
+"""Collect the results of a planned table from the store, and facts of the data from their files.
 
-from collections.abc import Iterable
+A run or a search that is already in the results folder is never repeated, whichever table asked for it. A
+final run is recognised by the hash of its experiment and by its seed, a search by its whole plan, without its
+name and the machine.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,23 +15,35 @@ from typing import Any
 from contrasweep.data import InformationCurve, load_clusterings
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.provenance import package_versions, same_series
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
-from contrasweep.tuning.tables.plan import RUNS, CellPlan, TablePlan, own_prefix, plan_table
-from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
-from contrasweep.tuning.tables.reuse import (
-    HeldRun,
-    RunKey,
-    completed_runs,
-    final_rows,
-    identity_of_final,
-    search_held,
+from contrasweep.tuning.tables.plan import (
+    RUNS,
+    STUDY_PREFIX,
+    CellPlan,
+    TablePlan,
+    own_prefix,
+    plan_table,
 )
+from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
 """The values kept for each number k of attributes: three curves in bits, and the number of clusters."""
+
+_OF_THE_MACHINE = ("concurrency", "cpus", "workers", "gpus", "max_failures", "trial_timeout", "data_root")
+
+
+@dataclass(frozen=True)
+class HeldRun:
+    """A final run in the store: its row, and the study that it was run for, without `-final`."""
+
+    study: str
+    row: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,41 +55,101 @@ class StoredRuns:
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of the final runs of tables, by the name of the study without `-final`."""
-        return final_rows(self.store)
+        names = [name for name in study_names(self.store.location) if name.startswith(STUDY_PREFIX)]
+        final = [name for name in names if name.endswith(FINAL_SUFFIX)]
+        return {name.removesuffix(FINAL_SUFFIX): self.store.trials(name).to_pylist() for name in final}
 
     @cached_property
-    def completed(self) -> dict[RunKey, list[HeldRun]]:
-        """The completed runs, by experiment and seed."""
-        return completed_runs(self.rows)
+    def completed(self) -> dict[tuple[str, int], list[HeldRun]]:
+        """The completed runs by `identity_of_final` and seed; several where tables ran the same twice."""
+        found: dict[tuple[str, int], list[HeldRun]] = {}
+        for study, own in self.rows.items():
+            for row in own:
+                if row["status"] == "completed":
+                    found.setdefault((row["config"], row["seed"]), []).append(HeldRun(study, row))
+        return found
+
+
+def identity_of_final(experiment: Experiment) -> str:
+    """Return the hash of an experiment as a final run has it: a final run trains on all training images."""
+    return experiment.with_values({"validation.fraction": 0.0}).identity()
+
+
+def plan_search(
+    plan: TablePlan, cell: CellPlan, results: str | Path, data_root: Path | None = None, **more: Any
+) -> SweepPlan:
+    """Return the plan of a tuned row's search; `more` are further arguments of `plan_sweep`."""
+    assert plan.table.run.tune is not None, "the table has a searched form"
+    return plan_sweep(
+        cell.planned.method,
+        cell.planned.dataset,
+        trials=plan.trials,
+        values=cell.settings,
+        metric=plan.table.run.tune.metric,
+        data_root=data_root,
+        results=results,
+        name=cell.study,
+        **more,
+    )
+
+
+def search_held(
+    plan: TablePlan, cell: CellPlan, store: ResultsStore, data_root: Path | None = None
+) -> str | None:
+    """Return the study that holds the search of a tuned row; None where there is none.
+
+    The study is the row's own, else one of another table that searched the same. It may be incomplete.
+    """
+    names = study_names(store.location)
+    if cell.study in names:
+        return cell.study
+    others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
+    wanted = (cell.planned.method, cell.planned.dataset)
+    records = [store.study(name) for name in others]
+    alike = [one for one in records if (one.method, one.dataset) == wanted and _of_our_series(one)]
+    if not alike:
+        return None
+    ours = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
+    return next((record.name for record in alike if _searched_by(record) == ours), None)
+
+
+def _of_our_series(record: StudyRecord) -> bool:
+    """Whether this contrasweep reads what the one that made the study wrote, and can continue it."""
+    return same_series(record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"])
+
+
+def _searched_by(record: StudyRecord) -> dict[str, Any]:
+    """Return everything that decides what a search finds, as JSON holds it."""
+    fields = {"method", "dataset", "experiment", "space", "search"}
+    content: dict[str, Any] = json.loads(record.model_dump_json(include=fields))
+    content["search"] = {k: v for k, v in content["search"].items() if k not in _OF_THE_MACHINE}
+    return content
 
 
 def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> TableResults:
     """Return the stored results of a planned table; a cell without all its runs is a gap.
 
-    A run is recognised by its experiment and its seed, whichever table it was made for.
-
     Raises:
         DatasetMissing: the table is a figure of clusterings, and their file is not in place.
     """
-    table = plan.table
-    if table.run.information is not None:
-        return TableResults(
-            table, plan.scale, plan.tuned, 0, information_values(table.run.information, data_root)
-        )
+    table, information = plan.table, plan.table.run.information
+    if information is not None:
+        return TableResults(table, plan.scale, plan.tuned, 0, information_values(information, data_root))
     reader = _Reader(plan, runs, data_root)
     gaps: dict[Key, str] = {(cell.row, cell.column): cell.why for cell in plan.cells if cell.why}
     values: list[RunValue] = []
     cells: dict[Key, CellInfo] = {}
-    for cell in plan.planned:
+    for cell in plan.cells:
+        if cell.experiment is None:
+            continue
         key = cell.row, cell.column
         found, info, reason = reader.cell(cell)
         values += found
         if found or cell.state == RUNS:
             cells[key] = info
+            gaps[key] = reason or f"{len(found)} of {plan.seeds} runs done"
         if len(found) == plan.seeds:
             gaps.pop(key, None)
-        elif found or cell.state == RUNS:
-            gaps[key] = reason or f"{len(found)} of {plan.seeds} runs done"
     return TableResults(
         table, plan.scale, plan.tuned, plan.seeds, tuple(values), cells, gaps, reader.provenance
     )
@@ -96,44 +174,45 @@ def collect_others(
 
 def runs_done(plan: TablePlan, runs: StoredRuns) -> int:
     """Return the number of final runs in the store, of those that can be run here."""
-    found = collect(plan, runs)
     here = {(cell.row, cell.column) for cell in plan.running}
-    return len({(v.study, v.trial, v.seed) for v in found.values if (v.row, v.column) in here})
+    values = collect(plan, runs).values
+    return len({(v.study, v.trial, v.seed) for v in values if (v.row, v.column) in here})
 
 
 @dataclass
 class _Reader:
-    """Finds a plan's runs among those of all tables."""
+    """Finds a plan's runs among those of all tables; it reads each study and each search once."""
 
     plan: TablePlan
     runs: StoredRuns
     data_root: Path | None
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
-    searches: dict[str, SelectedTrial | None] = field(default_factory=dict)
-    made: dict[str, RowSearch] = field(default_factory=dict)
+    searches: dict[str, tuple[SelectedTrial, RowSearch] | None] = field(default_factory=dict)
 
     def cell(self, cell: CellPlan) -> tuple[list[RunValue], CellInfo, str]:
         """Return the values of a cell, how it was run, and what went wrong (empty: nothing)."""
-        assert cell.experiment is not None, "the cell runs"
-        experiment, study, trial, selected, search = cell.experiment, cell.study, cell.trial, "", None
-        best = self._searched(cell) if self.plan.tuned else None
-        if best is not None:
+        experiment, study, trial, selected, search = cell.planned, cell.study, cell.trial, "", None
+        if self.plan.tuned and study not in self.searches:
+            # The columns of a row share its search.
+            self.searches[study] = self._searched(cell)
+        if (chosen := self.searches.get(study)) is not None:
+            best, search = chosen
             experiment, study, trial = best.experiment, best.study, best.trial
-            search = self._search_of(study)
             selected = f"{RULE.format(metric=best.metric)} of {search.trials}"
         # Final runs train on all training images, each with its own seed.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
-        settings = flat_settings(own)
-        info = CellInfo(experiment.dataset, experiment.method, settings, selected, search)
+        info = CellInfo(experiment.dataset, experiment.method, flat_settings(own), selected, search)
         identity, seeds = identity_of_final(experiment), self.plan.seeds_of(experiment)
-        found = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
-        scored = [_value(cell, run) for run in found if run is not None]
-        values = [value for value in scored if value is not None]
+        held = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
+        values = [_value(cell, run) for run in held if run and run.row.get(_score(cell)) is not None]
         there = [row for row in self.runs.rows.get(study, []) if row["trial"] == trial]
-        wrong = self._wrong([row for row in there if row["seed"] in seeds], identity, len(values))
-        return values, info, wrong
+        return (
+            values,
+            info,
+            self._wrong([row for row in there if row["seed"] in seeds], identity, len(values)),
+        )
 
-    def _chosen(self, held: list[HeldRun]) -> HeldRun | None:
+    def _chosen(self, held: Sequence[HeldRun]) -> HeldRun | None:
         """Return the table's own run where there is one, else another table's."""
         if not held:
             return None
@@ -143,7 +222,7 @@ class _Reader:
             self.sources[chosen.study] = self._source(chosen.study)
         return chosen
 
-    def _wrong(self, rows: list[dict[str, Any]], identity: str, done: int) -> str:
+    def _wrong(self, rows: Sequence[Mapping[str, Any]], identity: str, done: int) -> str:
         if any(row["status"] == "completed" and row["config"] != identity for row in rows):
             return "the store holds runs with other settings under this name: use another results folder"
         failed = [row for row in rows if row["status"] == "failed"]
@@ -153,28 +232,21 @@ class _Reader:
             return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {reason}"
         return ""
 
-    def _searched(self, cell: CellPlan) -> SelectedTrial | None:
-        """Return the trial that the search of a cell's row selected; the columns of a row share it."""
-        if cell.study not in self.searches:
-            self.searches[cell.study] = self._selected(cell)
-        return self.searches[cell.study]
+    def _searched(self, cell: CellPlan) -> tuple[SelectedTrial, RowSearch] | None:
+        """Return the trial that the search of a row selected, and the search as it was made.
 
-    def _selected(self, cell: CellPlan) -> SelectedTrial | None:
-        study = search_held(self.plan, cell, self.runs.store, self.data_root)
+        Its budget may differ from the plan's.
+        """
+        store = self.runs.store
+        study = search_held(self.plan, cell, store, self.data_root)
         if study is None:
             return None
         try:
-            return best_trials(self.runs.store, study)[0]
+            best = best_trials(store, study)[0]
         except SweepFailed:
             return None
-
-    def _search_of(self, study: str) -> RowSearch:
-        """Return a search as it was made; its budget may differ from the plan's."""
-        if study not in self.made:
-            store = self.runs.store
-            seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
-            self.made[study] = RowSearch(study, store.study(study).require_search().trials, seconds)
-        return self.made[study]
+        seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
+        return best, RowSearch(study, store.study(study).require_search().trials, seconds)
 
     def _source(self, study: str) -> dict[str, str]:
         record = self.runs.store.study(study + FINAL_SUFFIX)
@@ -192,16 +264,17 @@ class _Reader:
         return {n: ", ".join(sorted({s[n] for s in self.sources.values()})) for n in names}
 
 
-def _value(cell: CellPlan, run: HeldRun) -> RunValue | None:
-    found = run.row.get(f"metric.test.{cell.metric}")
-    if found is None:
-        return None
+def _score(cell: CellPlan) -> str:
+    return f"metric.test.{cell.metric}"
+
+
+def _value(cell: CellPlan, run: HeldRun) -> RunValue:
     control = run.row.get(f"metric.test.untrained_{cell.control}")
     return RunValue(
         cell.row,
         cell.column,
         run.row["seed"],
-        cell.scale * found,
+        cell.scale * run.row[_score(cell)],
         None if control is None else cell.scale * control,
         run.row["seconds"],
         run.study,
@@ -216,19 +289,11 @@ def information_values(clusterings: str, data_root: Path | None = None) -> tuple
         DatasetMissing: the file of the clusterings is not in place.
     """
     curve = load_clusterings(clusterings, data_root).curve()
-    heights: Iterable[tuple[str, Iterable[float]]] = zip(
-        INFORMATION_CURVES,
-        (
-            curve.information,
-            curve.conditional_entropy,
-            [-entropy for entropy in curve.conditional_entropy],
-            map(float, curve.clusters),
-        ),
-        strict=True,
-    )
+    entropy = curve.conditional_entropy
+    heights = (curve.information, entropy, [-bits for bits in entropy], map(float, curve.clusters))
     return tuple(
         RunValue(f"k{k}", name, None, height, study=clusterings)
-        for name, values in heights
+        for name, values in zip(INFORMATION_CURVES, heights, strict=True)
         for k, height in zip(curve.ks, values, strict=True)
     )
 

@@ -58,10 +58,15 @@ class CellPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def planned(self) -> Experiment:
+        """The experiment of a cell that has one."""
+        assert self.experiment is not None, "the cell runs"
+        return self.experiment
+
+    @property
     def config(self) -> BestConfig:
         """The configuration of the cell's final runs."""
-        assert self.experiment is not None, "the cell runs"
-        return BestConfig(self.study, self.trial, self.experiment.hyperparameters, self.experiment)
+        return BestConfig(self.study, self.trial, self.planned.hyperparameters, self.planned)
 
 
 @dataclass(frozen=True)
@@ -96,11 +101,6 @@ class TablePlan:
         return tuple(cell for cell in self.cells if self.asks_for(cell.column))
 
     @property
-    def planned(self) -> tuple[CellPlan, ...]:
-        """The cells with an experiment, whether or not their data are here."""
-        return tuple(cell for cell in self.cells if cell.experiment is not None)
-
-    @property
     def running(self) -> tuple[CellPlan, ...]:
         """The cells that can be run here."""
         return tuple(cell for cell in self.cells if cell.state == RUNS)
@@ -109,10 +109,9 @@ class TablePlan:
     def studies(self) -> dict[str, list[CellPlan]]:
         """The chosen cells that run, by study; cells with the same experiment share a trial."""
         found: dict[str, dict[int, CellPlan]] = {}
-        for cell in self.chosen:
-            if cell.state != RUNS:
-                continue
-            found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
+        for cell in self.running:
+            if self.asks_for(cell.column):
+                found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
         return {study: list(trials.values()) for study, trials in found.items()}
 
     @property
@@ -130,15 +129,13 @@ class TablePlan:
 
         A search counts as if no trial were stopped early. None where a cost is unknown or nothing runs here.
         """
-        studies, total = self.studies, 0.0
-        for cells in studies.values():
-            for cell in cells:
-                assert cell.experiment is not None, "the cell runs"
-                cost = self.table.run.seconds_per_epoch.get(cell.experiment.dataset)
-                if cost is None:
-                    return None
-                total += cost * cell.experiment.epochs * (self.seeds + (self.trials if self.tuned else 0))
-        return total if studies else None
+        total, cells = 0.0, [cell for own in self.studies.values() for cell in own]
+        for cell in cells:
+            cost = self.table.run.seconds_per_epoch.get(cell.planned.dataset)
+            if cost is None:
+                return None
+            total += cost * cell.planned.epochs * (self.seeds + self.trials)
+        return total if cells else None
 
     @property
     def state(self) -> str:
@@ -176,18 +173,11 @@ def plan_table(
     _check_form(table, scale, tune, {"seeds": seeds, "trials": trials})
     run = table.run
     budget = trials or (run.tune.trials if run.tune is not None else 0)
-    planner = _Planner(table, "quick" if scale == "quick" else "paper", tune, data_root)
-    cells = tuple(planner.cells())
+    form: Scale = "quick" if scale == "quick" else "paper"
+    cells = tuple(_Planner(table, form, tune, data_root).cells())
     _check_columns(table, columns, [cell.column for cell in cells])
-    return TablePlan(
-        table,
-        planner.scale,
-        tune,
-        seeds or table.run.seeds_at(planner.scale),
-        budget if tune else 0,
-        cells,
-        tuple(columns),
-    )
+    seeds = seeds or run.seeds_at(form)
+    return TablePlan(table, form, tune, seeds, budget if tune else 0, cells, tuple(columns))
 
 
 def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int | None]) -> None:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
@@ -13,14 +14,8 @@ from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location
+from contrasweep.tuning.tables.collect import StoredRuns, identity_of_final, plan_search, search_held
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
-from contrasweep.tuning.tables.reuse import (
-    completed_runs,
-    final_rows,
-    identity_of_final,
-    plan_search,
-    search_held,
-)
 
 log = logging.getLogger(__name__)
 
@@ -59,19 +54,22 @@ def run_table(
         StoreError: the results folder cannot be used.
     """
     report = show or (lambda progress: None)
+    store = ResultsStore(open_location(results, writable=True))
+    on = {"data_root": data_root, "concurrency": concurrency, "machine": machine}
     failed: dict[str, str] = {}
     before = 0
-    on = _Where(results, data_root, concurrency, machine, command)
     for study, cells in plan.studies.items():
         of = plan.seeds * len(cells)
         report(TableProgress(study, before, plan.runs, searching=plan.tuned))
+
+        def tell(done: int, missing: int, study: str = study, end: int = before + of) -> None:
+            report(TableProgress(study, end - missing + done, plan.runs))
+
         try:
-            configs = [_searched(plan, cells[0], on)] if plan.tuned else [cell.config for cell in cells]
-
-            def tell(done: int, missing: int, study: str = study, end: int = before + of) -> None:
-                report(TableProgress(study, end - missing + done, plan.runs))
-
-            _run_missing(plan, configs, on, tell)
+            configs = [cell.config for cell in cells]
+            if plan.tuned:
+                configs = [_searched(plan, cells[0], store, results, command, **on)]
+            _run_missing(plan, configs, store, results=results, command=command, show=tell, **on)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
@@ -79,60 +77,26 @@ def run_table(
     return failed
 
 
-@dataclass(frozen=True)
-class _Where:
-    """The results folder, the data and the machine of the runs."""
-
-    results: str | Path
-    data_root: Path | None
-    concurrency: int | None
-    machine: Machine | None
-    command: str
-
-
-def _run_missing(
-    plan: TablePlan, configs: list[BestConfig], on: _Where, show: Callable[[int, int], None]
-) -> None:
+def _run_missing(plan: TablePlan, configs: list[BestConfig], store: ResultsStore, **options: Any) -> None:
     """Make the final runs that no table holds; other drivers write too, so the store is read again."""
-    held = completed_runs(final_rows(ResultsStore(open_location(on.results, writable=True))))
+    held = StoredRuns(store).completed
     seeds = plan.seeds_of(configs[0].experiment)
-    short = [
-        config
-        for config in configs
-        if any((identity_of_final(config.experiment), seed) not in held for seed in seeds)
-    ]
+    keys = [{(identity_of_final(config.experiment), seed) for seed in seeds} for config in configs]
+    short = [config for config, own in zip(configs, keys, strict=True) if not own <= held.keys()]
     if short:
-        final_runs(
-            short,
-            seeds=plan.seeds,
-            first_seed=seeds.start,
-            elsewhere={
-                key for key, runs in held.items() if all(run.study != configs[0].study for run in runs)
-            },
-            results=on.results,
-            data_root=on.data_root,
-            concurrency=on.concurrency,
-            machine=on.machine,
-            command=on.command,
-            show=show,
-        )
+        elsewhere = {key for key, runs in held.items() if configs[0].study not in {one.study for one in runs}}
+        final_runs(short, seeds=plan.seeds, first_seed=seeds.start, elsewhere=elsewhere, **options)
 
 
-def _searched(plan: TablePlan, cell: CellPlan, on: _Where) -> BestConfig:
+def _searched(
+    plan: TablePlan, cell: CellPlan, store: ResultsStore, results: str | Path, command: str, **on: Any
+) -> BestConfig:
     """Return the best configuration of a row's search; start or continue the search where necessary."""
-    store = ResultsStore(open_location(on.results, writable=True))
-    study = search_held(plan, cell, store, on.data_root)
-    if study is not None:
-        resume_sweep(
-            study,
-            on.results,
-            data_root=on.data_root,
-            concurrency=on.concurrency,
-            machine=on.machine,
-            expected=Expected(trials=plan.trials, values=dict(cell.settings)),
-        )
-    else:
+    study = search_held(plan, cell, store, on["data_root"])
+    if study is None:
         study = cell.study
-        resources = {"concurrency": on.concurrency, "machine": on.machine}
-        run_sweep(plan_search(plan, cell, on.results, on.data_root, command=on.command, **resources))
+        run_sweep(plan_search(plan, cell, results, command=command, **on))
+    else:
+        expected = Expected(trials=plan.trials, values=dict(cell.settings))
+        resume_sweep(study, results, expected=expected, **on)
     return config_of(best_trials(store, study)[0])
