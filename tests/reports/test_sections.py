@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from contrasweep.tuning.reports import sections
+from contrasweep.tuning.reports.figures import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.reports.sample import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.sections import state_line, study_sections
 from contrasweep.tuning.results.selection import front_trials
 from contrasweep.tuning.results.study import StudyData, read_study

@@ -7,12 +7,10 @@ import pytest
 
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
-from contrasweep.tuning.sensitivity.decomposition import interaction_shares, variance_shares
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest
-from contrasweep.tuning.sensitivity.marginals import marginals
+from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest, scored_trials
+from contrasweep.tuning.sensitivity.marginals import interaction_shares, marginals, variance_shares
 from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.sensitivity.scores import scored_trials
 from contrasweep.tuning.sensitivity.tunability import robustness, tunability
 from tests.sensitivity.synthetic import observed, space_of
 

@@ -9,8 +9,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.page import Section, check_page, render_page, while_running
-from contrasweep.tuning.reports.reproduce import footer_lines
-from contrasweep.tuning.reports.sections import state_line, study_sections
+from contrasweep.tuning.reports.sections import footer_lines, state_line, study_sections
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
 

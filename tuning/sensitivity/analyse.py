@@ -1,7 +1,5 @@
 """All analyses of one study, and of several together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,17 +16,29 @@ from contrasweep.tuning.sensitivity.comparison import (
     method_tests,
     seed_tests,
 )
-from contrasweep.tuning.sensitivity.decomposition import Share, interaction_shares, variance_shares
-from contrasweep.tuning.sensitivity.defaults import BestDefault, best_default
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
-from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
+from contrasweep.tuning.sensitivity.forest import Forest, fit_forest, scored_trials
 from contrasweep.tuning.sensitivity.importance import Importance, importances
-from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, marginals, pair_maps
+from contrasweep.tuning.sensitivity.marginals import (
+    Marginal,
+    PairMap,
+    Share,
+    interaction_shares,
+    marginals,
+    pair_maps,
+    variance_shares,
+)
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, observe
-from contrasweep.tuning.sensitivity.scores import scored_trials
-from contrasweep.tuning.sensitivity.tunability import Robustness, Tunability, robustness, tunability
+from contrasweep.tuning.sensitivity.tunability import (
+    BestDefault,
+    Robustness,
+    Tunability,
+    best_default,
+    robustness,
+    tunability,
+)
 from contrasweep.tuning.store import ResultsStore
 
 

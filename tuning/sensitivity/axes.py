@@ -1,7 +1,5 @@
 """A study's hyperparameters as the axes of a box, and configurations as points in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ sum over the leaves: the value times the share of random draws within the other 
 With conditional parameters the sum is taken in each stratum, where inactive parameters have one fixed place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +37,10 @@ class View:
             rows &= codes[:, names.index(parent)] == code
         return np.asarray(rows)
 
+    def is_active(self, axes: Sequence[Axis], stratum: Stratum) -> bool:
+        """Return whether a stratum has the axes."""
+        return all(axes[i].name in stratum.active for i in self.over)
+
 
 @dataclass(frozen=True)
 class Leaves:
@@ -65,18 +67,16 @@ def leaves_of(boosted: Any, axes: tuple[Axis, ...]) -> Leaves:
     inside, inactive = [], []
     column = 0
     for axis in axes:
+        width = len(axis.choices) or 1
+        lo, hi = low[:, column : column + width], high[:, column : column + width]
         if axis.is_category:
-            width = len(axis.choices)
-            ruled_out = high[:, column : column + width] < 1
-            required = low[:, column : column + width] >= 0
+            required = lo >= 0
             others = required.sum(axis=1, keepdims=True) - required
-            inside.append((~ruled_out & (others == 0)).astype(float))
+            inside.append(((hi >= 1) & (others == 0)).astype(float))
             inactive.append(~required.any(axis=1))
         else:
-            width = 1
-            lo, hi = low[:, column], high[:, column]
-            inside.append(((lo[:, None] < axis.grid) & (axis.grid <= hi[:, None])).astype(float))
-            inactive.append((lo < INACTIVE) & (hi >= INACTIVE))
+            inside.append(((lo < axis.grid) & (axis.grid <= hi)).astype(float))
+            inactive.append(((lo < INACTIVE) & (hi >= INACTIVE))[:, 0])
         column += width
     return Leaves(value, tuple(inside), np.stack(inactive, axis=1).astype(float))
 
@@ -90,28 +90,23 @@ def averages(
     for stratum in strata:
         sides = _sides(leaves, axes, stratum)
         for view, total, weight in zip(views, sums, weights, strict=True):
-            if not stratum.meets(view.condition) or not _is_active(view, axes, stratum):
-                continue
-            others = [i for i in range(len(axes)) if i not in view.over]
-            share = stratum.weight * _where(view, axes, stratum)
-            total += share * _average(leaves, view, np.prod(sides[:, others], axis=1))
-            weight += share
-    return [
-        np.divide(t, w, out=np.full_like(t, np.nan), where=w > 0) for t, w in zip(sums, weights, strict=True)
-    ]
+            if stratum.meets(view.condition) and view.is_active(axes, stratum):
+                others = [i for i in range(len(axes)) if i not in view.over]
+                share = stratum.weight * _where(view, axes, stratum)
+                total += share * _average(leaves, view, np.prod(sides[:, others], axis=1))
+                weight += share
+    pairs = zip(sums, weights, strict=True)
+    return [np.divide(t, w, out=np.full_like(t, np.nan), where=w > 0) for t, w in pairs]
 
 
 def view_weights(axes: tuple[Axis, ...], strata: Sequence[Stratum], view: View) -> Floats:
     """Return the share of random draws at each entry of a view's grid, among the draws that it covers."""
-    shares = [axes[i].weights for i in view.over]
-    prior = shares[0] if len(shares) == 1 else np.outer(shares[0], shares[1])
-    total = np.zeros_like(prior)
+    total = np.zeros([len(axes[i].grid) for i in view.over])
     for stratum in strata:
-        if stratum.meets(view.condition) and _is_active(view, axes, stratum):
-            fixed = [axes[i].name in stratum.fixed for i in view.over]
-            own = [np.ones_like(s) if f else s for s, f in zip(shares, fixed, strict=True)]
-            spread = own[0] if len(own) == 1 else np.outer(own[0], own[1])
-            total += stratum.weight * _where(view, axes, stratum) * spread
+        if stratum.meets(view.condition) and view.is_active(axes, stratum):
+            over = [axes[i] for i in view.over]
+            shares = [np.ones(len(a.grid)) if a.name in stratum.fixed else a.weights for a in over]
+            total += stratum.weight * _where(view, axes, stratum) * _outer(shares)
     return np.asarray(total / total.sum()) if total.sum() > 0 else total
 
 
@@ -136,8 +131,8 @@ def _sides(leaves: Leaves, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
     return sides
 
 
-def _is_active(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> bool:
-    return all(axes[i].name in stratum.active for i in view.over)
+def _outer(sides: Sequence[Floats]) -> Floats:
+    return sides[0] if len(sides) == 1 else np.outer(sides[0], sides[1])
 
 
 def _where(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
@@ -152,7 +147,7 @@ def _where(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
             mask[:] = 0
             mask[_entry(axes[i], stratum)] = 1
         masks.append(mask)
-    return masks[0] if len(masks) == 1 else np.outer(masks[0], masks[1])
+    return _outer(masks)
 
 
 def _entry(axis: Axis, stratum: Stratum) -> int:
@@ -165,13 +160,10 @@ def _bounds(trees: Sequence[Any]) -> tuple[Floats, Floats, Floats]:
     All trees are walked down together, one level at a time.
     """
     node = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
-    left, right = (
-        np.concatenate([np.where(c < 0, -1, c + start) for c, start in zip(children, node, strict=True)])
-        for children in ([t.children_left for t in trees], [t.children_right for t in trees])
-    )
-    split_on, threshold = (
-        np.concatenate([getattr(tree, name) for tree in trees]) for name in ("feature", "threshold")
-    )
+    names = ("children_left", "children_right", "feature", "threshold")
+    left, right, split_on, threshold = (np.concatenate([getattr(t, name) for t in trees]) for name in names)
+    start = np.repeat(node, [tree.node_count for tree in trees])
+    left, right = (np.where(child < 0, -1, child + start) for child in (left, right))
     value = np.concatenate([tree.value[:, 0, 0] for tree in trees])
     low = np.full((len(node), trees[0].n_features), -np.inf)
     high = -low

@@ -5,8 +5,6 @@ of b of the n trials. It treats trials as independent draws, which is right for 
 that learns, it says what the trials would give in any order; the actual progress is shown beside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

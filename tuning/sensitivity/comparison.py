@@ -4,8 +4,6 @@ Friedman's test and Nemenyi's critical difference follow Demsar (2006). Pairs ar
 ranks with Holm's correction.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Fidelity: whether the score after few epochs predicts the final score, so that stopping early is safe."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -10,11 +10,9 @@ half-samples drawn without replacement equals its sampling spread on the whole (
 Shao and Wu 1989). Halves come in complementary pairs, so that one half can judge a choice of the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,8 +22,9 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 
+from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
-from contrasweep.tuning.sensitivity.scores import ScoredTrials
+from contrasweep.tuning.sensitivity.observations import Observations
 
 TREES: Final = 200
 DEPTH: Final = 4
@@ -38,14 +37,38 @@ MOST_TRIALS: Final = 1500
 INACTIVE: Final = -0.25
 """The place of an inactive number on its axis: outside 0..1, so that a tree can split it off."""
 
+LEAST_CORRELATION: Final = 0.5
+"""Below this correlation with the final score, the score after an epoch gives no estimate of it."""
+
+
+@dataclass(frozen=True)
+class ScoredTrials:
+    """Trials with a score, in an order that does not depend on how the trials are numbered.
+
+    Attributes:
+        codes: values in units, (trials, axes).
+        score: final scores.
+        estimated: which scores are estimates.
+        is_default: which trials ran the defaults (trial 0).
+        left_out: the number of ended trials without a score: failed, or stopped without an estimate.
+    """
+
+    codes: Floats
+    score: Floats
+    estimated: NDArray[np.bool_]
+    is_default: NDArray[np.bool_]
+    left_out: int
+
+    def __len__(self) -> int:
+        return len(self.score)
+
 
 @dataclass(frozen=True)
 class Forest:
     """A surrogate. Trees are fitted when they are first used.
 
     Attributes:
-        axes: of the study.
-        strata: of the study.
+        axes, strata: of the study.
         trials: the trials that it is fitted on.
         members: the trials of each half, (halves, trials); rows 2i and 2i + 1 are complementary.
     """
@@ -56,36 +79,21 @@ class Forest:
     members: NDArray[np.bool_]
 
     @cached_property
-    def columns(self) -> NDArray[np.float32]:
-        """The trials as the trees see them; see `design`."""
-        return design(self.axes, self.trials.codes)
-
-    @cached_property
     def whole(self) -> Any:
         """Trees fitted on all trials."""
-        return fit_trees(self.columns, self.trials.score, len(self.members))
+        return _fit_trees(self._columns, self.trials.score, len(self.members))
 
     @cached_property
     def halves(self) -> tuple[Any, ...]:
         """Trees fitted on each half."""
-        score = self.trials.score
-        return _fit_each([(self.columns[rows], score[rows]) for rows in self.members])
-
-    def predict(self, codes: Floats) -> Floats:
-        """Return the score at each row of values in units, (n,)."""
-        return np.asarray(self.whole.predict(design(self.axes, codes)), dtype=np.float64)
-
-    def predict_halves(self, codes: Floats) -> Floats:
-        """Return each half's prediction, (halves, n)."""
-        columns = design(self.axes, codes)
-        return np.stack([half.predict(columns) for half in self.halves])
+        return _fit_each([(self._columns[rows], self.trials.score[rows]) for rows in self.members])
 
     @cached_property
     def shuffled(self) -> tuple[Any, ...]:
         """Trees fitted on permuted scores: they show which effects arise by chance."""
         rng = np.random.default_rng(0)
         scores = [rng.permutation(self.trials.score) for _ in range(PERMUTATIONS)]
-        return _fit_each([(self.columns, score) for score in scores])
+        return _fit_each([(self._columns, score) for score in scores])
 
     @cached_property
     def r2(self) -> float:
@@ -97,18 +105,88 @@ class Forest:
             return 0.0
         return 1 - float(np.mean((np.nanmean(predicted, axis=0) - score) ** 2)) / variance
 
+    @cached_property
+    def best(self) -> Floats:
+        """The trials' configuration with the highest predicted score, in units, (axes,)."""
+        return np.asarray(self.trials.codes[int(np.argmax(self.predict(self.trials.codes)))])
 
-def fit_forest(
-    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials, seed: int = 0
-) -> Forest:
+    @cached_property
+    def _columns(self) -> NDArray[np.float32]:
+        return _design(self.axes, self.trials.codes)
+
+    def predict(self, codes: Floats) -> Floats:
+        """Return the score at each row of values in units, (n,)."""
+        return np.asarray(self.whole.predict(_design(self.axes, codes)), dtype=np.float64)
+
+    def predict_halves(self, codes: Floats) -> Floats:
+        """Return each half's prediction, (halves, n)."""
+        columns = _design(self.axes, codes)
+        return np.stack([half.predict(columns) for half in self.halves])
+
+
+def scored_trials(observations: Observations) -> ScoredTrials:
+    """Return the completed trials, and the stopped ones whose last epoch predicts the final score.
+
+    Completed trials alone would show bad regions by their few survivors. The score of a stopped trial is
+    estimated by least squares: the completed trials' final scores on their scores at the same epoch. With
+    fewer than `enough.FIDELITY` completed trials, or a correlation below `LEAST_CORRELATION`, the stopped
+    trial is left out.
+    """
+    score, curve = observations.score.copy(), observations.curve
+    stopped, done = observations.ending == "stopped", observations.completed
+    last = np.where(np.isfinite(curve), np.arange(curve.shape[1]), 0).max(axis=1)
+    for epoch in np.unique(last[stopped & (last > 0)]):
+        rows = stopped & (last == epoch)
+        score[rows] = _estimates(curve[done, epoch], score[done], curve[rows, epoch])
+    known = np.flatnonzero(np.isfinite(score))
+    keys = np.nan_to_num(observations.codes[known], nan=-1.0)
+    order = known[np.lexsort((*keys.T, score[known]))]
+    return ScoredTrials(
+        codes=observations.codes[order],
+        score=score[order],
+        estimated=stopped[order],
+        is_default=observations.trial[order] == 0,
+        left_out=int(np.count_nonzero(observations.over)) - len(known),
+    )
+
+
+def _estimates(early: Floats, final: Floats, stopped: Floats) -> Floats | float:
+    """Return final scores for the early scores of stopped trials; NaN if early scores do not predict them."""
+    both = np.isfinite(early) & np.isfinite(final)
+    early, final = early[both], final[both]
+    if len(early) < enough.FIDELITY or np.ptp(early) == 0 or np.ptp(final) == 0:
+        return np.nan
+    if np.corrcoef(early, final)[0, 1] < LEAST_CORRELATION:
+        return np.nan
+    slope, intercept = np.polyfit(early, final, 1)
+    return np.asarray(intercept + slope * stopped)
+
+
+def fit_forest(axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials) -> Forest:
     """Return the surrogate of the trials' scores; it takes at least four trials and one axis."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     kept = _thinned(trials, rng)
     return Forest(axes, strata, kept, _halves(len(kept), rng))
 
 
-def fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
-    """Fit boosted trees that predict the score from the columns of `design`."""
+def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
+    if len(trials) <= MOST_TRIALS:
+        return trials
+    # The defaults stay, because gains are measured from them.
+    rows = np.union1d(rng.permutation(len(trials))[:MOST_TRIALS], np.flatnonzero(trials.is_default))
+    arrays = ("codes", "score", "estimated", "is_default")
+    return replace(trials, **{name: getattr(trials, name)[rows] for name in arrays})
+
+
+def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    members = np.zeros((2 * PAIRS, count), dtype=bool)
+    for first in range(0, 2 * PAIRS, 2):
+        members[first, rng.permutation(count)[: count // 2]] = True
+        members[first + 1] = ~members[first]
+    return members
+
+
+def _fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
     boosted = GradientBoostingRegressor(
         n_estimators=TREES,
         max_depth=DEPTH,
@@ -128,11 +206,11 @@ def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, 
     Threads suffice, because trees grow without holding Python's lock.
     """
     with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
-        return tuple(threads.map(lambda place: fit_trees(*data[place], place), range(len(data))))
+        return tuple(threads.map(lambda place: _fit_trees(*data[place], place), range(len(data))))
 
 
-def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
-    """Return the columns of a design matrix: a number's unit, and a column of 0 or 1 for each category."""
+def _design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
+    """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
     columns = []
     for i, axis in enumerate(axes):
         if axis.is_category:
@@ -158,30 +236,6 @@ def draw_codes(
             elif axis.name not in one.active:
                 codes[rows, i] = np.nan
     return codes
-
-
-def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    members = np.zeros((2 * PAIRS, count), dtype=bool)
-    for pair in range(PAIRS):
-        chosen = rng.permutation(count)[: count // 2]
-        members[2 * pair, chosen] = True
-        members[2 * pair + 1] = ~members[2 * pair]
-    return members
-
-
-def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
-    if len(trials) <= MOST_TRIALS:
-        return trials
-    rows = np.sort(rng.permutation(len(trials))[:MOST_TRIALS])
-    # The defaults stay, because gains are measured from them.
-    rows = np.union1d(rows, np.flatnonzero(trials.is_default))
-    return ScoredTrials(
-        trials.codes[rows],
-        trials.score[rows],
-        trials.estimated[rows],
-        trials.is_default[rows],
-        trials.left_out,
-    )
 
 
 def spread(halves: Floats) -> Floats:

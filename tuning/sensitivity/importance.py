@@ -5,8 +5,6 @@ needs no model of the score, and it does not matter where the search looked most
 counts as not one of the best. A conditional parameter is judged among the trials that meet its condition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

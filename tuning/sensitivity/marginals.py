@@ -1,10 +1,14 @@
-"""Marginal curves and maps: the score as a function of one parameter, or two, averaged over the others."""
+"""The effect of one parameter or two, averaged over the others: curves, maps, and shares of the variance.
 
-from __future__ import annotations
+The shares are a functional analysis of variance by Hutter, Hoos and Leyton-Brown (2014). The averages over
+the space come from `boxes`. So a parameter counts in the scale in which it was searched, and a conditional
+parameter counts within each value of its parents. Noise explains variance too: forests on permuted scores say
+how large a share chance gives.
+"""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +17,14 @@ from numpy.typing import NDArray
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
-from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
-from contrasweep.tuning.sensitivity.forest import Forest, spread
+from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of, view_weights
+from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, spread
 from contrasweep.tuning.statistics import normal_interval
 
 MOST_PAIRED: Final = 6
 """Pairs are formed among this number of parameters: those with the largest shares of the variance."""
+
+DRAWS: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,7 @@ class Marginal:
         axis: the parameter.
         condition: the parents' values under which it holds, by name; empty for all trials.
         code: the grid, in units.
-        mean: predicted mean score at each entry of the grid.
-        error: its standard error.
+        mean, error: predicted mean score at each entry of the grid, and its standard error.
         points: the trials.
         thin: the entries of the grid with too few trials behind them: a category with fewer than
             `enough.CATEGORY`, or all entries of a number where the condition has fewer.
@@ -74,10 +79,8 @@ class PairMap:
     """Mean score over two parameters; NaN where they are never active together.
 
     Attributes:
-        first: the parameter along rows.
-        second: the parameter along columns.
-        mean: (first's grid, second's grid).
-        error: its standard error.
+        first, second: the parameters along rows and along columns.
+        mean, error: the score and its standard error, (first's grid, second's grid).
     """
 
     first: Axis
@@ -86,10 +89,36 @@ class PairMap:
     error: Floats
 
 
+@dataclass(frozen=True)
+class Share:
+    """The share of the surrogate's variance that one parameter explains, or the interaction of two.
+
+    Attributes:
+        parameters: one name or two.
+        condition: the parents' values within which the share is taken; empty for the whole space.
+        share: of the surrogate's variance there, 0..1.
+        by_chance: the share that permuted scores give: mean plus two standard deviations over permutations.
+    """
+
+    parameters: tuple[str, ...]
+    condition: Mapping[str, Scalar]
+    share: float
+    by_chance: float
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it explains more than permuted scores do."""
+        return bool(self.share > self.by_chance)
+
+    @property
+    def name(self) -> str:
+        """The parameter, or the two of a pair, with the condition."""
+        return named(" x ".join(self.parameters), self.condition)
+
+
 def named(parameter: str, condition: Mapping[str, Scalar]) -> str:
     """Return the parameter's name with its condition: `sigma2 (kernel rbf)`."""
-    held = condition_text(condition)
-    return f"{parameter} ({held})" if held else parameter
+    return f"{parameter} ({condition_text(condition)})" if condition else parameter
 
 
 def condition_text(condition: Mapping[str, Scalar]) -> str:
@@ -109,62 +138,109 @@ def single_views(axes: tuple[Axis, ...], strata: Sequence[Stratum]) -> list[View
     """Return a view for each parameter; a conditional parameter has one for each of its conditions."""
     views = []
     for i, axis in enumerate(axes):
-        found = {
-            tuple((parent, s.fixed[parent]) for parent in axis.when) for s in strata if axis.name in s.active
-        }
+        active = [s.fixed for s in strata if axis.name in s.active]
+        found = {tuple((parent, fixed[parent]) for parent in axis.when) for fixed in active}
         views += [View((i,), dict(condition)) for condition in sorted(found)]
     return views
-
-
-def pair_views(axes: tuple[Axis, ...], strata: Sequence[Stratum], chosen: Sequence[int]) -> list[View]:
-    """Return a view for each two of the chosen axes that can be active together."""
-    pairs = itertools.combinations(sorted(chosen), 2)
-    return [
-        View(pair)
-        for pair in pairs
-        if any(axes[pair[0]].name in s.active and axes[pair[1]].name in s.active for s in strata)
-    ]
 
 
 def marginals(forest: Forest) -> list[Marginal]:
     """Return the marginal curve of each parameter; a conditional one has a curve for each condition."""
     views = single_views(forest.axes, forest.strata)
-    means, errors = _averaged(forest, views)
-    return [
-        _marginal(forest, view, mean, error) for view, mean, error in zip(views, means, errors, strict=True)
-    ]
-
-
-def pair_maps(forest: Forest, views: Sequence[View]) -> list[PairMap]:
-    """Return the map of each pair."""
-    means, errors = _averaged(forest, views)
-    return [
-        PairMap(forest.axes[view.over[0]], forest.axes[view.over[1]], mean, error)
-        for view, mean, error in zip(views, means, errors, strict=True)
-    ]
-
-
-def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list[Floats]]:
-    """Return the mean over each view, and its standard error from the halves."""
-    halves = [forest_averages(half, forest, views) for half in forest.halves]
-    errors = [spread(np.stack([half[v] for half in halves])) for v in range(len(views))]
-    return forest_averages(forest.whole, forest, views), errors
-
-
-def forest_averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Floats]:
-    """Return the curve or map of each view from boosted trees over the forest's axes."""
-    return averages(leaves_of(boosted, forest.axes), forest.axes, forest.strata, views)
+    pairs = zip(views, *_averaged(forest, views), strict=True)
+    return [_marginal(forest, view, mean, error) for view, mean, error in pairs]
 
 
 def _marginal(forest: Forest, view: View, mean: Floats, error: Floats) -> Marginal:
-    axis = forest.axes[view.over[0]]
-    trials = forest.trials
+    axis, trials = forest.axes[view.over[0]], forest.trials
     rows = view.covers(forest.axes, trials.codes)
     points = Points(trials.codes[rows, view.over[0]], trials.score[rows], trials.estimated[rows])
     if axis.is_category:
         counts = np.array([np.count_nonzero(points.code == code) for code in axis.grid])
     else:
         counts = np.full(len(axis.grid), len(points.code))
-    return Marginal(
-        axis, view.condition_values(forest.axes), axis.grid, mean, error, points, counts < enough.CATEGORY
-    )
+    condition = view.condition_values(forest.axes)
+    return Marginal(axis, condition, axis.grid, mean, error, points, counts < enough.CATEGORY)
+
+
+def pair_maps(forest: Forest, views: Sequence[View]) -> list[PairMap]:
+    """Return the map of each pair."""
+    pairs = [(forest.axes[view.over[0]], forest.axes[view.over[1]]) for view in views]
+    means, errors = _averaged(forest, views)
+    return [PairMap(*pair, mean, error) for pair, mean, error in zip(pairs, means, errors, strict=True)]
+
+
+def _averaged(forest: Forest, views: Sequence[View]) -> tuple[list[Floats], list[Floats]]:
+    """Return the mean over each view, and its standard error from the halves."""
+    halves = [_averages(half, forest, views) for half in forest.halves]
+    errors = [spread(np.stack(of_view)) for of_view in zip(*halves, strict=True)]
+    return _averages(forest.whole, forest, views), errors
+
+
+def _averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Floats]:
+    return averages(leaves_of(boosted, forest.axes), forest.axes, forest.strata, views)
+
+
+def variance_shares(forest: Forest) -> list[Share]:
+    """Return the share of each parameter, largest first; a conditional one has a share for each condition."""
+    return _shares(forest, single_views(forest.axes, forest.strata))
+
+
+def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[View], list[Share]]:
+    """Return the pairs among the parameters with the largest shares, and the shares of their interactions.
+
+    Only parameters that can be active together are paired.
+    """
+    # Shares come largest first, so the first of a parameter is its largest.
+    names = list(dict.fromkeys(single.parameters[0] for single in singles))[:MOST_PAIRED]
+    chosen = [i for i, axis in enumerate(forest.axes) if axis.name in names]
+    pairs = map(View, itertools.combinations(chosen, 2))
+    views = [view for view in pairs if any(view.is_active(forest.axes, s) for s in forest.strata)]
+    return views, _shares(forest, views)
+
+
+def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
+    observed = _variances(forest, forest.whole, views)
+    chance = [_variances(forest, boosted, views) for boosted in forest.shuffled]
+    floor = np.mean(chance, axis=0) + 2 * np.std(chance, axis=0, ddof=1)
+    found = []
+    for view, variance, least in zip(views, observed, floor, strict=True):
+        total = _total(forest, view)
+        scale = 1 / total if total > 0 else 0.0
+        names = tuple(forest.axes[i].name for i in view.over)
+        condition = view.condition_values(forest.axes)
+        found.append(Share(names, condition, min(variance * scale, 1.0), min(float(least) * scale, 1.0)))
+    return sorted(found, key=lambda one: (-one.share, one.name))
+
+
+def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:
+    means = _averages(boosted, forest, views)
+    return [
+        _variance(mean, view_weights(forest.axes, forest.strata, view))
+        for mean, view in zip(means, views, strict=True)
+    ]
+
+
+def _variance(mean: Floats, weight: Floats) -> float:
+    """Return the variance of a curve, or the variance of a map beyond the sum of its two margins."""
+    known = np.nan_to_num(mean)
+    effect = known - float((known * weight).sum())
+    if mean.ndim == 2:
+        by_row, by_column = (_margin(effect, weight, axis) for axis in (1, 0))
+        effect = effect - by_row - by_column
+    return float((effect**2 * weight).sum())
+
+
+def _margin(effect: Floats, weight: Floats, axis: int) -> Floats:
+    total: Floats = (effect * weight).sum(axis, keepdims=True)
+    weights = weight.sum(axis, keepdims=True)
+    return np.asarray(np.divide(total, weights, out=np.zeros_like(total), where=weights > 0))
+
+
+def _total(forest: Forest, view: View) -> float:
+    """Return the variance of the surrogate over draws from the part of the space that a view covers."""
+    covered = [s for s in forest.strata if s.meets(view.condition) and view.is_active(forest.axes, s)]
+    total = sum(s.weight for s in covered)
+    rescaled = tuple(replace(s, weight=s.weight / total) for s in covered)
+    codes = draw_codes(forest.axes, rescaled, DRAWS, np.random.default_rng(0))
+    return float(forest.predict(codes).var())

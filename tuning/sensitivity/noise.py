@@ -1,7 +1,5 @@
 """Seed noise against the effect of hyperparameters: variance components of trials with several seeds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A study as arrays for the analyses: values in units, final scores and learning curves, a row per trial."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The sensitivity page: one HTML file, written once, or repeatedly while a sweep runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,8 +12,7 @@ from contrasweep.tuning.reports.page import Section, check_page, render_page, wh
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, analyse
 from contrasweep.tuning.sensitivity.parts import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
-from contrasweep.tuning.sensitivity.sections.studies import comparison_sections
-from contrasweep.tuning.sensitivity.sections.trials import trials_section
+from contrasweep.tuning.sensitivity.sections.studies import comparison_sections, trials_section
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 MOST_NAMED = 4

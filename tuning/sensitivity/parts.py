@@ -4,8 +4,6 @@ An analysis is added in three places: a module of this package computes it, `ana
 its result, and a part in one of the `sections` shows it in words, figures and tables.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from contrasweep.tuning.sensitivity.sections import curves, gains, importance, search

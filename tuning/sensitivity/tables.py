@@ -1,7 +1,5 @@
 """Every number of a sensitivity analysis as tidy tables: for CSV files, for JSON and for the terminal."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +12,7 @@ from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.parts import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part, Row
-from contrasweep.tuning.sensitivity.sections.studies import comparison_tables
-from contrasweep.tuning.sensitivity.sections.trials import COLUMNS, trials_row
+from contrasweep.tuning.sensitivity.sections.studies import COLUMNS, comparison_tables, trials_row
 
 
 def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> dict[str, Table]:

@@ -1,8 +1,9 @@
-"""Gains from tuning over the defaults (Probst et al. 2019), and the region that is as good as the best."""
+"""Gains from tuning over the defaults, alone and over several datasets, and the room around the best.
 
-from __future__ import annotations
+Gains and best defaults follow Probst et al. (2019).
+"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,8 +24,7 @@ class Gain:
     Attributes:
         parameter: the one that is tuned while the others keep their defaults; empty if all are tuned.
         gain: expected, in the score's units.
-        low: lower end of the 95 % interval.
-        high: upper end.
+        low, high: its 95 % interval.
         default: the parameter's default; None if all are tuned.
         best: its best value, the others at their defaults; None if all are tuned.
     """
@@ -64,37 +64,31 @@ def tunability(forest: Forest) -> Tunability:
     axes, trials = forest.axes, forest.trials
     default = default_row(axes)
     gains, everything = [], [trials.codes, draw_codes(axes, forest.strata, DRAWS, np.random.default_rng(0))]
-    for index, axis in enumerate(axes):
-        if np.isnan(default[index]):
-            continue
-        options = changes(axes, default, index)
+    for index in np.flatnonzero(np.isfinite(default)).tolist():
+        axis, options = axes[index], changes(axes, default, index)
         everything.append(options)
-        gain, low, high = _cross_fitted(forest, default, options)
         best = axis.value(float(axis.grid[int(np.argmax(forest.predict(options)))]))
-        gains.append(Gain(axis.name, gain, low, high, axis.default, best))
-    gain, low, high = _cross_fitted(forest, default, np.concatenate(everything))
+        gains.append(Gain(axis.name, *_cross_fitted(forest, default, options), axis.default, best))
     measured = trials.score[trials.is_default & ~trials.estimated]
-    best_row = trials.codes[int(np.argmax(forest.predict(trials.codes)))]
     return Tunability(
         parameters=tuple(sorted(gains, key=lambda one: -one.gain)),
-        jointly=Gain("", gain, low, high, None, None),
+        jointly=Gain("", *_cross_fitted(forest, default, np.concatenate(everything)), None, None),
         default_score=float(forest.predict(default[None])[0]),
         measured_default=float(measured[0]) if len(measured) else None,
-        best=values_of(axes, best_row),
+        best=values_of(axes, forest.best),
     )
 
 
 def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[float, float, float]:
     """Return the mean gain of the options that one half chooses and the other judges, and its interval."""
     chosen = np.argmax(forest.predict_halves(options), axis=1)
-    rows = np.concatenate([default[None], options[chosen]])
-    scores = forest.predict_halves(rows)
+    scores = forest.predict_halves(np.concatenate([default[None], options[chosen]]))
     halves = np.arange(len(chosen))
     # Halves 2i and 2i + 1 share no trial: each judges the other's choice.
     judged = halves ^ 1
     gains = scores[halves, 1 + judged] - scores[halves, 0]
-    mean, error = float(gains.mean()), float(spread(gains))
-    return mean, *normal_interval(mean, error)
+    mean = float(gains.mean())
+    return mean, *normal_interval(mean, float(spread(gains)))
 
 
 @dataclass(frozen=True)
@@ -106,8 +100,7 @@ class Region:
     Attributes:
         axis: the parameter.
         best: its value in the best configuration.
-        low: the lower end of the range around `best`; None for a category.
-        high: the upper end.
+        low, high: the ends of the range around `best`; None for a category.
         choices: the categories that are as good; empty for a number.
         share: the share of the search range (in units) or of the categories that is as good.
         score: predicted score over `axis.grid`.
@@ -128,8 +121,7 @@ class Robustness:
 
     Attributes:
         best: the trials' configuration with the highest predicted score.
-        score: that prediction.
-        error: its standard error.
+        score, error: that prediction, and its standard error.
         regions: one for each parameter that is active there.
     """
 
@@ -141,14 +133,12 @@ class Robustness:
 
 def robustness(forest: Forest) -> Robustness:
     """Return the robust region of each parameter that a study's surrogate predicts."""
-    axes, trials = forest.axes, forest.trials
-    best = trials.codes[int(np.argmax(forest.predict(trials.codes)))]
+    best = forest.best
     score = float(forest.predict(best[None])[0])
     error = float(spread(forest.predict_halves(best[None]))[0])
-    regions = [
-        _region(forest, best, index, score - error) for index in range(len(axes)) if np.isfinite(best[index])
-    ]
-    return Robustness(values_of(axes, best), score, error, tuple(regions))
+    active = np.flatnonzero(np.isfinite(best)).tolist()
+    regions = [_region(forest, best, index, score - error) for index in active]
+    return Robustness(values_of(forest.axes, best), score, error, tuple(regions))
 
 
 def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
@@ -157,25 +147,83 @@ def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
     good = scores >= least
     start = int(np.argmin(np.abs(axis.grid - best[index])))
     good[start] = True
+    own = axis.value(best[index])
     if axis.is_category:
         choices = tuple(axis.value(float(code)) for code in axis.grid[good])
-        return Region(axis, axis.value(best[index]), None, None, choices, float(good.mean()), scores)
-    first, last = _run_around(good, start)
+        return Region(axis, own, None, None, choices, float(good.mean()), scores)
+    # The unbroken run of good entries around the best one.
+    bad = np.flatnonzero(~good)
+    first = max(bad[bad < start], default=-1) + 1
+    last = min(bad[bad > start], default=len(good)) - 1
     edges = np.concatenate([[0.0], np.cumsum(axis.weights)])
-    low, high = (
-        (edges[first], edges[last + 1]) if not axis.is_integer else (axis.grid[first], axis.grid[last])
-    )
-    share = float(edges[last + 1] - edges[first])
-    return Region(
-        axis, axis.value(best[index]), axis.value(float(low)), axis.value(float(high)), (), share, scores
-    )
+    begin, end = edges[first], edges[last + 1]
+    low, high = (axis.grid[first], axis.grid[last]) if axis.is_integer else (begin, end)
+    return Region(axis, own, axis.value(float(low)), axis.value(float(high)), (), float(end - begin), scores)
 
 
-def _run_around(good: np.ndarray[tuple[int], np.dtype[np.bool_]], start: int) -> tuple[int, int]:
-    """Return the first and last index of the unbroken run of good entries around `start`."""
-    first = last = start
-    while first > 0 and good[first - 1]:
-        first -= 1
-    while last < len(good) - 1 and good[last + 1]:
-        last += 1
-    return first, last
+@dataclass(frozen=True)
+class DatasetGain:
+    """The gain of the best default over the present default on one dataset.
+
+    Attributes:
+        study: whose surrogate predicts the gain.
+        dataset: of the study.
+        gain: in the score's units.
+        low, high: its 95 % interval.
+        unseen: the gain of the default that the *other* studies choose: an estimate for a new dataset.
+    """
+
+    study: str
+    dataset: str
+    gain: float
+    low: float
+    high: float
+    unseen: float
+
+
+@dataclass(frozen=True)
+class BestDefault:
+    """One configuration that is good on several datasets.
+
+    Attributes:
+        method: the method that was searched.
+        values: the configuration: the tried one with the highest mean predicted score, where each study's
+            scores are measured in its own standard deviations.
+        gains: on each dataset.
+    """
+
+    method: str
+    values: Mapping[str, Scalar]
+    gains: tuple[DatasetGain, ...]
+
+
+def best_default(method: str, studies: Mapping[str, str], forests: Sequence[Forest]) -> BestDefault:
+    """Return the best default of studies with one space.
+
+    Args:
+        method: the method of all the studies.
+        studies: name to dataset, in the order of `forests`; two or more.
+        forests: the surrogate of each study.
+    """
+    axes = forests[0].axes
+    default = default_row(axes)
+    options = np.concatenate([default[None], *(forest.trials.codes for forest in forests)])
+    scaled = np.stack([_scaled(forest, options) for forest in forests])
+    chosen = options[int(np.argmax(scaled.mean(axis=0)))]
+    gains = []
+    for i, (study, dataset) in enumerate(studies.items()):
+        elsewhere = options[int(np.argmax(np.delete(scaled, i, axis=0).mean(axis=0)))]
+        rows = np.stack([default, chosen, elsewhere])
+        present, gained, unseen = forests[i].predict(rows)
+        halves = forests[i].predict_halves(rows)
+        error, gain = float(spread(halves[:, 1] - halves[:, 0])), float(gained - present)
+        gains.append(
+            DatasetGain(study, dataset, gain, *normal_interval(gain, error), float(unseen - present))
+        )
+    return BestDefault(method, values_of(axes, chosen), tuple(gains))
+
+
+def _scaled(forest: Forest, options: Floats) -> Floats:
+    """Return predicted scores, in standard deviations of the study's scores from their mean."""
+    deviation = float(forest.trials.score.std()) or 1.0
+    return np.asarray((forest.predict(options) - forest.trials.score.mean()) / deviation)

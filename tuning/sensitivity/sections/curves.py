@@ -1,7 +1,5 @@
 """The sections on one parameter at a time and on two together: curves and maps of the mean score."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,12 +9,17 @@ import plotly.graph_objects as go
 from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_ticks, log_ticks, plain
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Axis
-from contrasweep.tuning.sensitivity.decomposition import Share
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, by_parameter, condition_text
+from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, Share, by_parameter, condition_text
 from contrasweep.tuning.sensitivity.sections.importance import SHARE_COLUMNS, share_row
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
-from contrasweep.tuning.sensitivity.sections.plots import add_band, error_bars, label_log_axis
+from contrasweep.tuning.sensitivity.sections.part import (
+    Part,
+    Row,
+    TidyTable,
+    add_band,
+    error_bars,
+    label_log_axis,
+)
 from contrasweep.tuning.statistics import Z
 
 PAIRS_DRAWN = 4

@@ -1,7 +1,5 @@
 """The sections on tunability (gains over the defaults) and on the robust region (room around the best)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +8,7 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY, plain
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
-from contrasweep.tuning.sensitivity.sections.plots import error_bars, short
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable, error_bars, short
 from contrasweep.tuning.sensitivity.tunability import Gain, Robustness, Tunability
 
 

@@ -1,7 +1,5 @@
 """The section on importance: PED-ANOVA's shares, and the shares of the surrogate's variance (fANOVA)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,12 +8,10 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
-from contrasweep.tuning.sensitivity.decomposition import Share
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.importance import Importance
-from contrasweep.tuning.sensitivity.marginals import condition_text
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
-from contrasweep.tuning.sensitivity.sections.plots import error_bars
+from contrasweep.tuning.sensitivity.marginals import Share, condition_text
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable, error_bars
 
 SHARE_COLUMNS = ("parameter", "condition", "share", "by chance", "above chance")
 

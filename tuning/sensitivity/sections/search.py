@@ -1,7 +1,5 @@
 """The sections on how the search went: early stopping, score against budget, seed noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -16,8 +14,14 @@ from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.fidelity import Fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
-from contrasweep.tuning.sensitivity.sections.plots import add_band, add_untrained_line, label_log_axis
+from contrasweep.tuning.sensitivity.sections.part import (
+    Part,
+    Row,
+    TidyTable,
+    add_band,
+    add_untrained_line,
+    label_log_axis,
+)
 
 
 def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
