@@ -17,11 +17,7 @@ def package_versions() -> dict[str, str]:
 
     Distributions with plug-ins are among them.
     """
-    versions = {
-        "python": platform.python_version(),
-        "contrasweep": __version__,
-        **plugin_versions(),
-    }
+    versions = {"python": platform.python_version(), "contrasweep": __version__, **plugin_versions()}
     for name in PACKAGES:
         try:
             versions[name] = version(name)

@@ -7,7 +7,7 @@ import pytest
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.ray import session
-from contrasweep.tuning.ray.cluster import environment
+from contrasweep.tuning.ray.cluster import STARTS, environment
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_ray_gets_another_chance_to_start(ray_that_fails: list[str]) -> None:
 
 
 def test_a_ray_that_does_not_start_is_said_so(ray_that_fails: list[str]) -> None:
-    ray_that_fails += ["failure"] * session.STARTS
+    ray_that_fails += ["failure"] * STARTS
     with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), session.local_ray(1):
         pass
 

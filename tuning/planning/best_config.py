@@ -47,11 +47,7 @@ def best_yaml(selected: SelectedTrial) -> str:
         "study": selected.study,
         "trial": selected.trial,
         "seeds": selected.seeds,
-        "selected": {
-            "rule": selected.rule,
-            "score": selected.score,
-            "untrained": selected.untrained,
-        },
+        "selected": {"rule": selected.rule, "score": selected.score, "untrained": selected.untrained},
         "values": selected.values,
         "experiment": selected.experiment.model_dump(mode="json"),
     }

@@ -4,7 +4,6 @@ Tune's driver must be in the cluster. So the command runs there, with our code a
 Its output and its exit code come back.
 """
 
-import logging
 import os
 import shutil
 import signal
@@ -20,11 +19,8 @@ from typing import IO, Any, Literal
 import ray
 from ray.exceptions import RayError
 
-from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.ray.cluster import START, our_code, refuse_silence
-from contrasweep.tuning.ray.session import STARTS
-
-log = logging.getLogger(__name__)
+from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.ray.cluster import no_cluster, our_code, refuse_silence, start_ray
 
 # Ray's workers block SIGINT, a node started in the background ignores it, and child processes inherit both.
 PROGRAM = (
@@ -101,7 +97,11 @@ def run_there(
             there.parent.mkdir(parents=True)
             shutil.copy(file, there)
         try:
-            _connect(address, folder)
+            given = {"working_dir": folder, "py_modules": [str(our_code())]}
+            # The cluster starts a server for each client, which may fail on a busy machine.
+            start_ray(
+                no_cluster(address), again=(ConnectionAbortedError,), address=address, runtime_env=given
+            )
             actor: Any = ray.remote(num_cpus=0)(RunningCommand)
             # Two calls at once: one reads while the other interrupts.
             running = actor.options(max_concurrency=2).remote(list(arguments), dict(environment))
@@ -118,25 +118,6 @@ def run_there(
 def name_there(place: int, file: Path) -> str:
     """Return the path of a sent file as the command sees it, from its place among the files."""
     return f"given/{place}/{file.name}"
-
-
-def _connect(address: str, folder: str) -> None:
-    for attempt in range(1, STARTS + 1):
-        try:
-            ray.init(
-                address,
-                logging_level=logging.CRITICAL,
-                log_to_driver=False,
-                runtime_env={"working_dir": folder, "py_modules": [str(our_code())]},
-            )
-            return
-        except Exception as error:  # Ray raises no narrower type
-            ray.shutdown()
-            # The cluster starts a server for each client, which may fail on a busy machine.
-            if attempt < STARTS and isinstance(error, ConnectionAbortedError):
-                log.warning("Ray's client was not let in, tried again")
-                continue
-            raise InputError(f"no Ray cluster can be used at {address}: {error}. {START}") from error
 
 
 def _follow(running: Any, show: Show) -> int:

@@ -20,6 +20,11 @@ from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine
 from contrasweep.tuning.store import Location
 from contrasweep.tuning.store.filesystem import ONCE
 
+log = logging.getLogger(__name__)
+
+STARTS = 3
+"""How often Ray is started: it gives its processes 15 s, which is too short on a busy machine."""
+
 AUTO = "auto"
 ANSWER_SECONDS = 5.0
 """How long an address may take to answer. Ray itself would try for minutes."""
@@ -63,7 +68,10 @@ def connect(address: str) -> Iterator[None]:
         refuse_silence(address)
     with environment(OVERRIDE):
         try:
-            _connect(address, our_code())
+            # The nodes import our code before anything that they have installed.
+            code = {"py_modules": [str(our_code())]}
+            where = "this machine" if address == AUTO else address
+            start_ray(no_cluster(where), address=address, runtime_env=code)
             yield
         finally:
             ray.shutdown()
@@ -86,19 +94,29 @@ def our_code() -> Path:
     return Path(__file__).parents[2]
 
 
-def _connect(address: str, code: Path) -> None:
-    try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            # The nodes import this before anything that they have installed.
-            runtime_env={"py_modules": [str(code)]},
-        )
-    except Exception as error:  # Ray raises no narrower type
-        ray.shutdown()
-        where = "this machine" if address == AUTO else address
-        raise InputError(f"no Ray cluster can be used at {where}: {error}. {START}") from error
+def start_ray(
+    refusal: Callable[[Exception], Exception], again: tuple[type[Exception], ...] = (), **options: Any
+) -> None:
+    """Start Ray, or connect to one, with the `options` of `ray.init`.
+
+    An error of the types `again` is tried again, `STARTS` times in all; any other, and the last, is raised as
+    `refusal` words it.
+    """
+    for attempt in range(1, STARTS + 1):
+        try:
+            # The store has the error of each trial in one line. Ray would print each with its stack.
+            ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+            return
+        except Exception as error:  # Ray raises no narrower type
+            ray.shutdown()
+            if attempt == STARTS or not isinstance(error, again):
+                raise refusal(error) from error
+            log.warning("Ray did not start, or let nobody in; tried again: %s", error)
+
+
+def no_cluster(address: str) -> Callable[[Exception], InputError]:
+    """Return what makes an error of Ray one that the user can act on."""
+    return lambda error: InputError(f"no Ray cluster can be used at {address}: {error}. {START}")
 
 
 def _check_form(address: str) -> None:

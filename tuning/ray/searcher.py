@@ -1,6 +1,6 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
-import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +9,6 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.seeds import end_all
 from contrasweep.tuning.planning.trial import TrialRequest
@@ -17,8 +16,6 @@ from contrasweep.tuning.ray.scheduler import rungs
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,12 @@ class StoreSearcher(Searcher):
         )
         self._left = plan.trials - len(past)
         self._running: dict[str, TrialRequest] = {}
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter(trial.state for trial in past if not trial.unfinished)
+        self._resumed = self._counts.total()
         self._best: tuple[int, float] | None = None
         for trial in past:
-            self._count_past(trial)
-        self._resumed = sum(self._counts.values())
+            for score in trial.epochs.values():
+                self._consider(trial.number, score)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
@@ -138,11 +136,7 @@ class StoreSearcher(Searcher):
             return Searcher.FINISHED
         request = self._request(proposal)
         self._running[trial_id] = request
-        return {
-            "request": request,
-            "rung_metric": self._plan.rung_metric,
-            "crashes": str(self._crashes),
-        }
+        return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Tell Optuna the score of an epoch. Ray passes a trial's last epoch to `on_trial_complete` only."""
@@ -167,18 +161,18 @@ class StoreSearcher(Searcher):
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> None:
         if cause is not None:
             self._study.fail(request.trial)
-            self._count(end_all(request, "failed", error=cause))
+            self._counts[end_all(request, "failed", error=cause)] += 1
         elif result.get("error") is not None:
             self._study.fail(request.trial)
-            self._count("failed")
+            self._counts["failed"] += 1
         elif result.get("finished"):
             values = [result.get(f"metrics/{metric}") for metric in self._plan.metrics]
             self._study.complete(request.trial, values)
-            self._count("completed")
+            self._counts["completed"] += 1
         else:
             self._study.prune(request.trial)
             reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-            self._count(end_all(request, "stopped", rung=max(reached, default=None)))
+            self._counts[end_all(request, "stopped", rung=max(reached, default=None))] += 1
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
@@ -193,8 +187,7 @@ class StoreSearcher(Searcher):
         raise RuntimeError("a sweep is resumed from its results store, not from Ray's files")
 
     def _request(self, proposal: Proposal) -> TrialRequest:
-        plan = self._plan
-        values: Mapping[str, Scalar] = proposal.values
+        plan, values = self._plan, proposal.values
         return TrialRequest(
             location=self._location,
             study=self._record,
@@ -214,15 +207,6 @@ class StoreSearcher(Searcher):
         if request is not None and result.get("error") is None and result.get("epoch", 0) > 0:
             self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
             self._consider(request.trial, float(result["score"]))
-
-    def _count(self, status: str) -> None:
-        self._counts[status] = self._counts.get(status, 0) + 1
-
-    def _count_past(self, trial: PastTrial) -> None:
-        if not trial.unfinished:
-            self._count(trial.state)
-        for score in trial.epochs.values():
-            self._consider(trial.number, score)
 
     def _consider(self, number: int, score: float) -> None:
         if self._best is None or score > self._best[1]:

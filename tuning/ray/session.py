@@ -1,6 +1,5 @@
 """Ray for one piece of work: a local Ray that starts and stops with it, or a cluster that already runs."""
 
-import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +9,7 @@ import ray
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.ray.cluster import Needs, connect, environment, refuse_blind_nodes
-
-log = logging.getLogger(__name__)
-
-STARTS = 3
-"""How often Ray is started: it gives its processes 15 s, which is too short on a busy machine."""
+from contrasweep.tuning.ray.cluster import STARTS, Needs, connect, environment, refuse_blind_nodes, start_ray
 
 # Ray keeps its own reports in the files of its session. Ours are in the results store.
 ENVIRONMENT = {
@@ -64,7 +58,7 @@ def local_ray(cpus: int) -> Iterator[Path]:
     if ray.is_initialized():
         raise RuntimeError("this process is already connected to a Ray; call ray.shutdown() first")
     with environment(ENVIRONMENT), _scratch_folder() as scratch:
-        _start(cpus)
+        start_ray(_not_started, again=(Exception,), address="local", num_cpus=cpus, include_dashboard=False)
         try:
             yield scratch
         finally:
@@ -77,20 +71,5 @@ def _scratch_folder() -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _start(cpus: int) -> None:
-    for attempt in range(1, STARTS + 1):
-        try:
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                log_to_driver=False,
-                # The store has the error of each trial in one line. Ray would print each with its stack.
-                logging_level=logging.CRITICAL,
-            )
-            return
-        except Exception as error:  # Ray raises no narrower type
-            ray.shutdown()
-            if attempt == STARTS:
-                raise SweepFailed(f"Ray did not start, tried {STARTS} times: {error}") from error
-            log.warning("Ray did not start, tried again: %s", error)
+def _not_started(error: Exception) -> SweepFailed:
+    return SweepFailed(f"Ray did not start, tried {STARTS} times: {error}")

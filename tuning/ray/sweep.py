@@ -229,13 +229,7 @@ def _run(
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.limits.trial_timeout, crashes)
         searcher = StoreSearcher(
-            plan,
-            record,
-            location,
-            past,
-            in_charge=heartbeat.in_charge,
-            cause=watch.cause,
-            crashes=crashes,
+            plan, record, location, past, in_charge=heartbeat.in_charge, cause=watch.cause, crashes=crashes
         )
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:

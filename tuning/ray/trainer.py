@@ -96,11 +96,7 @@ class Board:
 
 
 def pretrain_on_workers(
-    experiment: Experiment,
-    resources: Resources,
-    *,
-    state: bytes | None = None,
-    data_root: Path | None = None,
+    experiment: Experiment, resources: Resources, *, state: bytes | None = None, data_root: Path | None = None
 ) -> Iterator[tuple[Row, bytes]]:
     """Train an experiment on the workers of `resources`; yield each record with the state after it.
 
@@ -125,12 +121,7 @@ def _records(
 ) -> Iterator[tuple[Row, bytes]]:
     with local_ray(resources.cores) as scratch:
         board: Any = ray.remote(num_cpus=0)(Board).remote(state)
-        config = {
-            "experiment": experiment,
-            "resources": resources,
-            "data_root": data_root,
-            "board": board,
-        }
+        config = {"experiment": experiment, "resources": resources, "data_root": data_root, "board": board}
         running = ray.remote(num_cpus=0, max_retries=0)(fit).remote(
             _post, config, resources, scratch / "train"
         )

@@ -20,11 +20,7 @@ Show = Callable[[Progress], None]
 
 
 def tuner_of(
-    plan: SweepPlan,
-    searcher: StoreSearcher,
-    past: list[PastTrial],
-    scratch: Path,
-    callbacks: list[Callback],
+    plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], scratch: Path, callbacks: list[Callback]
 ) -> tune.Tuner:
     """Return the Tuner that runs what `searcher` proposes; `scratch` is a folder for its files."""
     return tune.Tuner(
@@ -81,7 +77,7 @@ class _StopWith(Stopper):
 
 
 class ShowProgress(Callback):
-    """Calls `show` with the progress after every report and every end of a trial."""
+    """Calls `show` with the progress after every report of a trial, and when one ended or was given up."""
 
     def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
         self._searcher = searcher
@@ -91,18 +87,9 @@ class ShowProgress(Callback):
         """Pickle nothing: `show` may not pickle, and we never use the restore that Ray pickles for."""
         return {"_searcher": None, "_show": None}
 
-    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Show the report of a trial."""
-        self._tell()
-
-    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Show that a trial finished or was stopped."""
-        self._tell()
-
-    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Show that a trial was given up."""
-        self._tell()
-
-    def _tell(self) -> None:
+    def on_trial_result(self, *about: Any, **info: Any) -> None:
+        """Show the progress."""
         if self._show is not None:
             self._show(self._searcher.progress)
+
+    on_trial_complete = on_trial_error = on_trial_result

@@ -70,16 +70,10 @@ class TrialWatch(Callback):
         self._running[trial.trial_id] = (trial, self._clock())
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop the clock."""
+        """Stop the clock; a trial that recovers has it started again by its next worker."""
         self._running.pop(trial.trial_id, None)
 
-    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop the clock."""
-        self._running.pop(trial.trial_id, None)
-
-    def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Stop the clock until the next worker takes the trial."""
-        self._running.pop(trial.trial_id, None)
+    on_trial_error = on_trial_recover = on_trial_complete
 
     def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
         """Kill the workers of trials that are overdue; Tune calls this several times a second."""
@@ -151,18 +145,12 @@ class ForgetEnded(Callback):
     """Frees the memory of trials that have ended: Tune would keep configurations and results to the end."""
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Free a trial that finished or was stopped."""
-        _forget(trial)
+        """Free a trial that finished, was stopped or was given up."""
+        trial.config = {}
+        trial.evaluated_params = {}
+        trial.experiment_tag = None
+        trial.run_metadata.last_result = {}
+        trial.run_metadata.metric_analysis.clear()
+        trial.run_metadata.metric_n_steps.clear()
 
-    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Free a trial that was given up."""
-        _forget(trial)
-
-
-def _forget(trial: Any) -> None:
-    trial.config = {}
-    trial.evaluated_params = {}
-    trial.experiment_tag = None
-    trial.run_metadata.last_result = {}
-    trial.run_metadata.metric_analysis.clear()
-    trial.run_metadata.metric_n_steps.clear()
+    on_trial_error = on_trial_complete

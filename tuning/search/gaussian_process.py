@@ -4,12 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, GPSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial

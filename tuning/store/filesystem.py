@@ -39,13 +39,7 @@ _OBJECT_STORE_ERRORS: Final = {
 """Marks in the error messages of AWS's library, and what they mean to a user."""
 
 # These errors are about the path, not the filesystem: another try would give the same answer.
-_ANSWERS: Final = (
-    FileNotFoundError,
-    FileExistsError,
-    PermissionError,
-    NotADirectoryError,
-    IsADirectoryError,
-)
+_ANSWERS: Final = (FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
 class StoreError(InputError):
