@@ -1,9 +1,9 @@
 """Encoders, projection heads, momentum encoders, probes and scores."""
 
-from contrasweep.models.encoders import (
+from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.registry import (
     ENCODERS,
     VECTOR_ENCODERS,
-    Encoder,
     EncoderSpec,
     VectorEncoderSpec,
     build_encoder,
@@ -13,20 +13,9 @@ from contrasweep.models.export import encoder_bytes, load_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
 from contrasweep.models.key_queue import KeyQueue
 from contrasweep.models.momentum import MomentumCopy
-from contrasweep.models.probes import (
-    PROBE_RECIPES,
-    KNNProbe,
-    LinearProbe,
-    NonFiniteFeatures,
-    ProbeRecipe,
-    choose_knn,
-    fit_knn,
-    fit_logistic,
-    fit_minibatch,
-    fit_ridge,
-    one_hot,
-    probe_recipe,
-)
+from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
+from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
+from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
 from contrasweep.models.scores import (
     MacroAUC,
     accuracy,

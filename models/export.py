@@ -9,8 +9,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from contrasweep.models.encoders import Encoder, build_encoder
+from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
+from contrasweep.models.encoders.registry import build_encoder
 
 FORMAT = "contrasweep-encoder-1"
 

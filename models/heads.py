@@ -4,7 +4,6 @@ A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise its outputs.
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from torch import nn
 
@@ -64,15 +63,13 @@ def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     )
 
 
-HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = MappingProxyType(
-    {
-        "cclk": projection_head,
-        "linear": lambda inputs, _, outputs: linear_head(inputs, outputs),
-        "mlp": mlp_head,
-        "mlp3": mlp3_head,
-        "none": lambda *_: nn.Identity(),
-    }
-)
+HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = {
+    "cclk": projection_head,
+    "linear": lambda inputs, _, outputs: linear_head(inputs, outputs),
+    "mlp": mlp_head,
+    "mlp3": mlp3_head,
+    "none": lambda *_: nn.Identity(),
+}
 """Builders by name, called with (inputs, hidden, outputs).
 
 `linear` ignores hidden, `none` ignores hidden and outputs.

@@ -4,7 +4,7 @@ N samples, C classes, L labels, T regression targets.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -14,8 +14,6 @@ from contrasweep.models.names import unknown_name
 Average = Literal["weighted", "macro", "micro"]
 UNBIASED_FEWEST = 10
 """The fewest images of a (class, cluster) group that counts, as in ReBias's released code."""
-
-_AVERAGES = ("weighted", "macro", "micro")
 
 
 class MacroAUC(NamedTuple):
@@ -103,8 +101,8 @@ def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: A
     Raises:
         ValueError: no sample, shapes that differ, scores that are NaN, or an unknown average.
     """
-    if average not in _AVERAGES:
-        raise unknown_name("average", average, _AVERAGES)
+    if average not in get_args(Average):
+        raise unknown_name("average", average, get_args(Average))
     true = _binary(scores, targets)
     predicted = scores > threshold
     hits = (predicted & true).sum(dim=0).double()

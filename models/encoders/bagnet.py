@@ -4,9 +4,6 @@ from torch import Tensor, nn
 
 from contrasweep.models.encoders.encoder import Encoder
 
-SMALLEST_IMAGE = 5
-"""The side length, in pixels, of the patch that one position of the last layer sees."""
-
 
 def bagnet18(channels: int, image_size: int = 224) -> Encoder:
     """Eight residual blocks of two convolutions and a global average; 512 features.
@@ -56,8 +53,7 @@ class PatchBlock(nn.Module):
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, kernel_size=1, stride=stride, bias=False),
-                nn.BatchNorm2d(outputs),
+                nn.Conv2d(inputs, outputs, kernel_size=1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
             )
 
     def forward(self, features: Tensor) -> Tensor:

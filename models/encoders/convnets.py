@@ -1,4 +1,4 @@
-"""Small convolutional networks for digits: LeNet-5, SimpleConvNet and a network of ours.
+"""Plain convolutional networks: LeNet-5, SimpleConvNet and a network of ours for digits, and SmallAlexNet.
 
 A builder takes `(channels, image_size)`: the number of channels and the pixels per side.
 """
@@ -44,10 +44,6 @@ def small_conv(channels: int, image_size: int = 8) -> Encoder:
     return Encoder(body, width=64)
 
 
-def _conv_block(inputs: int, outputs: int) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
-
-
 def simple_conv(channels: int, image_size: int = 28) -> Encoder:
     """Four 7 x 7 convolutions (16-32-64-128), batch norm, ReLU, tanh after the last, and a global average.
 
@@ -65,3 +61,43 @@ def simple_conv(channels: int, image_size: int = 28) -> Encoder:
         layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
     body = nn.Sequential(*layers[:-1], nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Encoder(body, width=128)
+
+
+def small_alexnet(channels: int, image_size: int) -> Encoder:
+    """Convolutions 96-192-384-384-192, max-pooling (3, stride 2) after the 1st, 2nd and 5th, fc6 and fc7.
+
+    Every layer is bias-free and followed by batch norm and ReLU. The features are the 4,096 outputs of fc7,
+    on which the papers fit the probe. The papers' 128-d output layer, whose L2-normalised output the loss
+    sees, is the head `linear` (128 outputs). All weights start from N(0, 0.02^2), those of the head too.
+    With fewer than 15 pixels per side, none is left after the third pooling.
+
+    Source: CACR, Section B.1, and Align+Uniform (Wang and Isola 2020), as in their released code.
+    """
+    pooled = image_size
+    for _ in range(3):
+        pooled = (pooled - 3) // 2 + 1
+    body = nn.Sequential(
+        *_conv_block(channels, 96),
+        nn.MaxPool2d(3, stride=2),
+        *_conv_block(96, 192),
+        nn.MaxPool2d(3, stride=2),
+        *_conv_block(192, 384),
+        *_conv_block(384, 384),
+        *_conv_block(384, 192),
+        nn.MaxPool2d(3, stride=2),
+        nn.Flatten(),
+        *_fully_connected(192 * pooled * pooled, 4096),
+        *_fully_connected(4096, 4096),
+    )
+    for layer in body:
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.normal_(layer.weight, std=0.02)
+    return Encoder(body, width=4096)
+
+
+def _conv_block(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+
+def _fully_connected(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]

@@ -1,4 +1,6 @@
-"""`Encoder`: a network with a known feature width."""
+"""`Encoder`: a network with a known feature width, and the normalisation of its images."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -27,3 +29,46 @@ class Encoder(nn.Module):
         with torch.autocast(images.device.type, torch.bfloat16):
             features = self.body(images)
         return features.float()
+
+
+class Normalisation(nn.Module):
+    """`(x - mean) / std` for images `(B, C, S, S)` in 0..1, by channel, without trained parameters.
+
+    As the first layer of an encoder it is there wherever the encoder is: in training, probes, exported files.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        for name, values in (("mean", mean), ("std", std)):
+            self.register_buffer(name, torch.tensor(list(values)).view(1, -1, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the normalised images, of the same shape."""
+        return (images - self.mean) / self.std
+
+
+def normalised_encoder(
+    encoder: Encoder, channels: int, mean: Sequence[float], std: Sequence[float]
+) -> Encoder:
+    """Return `encoder` with a normalisation in front of it, or `encoder` itself if no mean is given.
+
+    Args:
+        encoder: an encoder of images.
+        channels: the number of channels of the images.
+        mean: one number for each channel, or one for all, in the unit of images in 0..1.
+        std: likewise, above 0.
+
+    Raises:
+        ValueError: `mean` or `std` has neither one number nor one for each channel.
+    """
+    if not mean and not std:
+        return encoder
+    if len(mean) != len(std) or len(mean) not in (1, channels):
+        raise ValueError(
+            f"mean and std take one number for each of {channels} channels, or one for all: "
+            f"given {len(mean)} and {len(std)}"
+        )
+    return Encoder(nn.Sequential(Normalisation(mean, std), encoder.body), encoder.width)

@@ -10,9 +10,6 @@ from contrasweep.models.encoders.encoder import Encoder
 VECTOR_WIDTH = 200
 IMAGE_WIDTH = 512
 
-SMALLEST_CNN_IMAGE = 4
-SMALLEST_VGG_IMAGE = 32
-
 _VGG_STAGES = ((32, 32), (32, 32), (32, 32, 32), (64, 64, 64), (128, 128, 128))
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from contrasweep.models.encoders import alexnet, bagnet, convnets, herocon, resnet
-from contrasweep.models.encoders.encoder import Encoder
-from contrasweep.models.encoders.normalisation import normalised_encoder
+from contrasweep.models.encoders import convnets, herocon
+from contrasweep.models.encoders.bagnet import bagnet18
+from contrasweep.models.encoders.encoder import Encoder, normalised_encoder
+from contrasweep.models.encoders.resnet import resnet
 from contrasweep.models.names import unknown_name
 from contrasweep.plugins import Registry
 
@@ -57,53 +59,44 @@ _OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
         "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
     ),
     EncoderSpec(
-        "simple-conv",
-        "SimpleConvNet, four 7 x 7 convolutions, 128 features",
-        None,
-        convnets.simple_conv,
+        "simple-conv", "SimpleConvNet, four 7 x 7 convolutions, 128 features", None, convnets.simple_conv
     ),
     EncoderSpec(
         "small-alexnet",
         "AlexNet in 3 x 3 convolutions, 4,096 features, for 32 to 64 pixels",
         None,
-        alexnet.small_alexnet,
-        alexnet.SMALLEST_IMAGE,
+        convnets.small_alexnet,
+        15,
     ),
-    EncoderSpec("resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, resnet.resnet18),
-    EncoderSpec("resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, resnet.resnet50),
+    EncoderSpec(
+        "resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, partial(resnet, 18, "imagenet")
+    ),
+    EncoderSpec(
+        "resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, partial(resnet, 50, "imagenet")
+    ),
     EncoderSpec(
         "resnet18-cifar",
         "ResNet-18 with the CIFAR stem, 512 features, for 32 to 64 pixels",
         None,
-        resnet.resnet18_cifar,
+        partial(resnet, 18, "cifar"),
     ),
     EncoderSpec(
         "resnet50-cifar",
         "ResNet-50 with the CIFAR stem, 2,048 features, for 32 to 64 pixels",
         None,
-        resnet.resnet50_cifar,
+        partial(resnet, 50, "cifar"),
     ),
     EncoderSpec(
         "herocon-cnn",
         "HeroCon's network for N-MNIST, two convolutions and a layer, 512 features",
         None,
         herocon.herocon_cnn,
-        herocon.SMALLEST_CNN_IMAGE,
+        4,
     ),
     EncoderSpec(
-        "herocon-vgg",
-        "HeroCon's narrow VGG-16 for CelebA, 512 features",
-        None,
-        herocon.herocon_vgg,
-        herocon.SMALLEST_VGG_IMAGE,
+        "herocon-vgg", "HeroCon's narrow VGG-16 for CelebA, 512 features", None, herocon.herocon_vgg, 32
     ),
-    EncoderSpec(
-        "bagnet18",
-        "BagNet-18, sees patches of 5 x 5 pixels, 512 features",
-        None,
-        bagnet.bagnet18,
-        bagnet.SMALLEST_IMAGE,
-    ),
+    EncoderSpec("bagnet18", "BagNet-18, sees patches of 5 x 5 pixels, 512 features", None, bagnet18, 5),
     VectorEncoderSpec("herocon-mlp", "HeroCon's two layers of 200 for vectors", herocon.herocon_mlp),
 )
 

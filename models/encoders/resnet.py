@@ -8,50 +8,32 @@ used on small images.
 Parameters have torchvision's names, so that published weights load into `encoder.body`.
 """
 
+from typing import Literal
+
 from torch import nn
 
 from contrasweep.models.encoders.encoder import Encoder
 
 
-def resnet18(channels: int, image_size: int = 224) -> Encoder:
-    """ResNet-18 with the ImageNet stem, 512 features."""
-    return _resnet(18, channels)
+def resnet(
+    depth: Literal[18, 50], stem: Literal["imagenet", "cifar"], channels: int, image_size: int
+) -> Encoder:
+    """ResNet-18 (512 features) or ResNet-50 (2,048 features) for images of any size.
 
-
-def resnet50(channels: int, image_size: int = 224) -> Encoder:
-    """ResNet-50 with the ImageNet stem, 2,048 features."""
-    return _resnet(50, channels)
-
-
-def resnet18_cifar(channels: int, image_size: int = 32) -> Encoder:
-    """ResNet-18 with the CIFAR stem, 512 features."""
-    return _with_cifar_stem(_resnet(18, channels), channels)
-
-
-def resnet50_cifar(channels: int, image_size: int = 32) -> Encoder:
-    """ResNet-50 with the CIFAR stem, 2,048 features.
-
-    Source: Cl-InfoNCE, Section E.1; CCL-K, Sections F.1 and F.3.
+    Source of ResNet-50 with the CIFAR stem: Cl-InfoNCE, Section E.1; CCL-K, Sections F.1 and F.3.
     """
-    return _with_cifar_stem(_resnet(50, channels), channels)
-
-
-def _resnet(depth: int, channels: int) -> Encoder:
     # The import takes seconds, and only these networks need it.
-    from torchvision.models import resnet
+    from torchvision.models import resnet18, resnet50
 
-    body = resnet.resnet18(num_classes=1) if depth == 18 else resnet.resnet50(num_classes=1)
+    body = (resnet18 if depth == 18 else resnet50)(num_classes=1)
     width = body.fc.in_features
     body.fc = nn.Identity()
     if channels != 3:
         body.conv1 = _first_convolution(channels, kernel_size=7, stride=2)
+    if stem == "cifar":
+        body.conv1 = _first_convolution(channels, kernel_size=3, stride=1)
+        body.maxpool = nn.Identity()
     return Encoder(body, width)
-
-
-def _with_cifar_stem(encoder: Encoder, channels: int) -> Encoder:
-    encoder.body.conv1 = _first_convolution(channels, kernel_size=3, stride=1)
-    encoder.body.maxpool = nn.Identity()
-    return encoder
 
 
 def _first_convolution(channels: int, kernel_size: int, stride: int) -> nn.Conv2d:

@@ -10,24 +10,3 @@ protocols put it on the weights of the raw features; a penalty that hardly affec
 cripple the untrained one. The minibatch probes are the papers' protocols; their random numbers come from a
 generator that the caller passes.
 """
-
-from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
-from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures
-from contrasweep.models.probes.logistic import fit_logistic
-from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
-from contrasweep.models.probes.ridge import fit_ridge, one_hot
-
-__all__ = [
-    "PROBE_RECIPES",
-    "KNNProbe",
-    "LinearProbe",
-    "NonFiniteFeatures",
-    "ProbeRecipe",
-    "choose_knn",
-    "fit_knn",
-    "fit_logistic",
-    "fit_minibatch",
-    "fit_ridge",
-    "one_hot",
-    "probe_recipe",
-]

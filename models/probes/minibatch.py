@@ -7,7 +7,6 @@ the probes that are solved to the optimum does not. Minibatch probes exist to re
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -61,36 +60,34 @@ class ProbeRecipe:
         return self.lr * (self.decay + (1 - self.decay) * cosine)
 
 
-PROBE_RECIPES: Mapping[str, ProbeRecipe] = MappingProxyType(
-    {
-        "moco": ProbeRecipe(
-            "MoCo (He et al. 2020), Section 4.1 and released code; CACR on ImageNet",
-            "sgd",
-            lr=30.0,
-            batch_size=256,
-            milestones=(60, 80),
-            decay=0.1,
-            momentum=0.9,
-        ),
-        "cl-infonce": ProbeRecipe(
-            "Cl-InfoNCE, released linear evaluation",
-            "sgd",
-            lr=0.3,
-            decay=1e-3,
-            momentum=0.95,
-            nesterov=True,
-            weight_decay=1e-4,
-        ),
-        "cacr": ProbeRecipe(
-            "CACR, Section B.1, after Align+Uniform",
-            "adam",
-            lr=1e-3,
-            milestones=(60, 80),
-            decay=0.2,
-            betas=(0.5, 0.999),
-        ),
-    }
-)
+PROBE_RECIPES: Mapping[str, ProbeRecipe] = {
+    "moco": ProbeRecipe(
+        "MoCo (He et al. 2020), Section 4.1 and released code; CACR on ImageNet",
+        "sgd",
+        lr=30.0,
+        batch_size=256,
+        milestones=(60, 80),
+        decay=0.1,
+        momentum=0.9,
+    ),
+    "cl-infonce": ProbeRecipe(
+        "Cl-InfoNCE, released linear evaluation",
+        "sgd",
+        lr=0.3,
+        decay=1e-3,
+        momentum=0.95,
+        nesterov=True,
+        weight_decay=1e-4,
+    ),
+    "cacr": ProbeRecipe(
+        "CACR, Section B.1, after Align+Uniform",
+        "adam",
+        lr=1e-3,
+        milestones=(60, 80),
+        decay=0.2,
+        betas=(0.5, 0.999),
+    ),
+}
 
 
 def probe_recipe(name: str) -> ProbeRecipe:
