@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-results
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGES := --constraint constraints.txt --editable '.[dev]'
 
 .DEFAULT_GOAL := help
 .PHONY: help install test unit lint types demo reproduction clean
@@ -14,10 +16,12 @@ help:  ## Say what there is to make.
 install: $(STAMP)  ## Make a virtual environment with the pinned versions.
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV): torch, Ray and what they need, about 6 GB (2 minutes on a fast line) ..."
+	@echo "Setting up $(VENV): torch, Ray and what they need, about 6 GB (half a minute on a fast line) ..."
 	$(PYTHON) -m venv $(VENV)
-	@# Python compiles what it imports: to compile all 20,000 files here takes longer.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
+	@# uv installs in a third of pip's time. Where only pip's own settings lead to an index, pip installs.
+	@# Neither compiles: Python compiles what it imports, and all 20,000 files would take longer.
+	$(PIP) --constraint constraints.txt uv && $(BIN)/uv pip install --quiet --python $(BIN)/python $(PACKAGES) \
+	  || $(PIP) --no-compile $(PACKAGES)
 	@touch $@
 
 lint: $(STAMP)  ## Check style and format.

@@ -57,7 +57,18 @@ def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the wrong {name}')")
     (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
-    small = ["--set", "probes.max_steps=5", "--trials", "2", "--epochs", "1", "--name", "outside"]
+    small = [
+        "--set",
+        "probes.max_steps=5",
+        "--trials",
+        "2",
+        "--epochs",
+        "1",
+        "--name",
+        "outside",
+        "--concurrency",
+        "1",
+    ]
     said = _python(tmp_path, ["-m", "contrasweep"], "sweep", "dcl", "--data", "digits", *small)
     assert "Next: contrasweep best outside -o best.yaml" in said
     store = ResultsStore(tmp_path / "results")
@@ -68,10 +79,10 @@ def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path
     assert store.study("outside").method == "dcl"
     assert store.study("outside").versions["contrasweep-dcl"] == "0.1.0"
 
-    told = _python(tmp_path, ["-m", "contrasweep"], "run", "outside", "--seeds", "2", "--json")
-    assert [row["scores"]["accuracy"]["n"] for row in json.loads(told)["rows"]] == [2, 2]
+    told = _python(tmp_path, ["-m", "contrasweep"], "run", "outside", "--seeds", "1", "--json")
+    assert [row["scores"]["accuracy"]["n"] for row in json.loads(told)["rows"]] == [1, 1]
     rows = store.trials("outside-final").to_pylist()
-    assert [(row["seed"], row["status"]) for row in rows] == [(1, "completed"), (2, "completed")]
+    assert [(row["seed"], row["status"]) for row in rows] == [(1, "completed")]
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def test_a_sweep_runs_in_the_cluster_is_interrupted_from_outside_and_goes_on(
 
     interrupted: list[bool] = []
     sweep = ["sweep", "infonce", "--name", "there", "--results", str(results), "--epochs", "2", "--json"]
+    sweep += ["--concurrency", "1"]
     quick = ["--set", "probes.max_steps=5"]
     asked = [*sweep, "--space", name_there(0, space), "--trials", "2", *quick]
     assert run_there(client_address, asked, [space], {TYPED: "as typed"}, listen) == 130, said

@@ -26,7 +26,7 @@ from contrasweep.tuning.files import check_file, write_whole
 
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
-    from contrasweep.tuning.ray.trainer import Row
+    from contrasweep.tuning.ray.board import Row
     from contrasweep.tuning.training.pretrain import EpochRecord
 
     Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]

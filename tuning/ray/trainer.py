@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
+from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.session import local_ray
 from contrasweep.tuning.ray.worker_group import NEVER, backend_for, of_one_worker
 from contrasweep.tuning.training.pretrain import pretrain
@@ -61,38 +61,6 @@ def fit(
         ),
         run_config=RunConfig(storage_path=str(storage), failure_config=FailureConfig(max_failures=RESTARTS)),
     ).fit()
-
-
-@dataclass(frozen=True)
-class Row:
-    """An epoch record of `pretrain` without its state; `error` says why training ended early."""
-
-    epoch: int
-    epochs: int
-    metrics: dict[str, float]
-    error: str | None = None
-
-
-class Board:
-    """An actor that holds the records and the state of the first rank, for the driver and for a restart."""
-
-    def __init__(self, state: bytes | None) -> None:
-        self._rows: list[Row] = []
-        self._state = state
-
-    def post(self, row: Row, state: bytes | None) -> None:
-        """Add a record and keep the state after it."""
-        self._rows.append(row)
-        self._state = state or self._state
-
-    def take(self) -> tuple[list[Row], bytes | None]:
-        """Return the records since the last call, and the latest state."""
-        rows, self._rows = self._rows, []
-        return rows, self._state
-
-    def state(self) -> bytes | None:
-        """Return the latest state."""
-        return self._state
 
 
 def pretrain_on_workers(
