@@ -30,7 +30,7 @@ class Difference:
     method: Method
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """One cell: the printed value, ours, their difference, and why something is missing.
 
@@ -42,13 +42,13 @@ class Compared:
     column_name: str
     row: str
     row_name: str
-    printed: str
-    published: float | None
-    published_std: float | None
-    cited: bool
+    printed: str = ""
+    published: float | None = None
+    published_std: float | None = None
+    cited: bool = False
     ours: Summary | None
-    difference: Difference | None
-    gap: str
+    difference: Difference | None = None
+    gap: str = ""
     digits: int
     control_of: tuple[str, ...] = ()
 
@@ -59,12 +59,10 @@ def compare(results: TableResults) -> list[Compared]:
     printed = [column.key for column in table.columns]
     ours = [key for key in table.run.columns if key not in printed]
     found = [v.column for v in results.values if v.column not in (*printed, *ours)]
-    columns = dict.fromkeys([*printed, *ours, *found])
     compared: list[Compared] = []
-    for column in columns:
+    for column in dict.fromkeys([*printed, *ours, *found]):
         own = [_cell(results, row, column) for row in table.row_names]
-        present = [cell for cell in own if cell is not None]
-        compared += present
+        compared += [cell for cell in own if cell is not None]
         compared += _controls(results, column)
     return compared
 
@@ -86,64 +84,53 @@ def difference(
 
 def _cell(results: TableResults, row: str, column: str) -> Compared | None:
     table = results.table
-    printed = table.cell(row, column)
+    printed = table.cell(row, column) or Cell(column=column)
     ours = summarise(value.value for value in results.of(row, column).values())
-    gap = results.gaps.get((row, column), "")
-    if printed is None and ours is None and not gap:
+    why = results.gaps.get((row, column), "")
+    if printed.mean is None and ours is None and not why:
         return None
     runs = table.run.columns.get(column)
     elsewhere = runs is not None and runs.stands_in is not None
-    measured = printed is not None and printed.mean is not None and ours is not None
-    comparable = measured and not elsewhere and results.compared
-    source = next((r.source for r in table.rows if r.key == row), "run")
+    found = None
+    if printed.mean is not None and ours is not None and not elsewhere and results.compared:
+        found = difference(ours, printed.mean, printed.std, table.run.published_runs)
+    source = printed.source or next((r.source for r in table.rows if r.key == row), "run")
     return Compared(
         column=column,
         column_name=table.column_name(column),
         row=row,
         row_name=table.row_names[row],
-        printed="" if printed is None else (printed.printed or ""),
-        published=None if printed is None else printed.mean,
-        published_std=None if printed is None else printed.std,
-        cited=printed is not None and (printed.source or source) == "cited",
+        printed=printed.printed or "",
+        published=printed.mean,
+        published_std=printed.std,
+        cited=printed.mean is not None and source == "cited",
         ours=ours,
-        difference=_difference(results, ours, printed) if comparable else None,
-        gap=gap,
+        difference=found,
+        gap=why,
         digits=_digits(results, column),
     )
-
-
-def _difference(results: TableResults, ours: Summary | None, printed: Cell | None) -> Difference:
-    assert ours is not None, "the caller has looked"
-    assert printed is not None, "the caller has looked"
-    assert printed.mean is not None, "the caller has looked"
-    return difference(ours, printed.mean, printed.std, results.table.run.published_runs)
 
 
 def _controls(results: TableResults, column: str) -> list[Compared]:
     """Return the untrained encoders of a column: one, unless rows have different networks."""
     groups = _untrained(results, column)
-    alone = len(groups) == 1
-    names = results.table.row_names
-    return [
-        Compared(
-            column=column,
-            column_name=results.table.column_name(column),
-            row=UNTRAINED if alone else f"{UNTRAINED}:{'+'.join(rows)}",
-            row_name="untrained encoder (control)"
-            if alone
-            else f"untrained encoder (control) of {', '.join(names[row] for row in rows)}",
-            printed="",
-            published=None,
-            published_std=None,
-            cited=False,
-            ours=summarise(scores.values()),
-            difference=None,
-            gap="",
-            digits=_digits(results, column),
-            control_of=tuple(rows),
+    names, found = results.table.row_names, []
+    for rows, scores in groups:
+        key, name = UNTRAINED, "untrained encoder (control)"
+        if len(groups) > 1:
+            key, name = f"{key}:{'+'.join(rows)}", f"{name} of {', '.join(names[row] for row in rows)}"
+        found.append(
+            Compared(
+                column=column,
+                column_name=results.table.column_name(column),
+                row=key,
+                row_name=name,
+                ours=summarise(scores.values()),
+                digits=_digits(results, column),
+                control_of=tuple(rows),
+            )
         )
-        for rows, scores in groups
-    ]
+    return found
 
 
 def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
@@ -174,11 +161,10 @@ def _digits(results: TableResults, column: str) -> int:
     printed = [cell.digits for cell in cells if cell.digits is not None]
     if printed:
         return max(printed)
-    runs = results.table.run.columns.get(column)
-    if runs is not None and runs.scale == 100:
+    how = results.table.run.columns.get(column)
+    if how is not None and how.scale == 100:
         return 1
-    summaries = (
-        summarise(v.value for v in results.of(row, column).values()) for row in results.table.row_names
-    )
+    own = (results.of(row, column).values() for row in results.table.row_names)
+    summaries = (summarise(run.value for run in runs) for runs in own)
     spreads = [summary.std for summary in summaries if summary is not None and summary.std]
     return 3 if not spreads else min(3, max(0, 1 - math.floor(math.log10(statistics.median(spreads)))))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contrasweep.search_spaces.papers import PAPERS
-from contrasweep.search_spaces.tables import Table, available_tables, load_table
+from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import tables_read
@@ -118,14 +118,10 @@ def _not_run(done: set[str]) -> str:
     for name in available_tables():
         table = load_table(name)
         if name not in done:
-            why = table.run.never or f"not run yet, on {_data_of(table)}: contrasweep table {name}"
+            data = dict.fromkeys(column.datasets[0] for column in table.run.columns.values())
+            why = table.run.never or f"not run yet, on {', '.join(data)}: contrasweep table {name}"
             rows.append([name, f"{PAPERS[table.paper].short}, {table.number}", table.caption, why])
     return "## Not run\n\n" + pipes(("id", "table", "what it shows", "why not"), rows) + "\n"
-
-
-def _data_of(table: Table) -> str:
-    named = dict.fromkeys(column.datasets[0] for column in table.run.columns.values())
-    return ", ".join(named)
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def draw_table(results: TableResults, path: Path) -> None:
             else:
                 _draw_map(axes, results, name, cells)
             axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(_wrapped(title(results)), fontsize=8)
+    figure.suptitle(textwrap.fill(title(results), 90), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
@@ -80,20 +80,17 @@ def _panels(results: TableResults) -> dict[str, list[Compared]]:
     for cell in compare(results):
         run = columns.get(cell.column)
         if run is not None:
-            name = cell.column_name if run.stands_in is None else _on_its_data(results, cell)
-            cells.setdefault(name if run.x is None else _height(run.metric), []).append(cell)
+            # F1 and AUC are abbreviations, all other metrics words.
+            metric = run.metric.upper() if len(run.metric) <= len("auc") else run.metric.replace("_", " ")
+            cells.setdefault(_panel(results, cell) if run.x is None else metric, []).append(cell)
     return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
 
 
-def _height(metric: str) -> str:
-    """Return the label of an axis of scores; F1 and AUC are abbreviations, all others words."""
-    return metric.upper() if len(metric) <= len("auc") else metric.replace("_", " ")
-
-
-def _on_its_data(results: TableResults, cell: Compared) -> str:
-    """Return the name of a column with the data it was measured on, where these stand in for the paper's."""
-    data = next((info.dataset for (_, column), info in results.cells.items() if column == cell.column), None)
-    return cell.column_name if data is None else f"{cell.column_name} ({data})"
+def _panel(results: TableResults, cell: Compared) -> str:
+    """Return the name of a column, with the data it was measured on where these stand in for the paper's."""
+    stands_in = results.table.run.columns[cell.column].stands_in is not None
+    data = [info.dataset for (_, column), info in results.cells.items() if column == cell.column]
+    return f"{cell.column_name} ({data[0]})" if stands_in and data else cell.column_name
 
 
 def _draw_lines(
@@ -114,7 +111,10 @@ def _draw_lines(
         _draw_controls(axes, results.table, [cell for cell in cells if cell.control_of])
     if axis.log:
         axes.set_xscale("log")
-    _tick_at(axes, sorted({x for own in points.values() for x, _ in own}))
+    xs = sorted({x for own in points.values() for x, _ in own})
+    if len(xs) <= MOST_TICKS:
+        axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
+        axes.minorticks_off()
     axes.set(xlabel=axis.x, ylabel=name if OURS in shown else f"{name}, as printed")
     # Below the axes: curves leave no corner free.
     if axes.get_legend_handles_labels()[1]:
@@ -128,15 +128,12 @@ def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> Non
     """
     curves: list[tuple[dict[str, None], list[tuple[float | None, float]]]] = []
     for cell in cells:
-        if cell.ours is None:
-            continue
-        rows = dict.fromkeys(cell.control_of)
-        own = next((curve for curve in curves if curve[0].keys() & rows.keys()), None)
-        if own is None:
-            own = rows, []
-            curves.append(own)
-        own[0].update(rows)
-        own[1].append((table.run.columns[cell.column].x, cell.ours.mean))
+        if cell.ours is not None:
+            rows, heights = next((one for one in curves if one[0].keys() & cell.control_of), ({}, []))
+            if not rows:
+                curves.append((rows, heights))
+            rows.update(dict.fromkeys(cell.control_of))
+            heights.append((table.run.columns[cell.column].x, cell.ours.mean))
     names = table.row_names
     for place, (rows, heights) in enumerate(curves):
         of = f" of {', '.join(names[row] for row in rows)}" if len(curves) > 1 else ""
@@ -146,13 +143,6 @@ def _draw_controls(axes: "Axes", table: Table, cells: Sequence[Compared]) -> Non
             axes.axhline(heights[0][1], **how)
         else:
             axes.plot(*zip(*heights, strict=True), marker=".", **how)
-
-
-def _tick_at(axes: "Axes", xs: Sequence[float]) -> None:
-    """Put a tick at each swept value if there is room."""
-    if len(xs) <= MOST_TICKS:
-        axes.set_xticks(xs, [f"{x:g}" for x in xs], fontsize=8)
-        axes.minorticks_off()
 
 
 def _errorbars(
@@ -202,13 +192,6 @@ def _draw_map(axes: "Axes", results: TableResults, name: str, cells: Sequence[Co
 
 
 def _points(run: Run, cells: Sequence[Compared], series: str) -> list[tuple[float, Compared]]:
-    found = []
-    for cell in cells:
-        x = run.place(cell.row, cell.column)
-        if x is not None and cell.row in run.rows and run.rows[cell.row].series == series:
-            found.append((x, cell))
-    return sorted(found, key=lambda point: point[0])
-
-
-def _wrapped(text: str, width: int = 90) -> str:
-    return "\n".join(textwrap.wrap(text, width))
+    own = [cell for cell in cells if cell.row in run.rows and run.rows[cell.row].series == series]
+    found = [(run.place(cell.row, cell.column), cell) for cell in own]
+    return sorted([(x, cell) for x, cell in found if x is not None], key=lambda point: point[0])

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from contrasweep.tuning.tables.compare import Compared, compare
@@ -22,28 +22,9 @@ from contrasweep.tuning.tables.text import (
 from contrasweep.tuning.tables.verdict import Verdict
 
 HEADINGS = ("", "printed", "ours (n)", "difference", "")
-CSV_COLUMNS = (
-    "table",
-    "form",
-    "column",
-    "row",
-    "printed",
-    "published",
-    "published_std",
-    "cited",
-    "mean",
-    "std",
-    "n",
-    "difference",
-    "low",
-    "high",
-    "interval",
-    "gap",
-    "claim",
-    "verdict",
-    "share",
-    "note",
-)
+CSV_CELL = ("column", "row", "printed", "published", "published_std", "cited", "mean", "std", "n")
+CSV_DIFFERENCE = ("difference", "low", "high", "interval")
+CSV_COLUMNS = ("table", "form", *CSV_CELL, *CSV_DIFFERENCE, "gap", "claim", "verdict", "share", "note")
 CLAIMS = ("claim", "as printed", "our runs", "")
 
 
@@ -129,22 +110,10 @@ def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
 
 
 def _cell_fields(cell: Compared) -> dict[str, Any]:
-    ours, gap = cell.ours, cell.difference
-    fields: dict[str, Any] = {
-        "column": cell.column,
-        "row": cell.row,
-        "printed": cell.printed,
-        "published": cell.published,
-        "published_std": cell.published_std,
-        "cited": cell.cited,
-        "n": 0,
-        "gap": cell.gap,
-    }
-    if ours is not None:
-        fields |= {"mean": ours.mean, "std": ours.std, "n": ours.n}
-    if gap is not None:
-        fields |= {"difference": gap.mean, "low": gap.low, "high": gap.high, "interval": gap.method}
-    return fields
+    ours = {"n": 0} if cell.ours is None else asdict(cell.ours)
+    gap = () if cell.difference is None else astuple(cell.difference)
+    fields = asdict(cell) | ours | dict(zip(CSV_DIFFERENCE, gap, strict=False))
+    return {name: value for name, value in fields.items() if name in CSV_COLUMNS}
 
 
 def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -216,28 +185,24 @@ def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
 
 
+_GREEK = {
+    "sigma": "\u03c3",
+    "alpha": "\u03b1",
+    "lambda": "\u03bb",
+    "pi": "\u03c0",
+    "theta": "\u03b8",
+    "epsilon": "\u03f5\u03b5",
+}
 _TEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{letter: f"$\\{name}$" for name, letters in _GREEK.items() for letter in letters},
     "\\": "\\textbackslash{}",
-    "&": "\\&",
-    "%": "\\%",
-    "$": "\\$",
-    "#": "\\#",
-    "_": "\\_",
-    "{": "\\{",
-    "}": "\\}",
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
     "<": "$<$",
     ">": "$>$",
     "±": "$\\pm$",
     "\u2212": "$-$",
-    "\u03c3": "$\\sigma$",
-    "\u03b1": "$\\alpha$",
-    "\u03bb": "$\\lambda$",
-    "\u03c0": "$\\pi$",
-    "\u03b8": "$\\theta$",
-    "\u03f5": "$\\epsilon$",
-    "\u03b5": "$\\epsilon$",
 }
 
 

@@ -1,6 +1,6 @@
 """The text beside a table's numbers, shared by all formats: form, selection, seeds, deviations, gaps."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from contrasweep.search_spaces.papers import PAPERS
@@ -30,10 +30,7 @@ def selection(results: TableResults) -> str:
     """Return the rule by which the settings behind the numbers were chosen."""
     if not results.tuned:
         return results.table.run.selection or NO_SELECTION
-    rows: dict[str, dict[str, None]] = {}
-    for (row, _), info in results.cells.items():
-        if info.selected:
-            rows.setdefault(info.selected, {})[row] = None
+    rows = _grouped((info.selected, row) for (row, _), info in results.cells.items() if info.selected)
     rules = [rule if len(rows) == 1 else f"{rule} ({', '.join(own)})" for rule, own in rows.items()]
     rule = "; ".join(rules) or "none chosen yet"
     return f"for each row, {rule}, on the validation split; then fresh seeds, which read the test split once"
@@ -45,8 +42,9 @@ def facts(results: TableResults) -> list[str]:
     if table.run.information is not None:
         return [f"Facts of the data ({table.run.information}): no run, no seed.", _crossing(results)]
     datasets = sorted({info.dataset for info in results.cells.values()})
+    quick = table.run.quick
     lines = [
-        f"Runs: {results.label}{_what(results)}.",
+        f"Runs: {results.label}{f': {quick.what}' if results.scale == 'quick' and quick else ''}.",
         f"Selection: {selection(results)}.",
         f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
         + _compared(results),
@@ -86,29 +84,20 @@ def gaps(results: TableResults) -> list[str]:
     return lines
 
 
-def number(value: float, digits: int) -> str:
-    """Return a number with this many decimals."""
-    return f"{value:.{digits}f}"
-
-
 def ours_text(summary: Summary | None, digits: int) -> str:
     """Return `mean ± std (n)`; empty without a summary."""
     if summary is None:
         return ""
-    spread = "" if summary.std is None else f" ± {number(summary.std, digits)}"
-    return f"{number(summary.mean, digits)}{spread} ({summary.n})"
+    spread = "" if summary.std is None else f" ± {summary.std:.{digits}f}"
+    return f"{summary.mean:.{digits}f}{spread} ({summary.n})"
 
 
 def difference_text(found: Difference | None, digits: int) -> str:
     """Return the difference with the ends of its interval."""
     if found is None:
         return ""
-    ends = (
-        ""
-        if found.low is None or found.high is None
-        else f" [{signed(found.low, digits)}, {signed(found.high, digits)}]"
-    )
-    return signed(found.mean, digits) + ends
+    ends = [signed(end, digits) for end in (found.low, found.high) if end is not None]
+    return signed(found.mean, digits) + (f" [{', '.join(ends)}]" if ends else "")
 
 
 def signed(value: float, digits: int) -> str:
@@ -130,18 +119,14 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
     # The printed cells of a column say nothing about the column that is read in its place.
     printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
     place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
-    share = "" if verdict.share is None else f"true in {100 * verdict.share:.1f} % of the resamples"
-    if verdict.share is not None and verdict.seeds is None:
-        share = "facts of the data"
+    share = "" if verdict.share is None else "facts of the data"
+    if verdict.share is not None and verdict.seeds is not None:
+        share = f"true in {100 * verdict.share:.1f} % of the resamples"
     seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
     bound = "the bound is ours" if claim.threshold_chosen_here else ""
     text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
-    return (
-        text,
-        printed,
-        verdict.status,
-        "; ".join(filter(None, [place, share, seeds, verdict.note, bound])),
-    )
+    remarks = "; ".join(filter(None, [place, share, seeds, verdict.note, bound]))
+    return text, printed, verdict.status, remarks
 
 
 def settings_lines(results: TableResults) -> list[str]:
@@ -171,14 +156,12 @@ def _short(value: Any) -> str:
 
 def _taken(results: TableResults) -> list[str]:
     """Return a sentence for each study of another table whose runs are shown."""
-    rows: dict[str, dict[str, None]] = {}
-    for value in results.values:
-        if value.study and not value.study.startswith(own_prefix(results.table)):
-            rows.setdefault(value.study, {})[value.row] = None
+    own = own_prefix(results.table)
+    taken = [value for value in results.values if value.study and not value.study.startswith(own)]
     return [
         f"From study {study}{FINAL_SUFFIX}, run for another table with the same settings and seeds: "
-        f"{', '.join(own)}."
-        for study, own in rows.items()
+        f"{', '.join(rows)}."
+        for study, rows in _grouped((value.study, value.row) for value in taken).items()
     ]
 
 
@@ -190,38 +173,34 @@ def _crossing(results: TableResults) -> str:
     return f"Over {found} rescaled I(Z;T) and -H(Z|T) cross at k = {curve.crossing.at:.1f}."
 
 
-def _what(results: TableResults) -> str:
-    quick = results.table.run.quick
-    return f": {quick.what}" if results.scale == "quick" and quick is not None else ""
-
-
 def _compared(results: TableResults) -> str:
     if not results.compared:
         return "Nothing is compared with print: the verdicts are about these small runs, not the paper's."
+    runs = results.table.run.published_runs
+    alone = "of ours alone: the paper does not say how many runs it prints"
     return (
-        f"Difference: ours {MINUS} printed, with its 95 % interval ({_interval_rule(results)}); none where "
-        "the runs are on other data than the paper's."
+        f"Difference: ours {MINUS} printed, with its 95 % interval "
+        f"({f'Welch, {runs} printed runs' if runs is not None else alone}); none where the runs are on other "
+        "data than the paper's."
     )
 
 
 def _stand_ins(table: Table, measured: Collection[str]) -> list[str]:
     """Return why columns stand in for the paper's, one sentence for each reason."""
-    columns: dict[str, list[str]] = {}
-    for key, column in table.run.columns.items():
-        if column.stands_in is not None and key in measured:
-            columns.setdefault(column.stands_in, []).append(table.column_name(key))
+    ours = [(key, column.stands_in) for key, column in table.run.columns.items() if key in measured]
+    columns = _grouped((why, table.column_name(key)) for key, why in ours if why is not None)
     return [
-        f"Column {names[0]} stands in: {why}."
-        if len(names) == 1
-        else f"Columns {', '.join(names)} stand in: {why}."
+        f"Column{'s' * (len(names) > 1)} {', '.join(names)} stand{'s' * (len(names) == 1)} in: {why}."
         for why, names in columns.items()
     ]
 
 
-def _interval_rule(results: TableResults) -> str:
-    if results.table.run.published_runs is not None:
-        return f"Welch, {results.table.run.published_runs} printed runs"
-    return "of ours alone: the paper does not say how many runs it prints"
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the second words by the first, each once, in their order."""
+    found: dict[str, list[str]] = {}
+    for key, word in dict.fromkeys(pairs):
+        found.setdefault(key, []).append(word)
+    return found
 
 
 def _few(names: Sequence[str], most: int = 4) -> str:
