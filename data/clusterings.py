@@ -6,7 +6,6 @@ A set has either attributes, which give clusters for any k, or ready clusters fo
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -167,5 +166,5 @@ def _listed(ks: Sequence[int]) -> str:
     return "k = " + ", ".join(map(str, ks))
 
 
-CLUSTERINGS: Mapping[str, Callable[[Path], Clusterings]] = MappingProxyType({"ut-zappos50k": _ut_zappos50k})
+CLUSTERINGS: Mapping[str, Callable[[Path], Clusterings]] = {"ut-zappos50k": _ut_zappos50k}
 """The sets with a name; each is loaded from the folder of the datasets."""

@@ -1,17 +1,81 @@
 """A continuous conditioning variable from a file: one row for each image, in the order of the dataset.
 
 N images with D numbers each: features of another network (such as CLIP), measurements, coordinates.
+
+`cifar10:condition=clip.npy` is CIFAR-10 with the rows of that file as the condition of the training images:
+features of CLIP for a kernel-conditioned method, features of a bias-capturing network for FairKL. The test
+images have no condition, because the final scores do not use one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from contrasweep.data.names import first_few, unknown
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.spec import DatasetOption, Options
+
+NO_CONDITION = "none"
+
+CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
+    "condition": DatasetOption(
+        "file with a row of numbers for each training image (.npy, .safetensors, .parquet), as condition",
+        str,
+        NO_CONDITION,
+    )
+}
+"""The option of every family that can have a condition from a file."""
+
+
+def condition_facts(dataset: str, root: Path, options: Options, images: int) -> Mapping[str, Any]:
+    """Return the fields of `DatasetSpec` for the condition that the options name; empty if they name none.
+
+    Args:
+        dataset: the name of the dataset, for messages.
+        root: the data root.
+        options: contain the values of `CONDITION_OPTIONS`.
+        images: the number of training images before any is left out.
+
+    Raises:
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the format of its ending, or not one row for each image.
+    """
+    file = _file(root, options)
+    if file is None:
+        return {}
+    try:
+        rows, width = _shape(file)
+    except ValueError as error:
+        raise DatasetDamaged(f"condition of dataset {dataset!r}: {error}") from None
+    if rows != images:
+        raise DatasetDamaged(
+            f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
+            "training images; it needs a row for each, in the dataset's order"
+        )
+    return {"condition_dim": width, "condition_name": f"the rows of {file.name}"}
+
+
+def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
+    """Return the condition that the options name, float32 ``(images, D)``; None if they name none.
+
+    The arguments are as in `condition_facts`.
+
+    Raises:
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the format of its ending, has another number of rows, or holds
+            a value that is not finite.
+    """
+    file = _file(root, options)
+    if file is None:
+        return None
+    try:
+        return read_condition(file, images)
+    except ValueError as error:
+        raise DatasetDamaged(str(error)) from None
 
 
 def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tensor:
@@ -43,22 +107,25 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
     return condition
 
 
-def condition_shape(path: Path) -> tuple[int, int]:
-    """Return the number of rows in a file for `read_condition`, and the number of values in a row.
+def _file(root: Path, options: Options) -> Path | None:
+    given = str(options["condition"])
+    if given == NO_CONDITION:
+        return None
+    file = root / Path(given).expanduser()
+    if not file.is_file():
+        raise DatasetMissing(
+            f"condition={given}: {file} is not there, or no file. It is absolute, or under the data root "
+            f"(--data-root DIR or {ROOT_VARIABLE}), and holds a row of numbers for each training image."
+        )
+    return file
 
-    Of a .npy file, only the header is read.
 
-    Raises:
-        ValueError: see `read_condition`.
-    """
-    if path.suffix != ".npy" or not path.is_file():
-        whole = _read(path, ())
-        return len(whole), whole.shape[1]
-    try:
-        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not an array of numbers: {error}") from None
-    return _rows_and_width(path, shape)
+def _shape(path: Path) -> tuple[int, int]:
+    """Return the numbers of rows and of values in a row; of a .npy file, only the header is read."""
+    if path.suffix == ".npy" and path.is_file():
+        return _rows_and_width(path, _load_npy(path, "r").shape)
+    rows, width = _read(path, ()).shape
+    return rows, width
 
 
 def _read(path: Path, columns: Sequence[str]) -> Tensor:
@@ -80,12 +147,11 @@ def _rows_and_width(path: Path, shape: tuple[int, ...]) -> tuple[int, int]:
     return rows, widths[0]
 
 
-def _read_npy(path: Path, columns: Sequence[str]) -> Tensor:
+def _load_npy(path: Path, mapped: Literal["r"] | None = None) -> np.ndarray:
     try:
-        stored = np.load(path, allow_pickle=False)
+        return np.asarray(np.load(path, mmap_mode=mapped, allow_pickle=False))
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not an array of numbers: {error}") from None
-    return _numbers(stored, str(path))
 
 
 def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
@@ -123,29 +189,23 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Tensor:
     return torch.cat(parts, dim=1)
 
 
-def _parquet_column(column: object, where: str) -> Tensor:
-    import pyarrow as pa
+def _parquet_column(column: Any, where: str) -> Tensor:
+    import pyarrow.types as kinds
 
-    stored = column.combine_chunks()  # type: ignore[attr-defined]
-    if stored.null_count:
-        raise ValueError(f"{where} lacks {stored.null_count:,} values")
-    rows = len(stored)
-    if pa.types.is_list(stored.type) or pa.types.is_large_list(stored.type) or _is_fixed(stored.type):
+    stored = column.combine_chunks()
+    is_list = any(
+        test(stored.type) for test in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+    )
+    values = stored.flatten() if is_list else stored
+    if stored.null_count or values.null_count:
+        raise ValueError(f"{where} lacks {stored.null_count or values.null_count:,} values")
+    if is_list:
         lengths = set(stored.value_lengths().to_pylist())
         if len(lengths) != 1:
             raise ValueError(
                 f"{where} holds lists of {min(lengths)} to {max(lengths)} numbers, not of one length"
             )
-        stored = stored.flatten()
-    if stored.null_count:
-        raise ValueError(f"{where} lacks {stored.null_count:,} values")
-    return _numbers(stored.to_numpy(zero_copy_only=False), where).reshape(rows, -1)
-
-
-def _is_fixed(kind: object) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_fixed_size_list(kind))
+    return _numbers(values.to_numpy(zero_copy_only=False), where).reshape(len(stored), -1)
 
 
 def _numbers(stored: np.ndarray, where: str) -> Tensor:
@@ -156,6 +216,8 @@ def _numbers(stored: np.ndarray, where: str) -> Tensor:
         return torch.from_numpy(np.array(stored, dtype=np.float32))
 
 
-_READERS: Mapping[str, Callable[[Path, Sequence[str]], Tensor]] = MappingProxyType(
-    {".npy": _read_npy, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
-)
+_READERS: Mapping[str, Callable[[Path, Sequence[str]], Tensor]] = {
+    ".npy": lambda path, columns: _numbers(_load_npy(path), str(path)),
+    ".safetensors": _read_safetensors,
+    ".parquet": _read_parquet,
+}

@@ -9,7 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from contrasweep.data.decoding import CorruptImage, decode_image, fit_square
+from contrasweep.data.decoding import CorruptImage, ImageHeader, decode_image, fit_square, read_header
+from contrasweep.data.images import LabelledImages
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.streaming import StreamedImages
 
@@ -139,12 +140,40 @@ class DecodedImages:
         return image
 
 
-def open_images(source: DecodedImages, labels: Tensor, *, skip: bool) -> tuple[StreamedImages, Tensor]:
-    """Return the images and their labels ``(N,)``, without the corrupt ones if ``skip``."""
-    if not skip:
-        return StreamedImages(source), labels
-    rows = source.sound_rows()
-    return StreamedImages(source, rows), labels[rows]
+def open_encoded(
+    encoded: EncodedImages,
+    shape: tuple[int, int, int],
+    labels: Tensor,
+    condition: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    resize: bool = True,
+    skip: bool = False,
+) -> LabelledImages:
+    """Return encoded images that are decoded on access.
+
+    Args:
+        encoded: the images.
+        shape: see `DecodedImages`.
+        labels, condition, bias: see `LabelledImages`, a row for each image.
+        resize: see `DecodedImages`.
+        skip: decode every image once, and leave out the damaged ones.
+    """
+    source = DecodedImages(encoded, shape, resize=resize)
+    images = LabelledImages(StreamedImages(source), labels, condition, bias)
+    return images.subset(source.sound_rows()) if skip else images
+
+
+def header_of(encoded: bytes, place: str) -> ImageHeader:
+    """Return the header of an encoded image.
+
+    Raises:
+        DatasetDamaged: it is not an image; the message gives ``place``.
+    """
+    try:
+        return read_header(encoded)
+    except CorruptImage as error:
+        raise DatasetDamaged(f"corrupt image: {place} cannot be decoded ({error})") from error
 
 
 def check_labels(labels: Tensor, classes: int, place: str) -> None:

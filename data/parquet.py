@@ -10,7 +10,8 @@ import logging
 import os
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -49,21 +50,33 @@ class ParquetPart:
         return hash((self.path, self.size, self.changed))
 
 
+@contextmanager
+def opened(part: ParquetPart, what: str = "") -> Iterator[Any]:
+    """Open a file; where it cannot be read, the error names the file, or what is read of it.
+
+    Raises:
+        DatasetDamaged: the file is not a Parquet file, is truncated, or is not there.
+    """
+    import pyarrow as pa
+
+    try:
+        with part.filesystem.open_input_file(part.path) as file:
+            yield file
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DatasetDamaged(f"{what}{part.path} cannot be read as Parquet: {error}") from error
+
+
 @lru_cache(maxsize=4096)
 def footer(part: ParquetPart) -> Any:
     """Return the file's pyarrow `FileMetaData`: its schema, row groups and their statistics.
 
     Raises:
-        DatasetDamaged: the file is not a Parquet file, or is truncated.
+        DatasetDamaged: see `opened`.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with part.filesystem.open_input_file(part.path) as file:
-            return pq.read_metadata(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DatasetDamaged(f"{part.path} cannot be read as Parquet: {error}") from error
+    with opened(part) as file:
+        return pq.read_metadata(file)
 
 
 class ParquetImages:
@@ -92,7 +105,7 @@ class ParquetImages:
         """Unpack the encoded images into the user's cache, unless an earlier run has done so."""
         with self._lock:
             if self._unpacked is None:
-                self._unpacked = UnpackedImages(unpack(self._identity(), self._in_order, len(self)))
+                self._unpacked = UnpackedImages(kept_folder("unpacked", self._identity(), self._unpack))
                 self._held.clear()
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
@@ -118,23 +131,26 @@ class ParquetImages:
             return self._held[number]
 
     def _read_group(self, number: int) -> list[bytes]:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         part, group = self._groups[number]
-        try:
-            with part.filesystem.open_input_file(part.path) as file:
-                opened = pq.ParquetFile(file, metadata=footer(part))
-                # One thread, because the processes of a sweep already use all cores.
-                table = opened.read_row_group(group, columns=[f"{self._column}.bytes"], use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DatasetDamaged(f"row group {group} of {part.path} cannot be read: {error}") from error
+        with opened(part, f"row group {group} of ") as file:
+            # One thread, because the processes of a sweep already use all cores.
+            table = pq.ParquetFile(file, metadata=footer(part)).read_row_group(
+                group, columns=[f"{self._column}.bytes"], use_threads=False
+            )
         encoded = table.column(self._column).combine_chunks().field("bytes")
         return [value or b"" for value in encoded.to_pylist()]
 
-    def _in_order(self) -> Iterator[list[bytes]]:
-        for number in range(len(self._groups)):
-            yield self._read_group(number)
+    def _unpack(self, folder: Path) -> None:
+        log.info("unpacking %d encoded images into the cache, once", len(self))
+        lengths: list[int] = []
+        with (folder / "images.bin").open("wb") as file:
+            for number in range(len(self._groups)):
+                images = self._read_group(number)
+                file.writelines(images)
+                lengths.extend(map(len, images))
+        np.save(folder / "ends.npy", np.cumsum(np.array(lengths, dtype=np.int64)))
 
     def _identity(self) -> str:
         parts = "\n".join(
@@ -154,40 +170,7 @@ class UnpackedImages:
         # Unbuffered, and open during the life of this object.
         self._file = (folder / "images.bin").open("rb", buffering=0)
 
-    def __len__(self) -> int:
-        return len(self._ends)
-
     def read(self, rows: Sequence[int]) -> list[bytes]:
         """Return the encoded images of ``rows``, in any order and from any thread."""
-        descriptor = self._file.fileno()
-        ends = self._ends
-        starts = [int(ends[row - 1]) if row else 0 for row in rows]
-        return [
-            os.pread(descriptor, int(ends[row]) - start, start)
-            for row, start in zip(rows, starts, strict=True)
-        ]
-
-
-def unpack(identity: str, groups: Callable[[], Iterator[list[bytes]]], count: int) -> Path:
-    """Return the folder of the cache with these images unpacked, after writing it if it is missing.
-
-    Args:
-        identity: the name of the content.
-        groups: returns an iterator over lists of encoded images, in order.
-        count: the number of images, for the log.
-    """
-
-    def write(folder: Path) -> None:
-        log.info("unpacking %d encoded images into the cache, once", count)
-        _write(folder, groups())
-
-    return kept_folder("unpacked", identity, write)
-
-
-def _write(folder: Path, groups: Iterator[list[bytes]]) -> None:
-    lengths: list[int] = []
-    with (folder / "images.bin").open("wb") as file:
-        for images in groups:
-            file.writelines(images)
-            lengths.extend(map(len, images))
-    np.save(folder / "ends.npy", np.cumsum(np.array(lengths, dtype=np.int64)))
+        bounds = [(int(self._ends[row - 1]) if row else 0, int(self._ends[row])) for row in rows]
+        return [os.pread(self._file.fileno(), end - start, start) for start, end in bounds]

@@ -1,7 +1,8 @@
 """The folder of the datasets, and the errors for missing or damaged files."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT_VARIABLE = "CONTRASWEEP_DATA"
@@ -35,6 +36,53 @@ def cache_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "contrasweep"
 
 
+@dataclass(frozen=True)
+class Archive:
+    """What messages say about the files of a dataset: where they come from, and where they go.
+
+    Attributes:
+        dataset: the dataset's name.
+        source: where to get the files.
+        folder: the folder under the data root.
+        holds: what must be in the folder.
+    """
+
+    dataset: str
+    source: str
+    folder: str
+    holds: str
+
+    @property
+    def how(self) -> str:
+        """The sentence that says what to get and where to put it."""
+        return (
+            f"Get it from {self.source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
+            f"where DIR/{self.folder} holds {self.holds}."
+        )
+
+    def not_found(self, why: str) -> DatasetMissing:
+        """Return the error for a dataset that is not there at all."""
+        return DatasetMissing(f"dataset {self.dataset!r} not found: {why}. {self.how}")
+
+    def incomplete(self, why: str) -> DatasetMissing:
+        """Return the error for a dataset that is there in part."""
+        return DatasetMissing(f"dataset {self.dataset!r} is incomplete: {why}. {self.how}")
+
+    def check_folder(self, root: Path, below: str = "") -> None:
+        """Raise DatasetMissing unless the dataset's folder, or one below it, is there."""
+        place = root / self.folder / below
+        if not place.is_dir():
+            raise self.not_found(f"{place} {'is not a folder' if place.exists() else 'does not exist'}")
+
+    def check_listed(self, files: Sequence[Path]) -> None:
+        """Raise DatasetMissing, with their number and the first, if image files are not there."""
+        missing = [file for file in files if not file.is_file()]
+        if missing:
+            raise self.incomplete(
+                f"{len(missing):,} of its {len(files):,} images are not there, the first is {missing[0]}"
+            )
+
+
 def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int | None], source: str) -> None:
     """Check that ``root/folder`` holds every file with its exact size (None: any size), without reading.
 
@@ -42,20 +90,15 @@ def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int | No
         DatasetMissing: the folder or a file is missing, or a file is too short or too long.
     """
     place = root / folder
-    how = (
-        f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
-        f"where DIR/{folder} holds {', '.join(sizes)}."
-    )
-    if not place.is_dir():
-        kind = "is not a folder" if place.exists() else "does not exist"
-        raise DatasetMissing(f"dataset {name!r} not found: {place} {kind}. {how}")
+    archive = Archive(name, source, folder, ", ".join(sizes))
+    archive.check_folder(root)
     missing = [file for file in sizes if not (place / file).is_file()]
     if missing:
-        raise DatasetMissing(f"dataset {name!r} is incomplete: {place} lacks {', '.join(missing)}. {how}")
+        raise archive.incomplete(f"{place} lacks {', '.join(missing)}")
     for file, expected in sizes.items():
         found = (place / file).stat().st_size
         if expected is not None and found != expected:
             raise DatasetMissing(
                 f"dataset {name!r} is damaged: {place / file} has {found:,} bytes, "
-                f"expected {expected:,}. {how}"
+                f"expected {expected:,}. {archive.how}"
             )

@@ -32,20 +32,17 @@ from torch import Tensor
 from contrasweep.data.decoding import CorruptImage, decode_image
 from contrasweep.data.kept import kept_folder
 from contrasweep.data.multiview import MultiView
-from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
-from contrasweep.data.sources.listed_images import check_listed, where_to_put
 from contrasweep.data.spec import DatasetOption, Options
 from contrasweep.data.streaming import RESIDENT_LIMIT
 from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
 
 log = logging.getLogger(__name__)
 
-NAME = "celeba"
-FOLDER = "celeba"
+NAME = FOLDER = "celeba"
 SOURCE = "http://mmlab.ie.cuhk.edu.hk/projects/CelebA.html (Align&Cropped: img_align_celeba.zip, unpacked)"
 TABLE = "list_attr_celeba.txt"
-HOW = where_to_put(SOURCE, FOLDER, f"img_align_celeba/ and {TABLE}")
 
 IMAGES, LABELLED, FOLDS = 50_000, 500, 5
 LABELS = 40
@@ -62,7 +59,8 @@ LARGEST_NOISE = 50
 
 def _check(root: Path, options: Options) -> None:
     check_files(NAME, root, FOLDER, {TABLE: None}, SOURCE)
-    check_listed(NAME, _files(root, _table(root)[0]), HOW)
+    archive = Archive(NAME, SOURCE, FOLDER, f"img_align_celeba/ and {TABLE}")
+    archive.check_listed(_files(root, _table(root)[0]))
 
 
 def _describe(root: Path, options: Options) -> TransductiveSpec:

@@ -3,24 +3,22 @@
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 
-from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
+from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.encoded import check_labels
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from contrasweep.data.root import DatasetDamaged, check_files
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split, family_of
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
-_LICENCE = "none stated by the authors (Krizhevsky 2009); research use is customary"
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,15 @@ class CifarLayout:
 CIFAR10_LAYOUT = CifarLayout(
     name="cifar10",
     folder="cifar-10-batches-py",
-    train=MappingProxyType(
-        {
-            "data_batch_1": 31_035_704,
-            "data_batch_2": 31_035_320,
-            "data_batch_3": 31_035_999,
-            "data_batch_4": 31_035_696,
-            "data_batch_5": 31_035_623,
-        }
-    ),
-    test=MappingProxyType({"test_batch": 31_035_526}),
-    meta=MappingProxyType({"batches.meta": 158}),
+    train={
+        "data_batch_1": 31_035_704,
+        "data_batch_2": 31_035_320,
+        "data_batch_3": 31_035_999,
+        "data_batch_4": 31_035_696,
+        "data_batch_5": 31_035_623,
+    },
+    test={"test_batch": 31_035_526},
+    meta={"batches.meta": 158},
     label_key="labels",
     names_key="label_names",
     classes=10,
@@ -79,9 +75,9 @@ CIFAR10_LAYOUT = CifarLayout(
 CIFAR100_LAYOUT = CifarLayout(
     name="cifar100",
     folder="cifar-100-python",
-    train=MappingProxyType({"train": 155_249_918}),
-    test=MappingProxyType({"test": None}),
-    meta=MappingProxyType({"meta": 1_473}),
+    train={"train": 155_249_918},
+    test={"test": None},
+    meta={"meta": 1_473},
     label_key="fine_labels",
     names_key="fine_label_names",
     classes=100,
@@ -157,45 +153,40 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
     files = {**layout.train, **layout.test, **layout.meta}
     counts = [50_000 // layout.classes] * layout.classes
 
-    def describe(root: Path, options: Options) -> DatasetSpec:
-        spec = DatasetSpec(
-            name=family.full_name(options),
-            summary=family.summary,
-            classes=layout.classes,
-            channels=3,
-            image_size=32,
-            view_size=32,
-            train_size=sum(kept_counts(counts, options, layout.group_size)),
-            test_size=10_000,
-            licence=_LICENCE,
-            source=layout.source,
-            folder=layout.folder,
-            class_names=_class_names(root, layout),
-        )
-        return conditioned_spec(spec, root, options, sum(counts))
+    def vary(root: Path, options: Options) -> Mapping[str, Any]:
+        return {
+            "train_size": sum(kept_counts(counts, options, layout.group_size)),
+            "class_names": _class_names(root, layout),
+            **condition_facts(layout.name, root, options, sum(counts)),
+        }
 
     def check(root: Path, options: Options) -> None:
         check_files(layout.name, root, layout.folder, files, layout.source)
-        describe(root, options)
+        vary(root, options)
 
     def read(root: Path, split: Split, options: Options) -> LabelledImages:
         images = read_cifar(root, split, layout)
         if split == "test":
             return images
         # Before images are left out, because the file has a row for each image of the whole split.
-        images = with_condition(images, root, options)
+        images = replace(images, condition=training_condition(root, options, len(images)))
         return imbalanced(images, layout.name, counts, options, layout.group_size)
 
-    family = DatasetFamily(
+    facts = DatasetSpec(
         name=layout.name,
         summary=f"60,000 photographs of 32 x 32 pixels in {layout.classes} classes",
-        describe=describe,
-        check=check,
-        read=read,
-        options={**IMBALANCE_OPTIONS, **CONDITION_OPTIONS},
-        checksums=lambda: _checksums(layout),
+        classes=layout.classes,
+        channels=3,
+        image_size=32,
+        view_size=32,
+        train_size=sum(counts),
+        test_size=10_000,
+        licence="none stated by the authors (Krizhevsky 2009); research use is customary",
+        source=layout.source,
+        folder=layout.folder,
     )
-    return family
+    options = {**IMBALANCE_OPTIONS, **CONDITION_OPTIONS}
+    return family_of(facts, check, read, options, vary, lambda: _checksums(layout))
 
 
 def _checksums(layout: CifarLayout) -> dict[str, str]:

@@ -14,24 +14,20 @@ about 45,000 for training, and the 10,000 of CIFAR-10's test; a folder with far 
 type and severity of the corruptions.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from contrasweep.data.biased_files import (
-    BiasedFiles,
-    check_count,
-    check_training,
-    how_to_get,
-    read_biased_files,
-)
-from contrasweep.data.encoded import DecodedImages, FileImages, check_labels
+from contrasweep.data.encoded import check_labels
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import DatasetDamaged, DatasetMissing, check_files
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
-from contrasweep.data.streaming import StreamedImages
+from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files
+from contrasweep.data.sources.biased_files import check_count, check_training, list_biased
+from contrasweep.data.sources.listed_images import ListedImages
+from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
 
 NAME = "corrupted-cifar10"
 PNG_FOLDER = "cifar10c"
@@ -40,35 +36,19 @@ PNG_SOURCE = (
 )
 NPY_SOURCE = "https://github.com/alinlab/LfF (make_dataset.py makes it from CIFAR-10)"
 CLASSES = 10
-CLASS_NAMES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 PERCENTS = {"0.5": "0.005", "1": "0.01", "2": "0.02", "5": "0.05"}
 """The shares of conflicting images: in percent, and as written in the names of the npy folders."""
 
 NPY_ROWS = {"train": 50_000, "valid": 10_000}
-NPY_FILES = ("images.npy", "attrs.npy")
 
-REPORTED_TRAIN = {
-    "0.5": (44_832, 228),
-    "1": (44_527, 442),
-    "2": (44_145, 887),
-    "5": (42_820, 2_242),
-}
+REPORTED_TRAIN = {"0.5": (44_832, 228), "1": (44_527, 442), "2": (44_145, 887), "5": (42_820, 2_242)}
 """Aligned and conflicting training images of the png folders, by percent."""
 TEST_SIZE = 10_000
 
 _SIDE = 32
+_NPY_SHAPES = {"images.npy": (_SIDE, _SIDE, 3), "attrs.npy": (2,)}
 
 
 def npy_folder(options: Options) -> str:
@@ -77,88 +57,62 @@ def npy_folder(options: Options) -> str:
     return f"CorruptedCIFAR10-Type{options['type']}-Skewed{skewed}-Severity{options['severity']}"
 
 
-def _how(options: Options) -> str:
+def _archive(options: Options) -> Archive:
     percent = f"{options['percent']}pct"
-    return how_to_get(PNG_FOLDER, PNG_SOURCE, f"{percent}/align, {percent}/conflict and test")
+    return Archive(NAME, PNG_SOURCE, PNG_FOLDER, f"{percent}/align, {percent}/conflict and test")
 
 
-def _png_train(root: Path, options: Options) -> BiasedFiles:
-    place = root / PNG_FOLDER / f"{options['percent']}pct"
-    return read_biased_files(NAME, [place / "align", place / "conflict"], CLASSES, _how(options))
-
-
-def _png_test(root: Path, options: Options) -> BiasedFiles:
-    return read_biased_files(NAME, [root / PNG_FOLDER / "test"], CLASSES, _how(options))
+def _png(root: Path, split: Split, options: Options) -> ListedImages:
+    percent = f"{options['percent']}pct"
+    folders = ("test",) if split == "test" else (f"{percent}/align", f"{percent}/conflict")
+    return list_biased(_archive(options), [root / PNG_FOLDER / folder for folder in folders], CLASSES)
 
 
 def _check(root: Path, options: Options) -> None:
     if options["layout"] == "npy":
-        files = {f"{part}/{file}": None for part in NPY_ROWS for file in NPY_FILES}
+        files = {f"{part}/{file}": None for part in NPY_ROWS for file in _NPY_SHAPES}
         check_files(NAME, root, npy_folder(options), files, NPY_SOURCE)
-        for part, rows in NPY_ROWS.items():
-            _mapped(root / npy_folder(options) / part / "images.npy", (rows, _SIDE, _SIDE, 3))
-            _mapped(root / npy_folder(options) / part / "attrs.npy", (rows, 2))
+        for file in files:
+            _mapped(root / npy_folder(options) / file)
         return
-    train, how = _png_train(root, options), _how(options)
-    reported = REPORTED_TRAIN[str(options["percent"])]
-    check_training(NAME, train, CLASSES, reported, how, balanced=True)
-    check_count(NAME, "test", _png_test(root, options).labels, CLASSES, TEST_SIZE, how, balanced=True)
+    archive, reported = _archive(options), REPORTED_TRAIN[str(options["percent"])]
+    check_training(archive, _png(root, "train", options), CLASSES, reported, balanced=True)
+    test = _png(root, "test", options).labels
+    check_count(archive, "test", test, CLASSES, TEST_SIZE, balanced=True)
 
 
-def _describe(root: Path, options: Options) -> DatasetSpec:
-    npy = options["layout"] == "npy"
-    train, test = sum(REPORTED_TRAIN[str(options["percent"])]), TEST_SIZE
-    if npy:
-        train, test = NPY_ROWS["train"], NPY_ROWS["valid"]
-    if not npy:
-        # Loading the images reports what is missing; a list of all datasets must not fail here.
-        with suppress(DatasetMissing):
-            train, test = len(_png_train(root, options)), len(_png_test(root, options))
-    return DatasetSpec(
-        name=CORRUPTED_CIFAR10.full_name(options),
-        summary=CORRUPTED_CIFAR10.summary,
-        classes=CLASSES,
-        channels=3,
-        image_size=_SIDE,
-        view_size=_SIDE,
-        train_size=train,
-        test_size=test,
-        licence="none stated by the authors of CIFAR-10 (Krizhevsky 2009); research use is customary",
-        source=NPY_SOURCE if npy else PNG_SOURCE,
-        folder=npy_folder(options) if npy else PNG_FOLDER,
-        bias_classes=CLASSES,
-        class_names=CLASS_NAMES,
-    )
+def _vary(root: Path, options: Options) -> Mapping[str, Any]:
+    if options["layout"] == "npy":
+        sizes = {"train_size": NPY_ROWS["train"], "test_size": NPY_ROWS["valid"]}
+        return {**sizes, "source": NPY_SOURCE, "folder": npy_folder(options)}
+    # Loading the images reports what is missing; a list of all datasets must not fail here.
+    with suppress(DatasetMissing):
+        train, test = _png(root, "train", options), _png(root, "test", options)
+        return {"train_size": len(train), "test_size": len(test)}
+    return {"train_size": sum(REPORTED_TRAIN[str(options["percent"])]), "test_size": TEST_SIZE}
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     if options["layout"] == "npy":
         return _read_npy(root / npy_folder(options) / ("train" if split == "train" else "valid"))
-    found = _png_train(root, options) if split == "train" else _png_test(root, options)
-    images = DecodedImages(FileImages(found.files), (3, _SIDE, _SIDE), resize=False)
-    return LabelledImages(StreamedImages(images), found.labels, bias=found.bias)
+    return _png(root, split, options).opened(_SIDE, resize=False)
 
 
 def _read_npy(place: Path) -> LabelledImages:
-    rows = NPY_ROWS[place.name]
-    images = _array(place / "images.npy", (rows, _SIDE, _SIDE, 3))
-    attributes = torch.from_numpy(_array(place / "attrs.npy", (rows, 2)).astype(np.int64))
+    attributes = torch.from_numpy(np.array(_mapped(place / "attrs.npy"))).long()
     for column in attributes.T:
         check_labels(column, CLASSES, str(place / "attrs.npy"))
-    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+    pixels = torch.from_numpy(np.array(_mapped(place / "images.npy"))).permute(0, 3, 1, 2).contiguous()
     return LabelledImages(pixels, attributes[:, 0].contiguous(), bias=attributes[:, 1].contiguous())
 
 
-def _array(file: Path, shape: tuple[int, ...]) -> np.ndarray:
-    return np.array(_mapped(file, shape))
-
-
-def _mapped(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+def _mapped(file: Path) -> np.ndarray:
     """Return an array that stays on disk, after checking that the file is complete.
 
     Raises:
         DatasetDamaged: the file is not an array, is truncated, or has another shape.
     """
+    shape = (NPY_ROWS[file.parent.name], *_NPY_SHAPES[file.name])
     try:
         stored = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -172,12 +126,25 @@ def _mapped(file: Path, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(stored)
 
 
-CORRUPTED_CIFAR10 = DatasetFamily(
-    name=NAME,
-    summary="CIFAR-10 with a corruption that gives the class away in all but a few training images",
-    describe=_describe,
+CORRUPTED_CIFAR10 = family_of(
+    DatasetSpec(
+        name=NAME,
+        summary="CIFAR-10 with a corruption that gives the class away in all but a few training images",
+        classes=CLASSES,
+        channels=3,
+        image_size=_SIDE,
+        view_size=_SIDE,
+        train_size=sum(REPORTED_TRAIN["0.5"]),
+        test_size=TEST_SIZE,
+        licence="none stated by the authors of CIFAR-10 (Krizhevsky 2009); research use is customary",
+        source=PNG_SOURCE,
+        folder=PNG_FOLDER,
+        bias_classes=CLASSES,
+        class_names=CLASS_NAMES,
+    ),
     check=_check,
     read=_read,
+    vary=_vary,
     options={
         "percent": DatasetOption(
             "bias-conflicting training images in percent", str, "0.5", choices=tuple(PERCENTS)

@@ -12,67 +12,40 @@ whether they did the same.
 Sources: Wah et al., "The Caltech-UCSD Birds-200-2011 Dataset" (2011); Tsai et al. (ICLR 2022), Appendix E.3.
 """
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import DatasetDamaged, check_files
-from contrasweep.data.sources.listed_images import (
-    ListedImages,
-    check_listed,
-    listed_options,
-    listed_spec,
-    open_listed,
-    where_to_put,
-)
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.kept import while_unchanged
+from contrasweep.data.root import Archive, DatasetDamaged, check_files
+from contrasweep.data.sources.listed_images import ListedImages, listed_family
+from contrasweep.data.spec import DatasetOption, Options, Split
 from contrasweep.data.top_k import rank_by_entropy
 
-NAME = "cub"
-FOLDER = "CUB_200_2011"
-SOURCE = "https://data.caltech.edu/records/65de6-vp158 (CUB_200_2011.tgz: unpack it)"
-
-IMAGES, CLASSES, ATTRIBUTES = 11_788, 200, 312
-TRAIN_IMAGES = 5_994
-
-_ATTRIBUTE_FILE = "attributes/image_attribute_labels.txt"
-_FILES = (
+ARCHIVE = Archive(
+    "cub",
+    "https://data.caltech.edu/records/65de6-vp158 (CUB_200_2011.tgz: unpack it)",
+    folder="CUB_200_2011",
+    holds="images/ and the text files beside it",
+)
+FILES = (
     "images.txt",
     "image_class_labels.txt",
     "train_test_split.txt",
     "classes.txt",
-    _ATTRIBUTE_FILE,
+    "attributes/image_attribute_labels.txt",
 )
+
+IMAGES, CLASSES, ATTRIBUTES = 11_788, 200, 312
+TRAIN_IMAGES = 5_994
 
 
 def _check(root: Path, options: Options) -> None:
-    check_files(NAME, root, FOLDER, dict.fromkeys(_FILES), SOURCE)
-    paths = _column(root / FOLDER / "images.txt", IMAGES)
-    files = [root / FOLDER / "images" / path for path in paths]
-    check_listed(NAME, files, where_to_put(SOURCE, FOLDER, "images/ and the text files beside it"))
-
-
-def _describe(root: Path, options: Options) -> DatasetSpec:
-    return listed_spec(
-        CUB,
-        options,
-        classes=CLASSES,
-        train_size=TRAIN_IMAGES,
-        test_size=IMAGES - TRAIN_IMAGES,
-        condition_dim=int(options["attributes"]),
-        condition_name="binary attributes",
-        licence="non-commercial research and education; the images belong to their photographers",
-        source=SOURCE,
-        folder=FOLDER,
-    )
-
-
-def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    return open_listed(read_cub(root, split, int(options["attributes"])), options)
+    check_files(ARCHIVE.dataset, root, ARCHIVE.folder, dict.fromkeys(FILES), ARCHIVE.source)
+    place = root / ARCHIVE.folder
+    ARCHIVE.check_listed([place / "images" / path for path in _column(place / "images.txt", IMAGES)])
 
 
 def read_cub(root: Path, split: Split, attributes: int = ATTRIBUTES) -> ListedImages:
@@ -87,17 +60,15 @@ def read_cub(root: Path, split: Split, attributes: int = ATTRIBUTES) -> ListedIm
     Raises:
         DatasetDamaged: a file has wrong contents, or lacks a line for an image.
     """
-    place = root / FOLDER
+    place = root / ARCHIVE.folder
     paths = _column(place / "images.txt", IMAGES)
     labels = _whole_numbers(place / "image_class_labels.txt", 1, CLASSES) - 1
     training = _whole_numbers(place / "train_test_split.txt", 0, 1)
-    file = place / _ATTRIBUTE_FILE
-    values = _attributes(file, file.stat().st_mtime_ns)
+    values = _attributes(place / FILES[-1])
     if attributes < ATTRIBUTES:
         values = values[:, rank_by_entropy(values[training == 1])[:attributes]]
-    rows = (training == (1 if split == "train" else 0)).nonzero().flatten().tolist()
-    files = tuple(place / "images" / path for path in paths)
-    return ListedImages(files, labels, values.float()).subset(rows)
+    rows = (training == (split == "train")).nonzero().flatten().tolist()
+    return ListedImages([place / "images" / path for path in paths], labels, values.float()).subset(rows)
 
 
 def _whole_numbers(path: Path, low: int, high: int) -> Tensor:
@@ -120,9 +91,9 @@ def _column(path: Path, rows: int) -> list[str]:
     return [text.strip() for _, text in pairs]
 
 
-@lru_cache(maxsize=2)
-def _attributes(path: Path, changed: int) -> Tensor:
-    """Return the attributes of each image, uint8 ``(N, 312)``; the file's time of change keys the cache."""
+@while_unchanged(2)
+def _attributes(path: Path) -> Tensor:
+    """Return the attributes of each image, uint8 ``(N, 312)``."""
     try:
         # With given columns, NumPy accepts lines that have one more.
         table = np.loadtxt(path, dtype=np.int32, usecols=(0, 1, 2), ndmin=2)
@@ -141,14 +112,21 @@ def _attributes(path: Path, changed: int) -> Tensor:
     return torch.from_numpy(present.reshape(IMAGES, ATTRIBUTES).astype(np.uint8))
 
 
-CUB = DatasetFamily(
-    name=NAME,
-    summary="11,788 photographs of 200 species of birds, 312 binary attributes each",
-    describe=_describe,
+CUB = listed_family(
+    ARCHIVE,
+    "11,788 photographs of 200 species of birds, 312 binary attributes each",
+    size=224,
+    facts=lambda root, options: {
+        "classes": CLASSES,
+        "train_size": TRAIN_IMAGES,
+        "test_size": IMAGES - TRAIN_IMAGES,
+        "condition_dim": int(options["attributes"]),
+        "condition_name": "binary attributes",
+        "licence": "non-commercial research and education; the images belong to their photographers",
+    },
     check=_check,
-    read=_read,
+    read=lambda root, split, options: read_cub(root, split, int(options["attributes"])),
     options={
-        **listed_options(224),
         "attributes": DatasetOption(
             "attributes kept, those of the highest entropy in training (Cl-InfoNCE ranks 200)",
             int,

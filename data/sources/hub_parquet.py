@@ -15,14 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrasweep.data.conditioned import CONDITION_OPTIONS, conditioned_spec, with_condition
-from contrasweep.data.decoding import CorruptImage, read_header
-from contrasweep.data.encoded import DecodedImages, check_labels, open_images
+from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
+from contrasweep.data.decoding import ImageHeader
+from contrasweep.data.encoded import check_labels, header_of, open_encoded
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from contrasweep.data.names import unknown
-from contrasweep.data.parquet import ParquetImages, ParquetPart, footer
+from contrasweep.data.parquet import ParquetImages, ParquetPart, footer, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
 NAME = "hub-parquet"
@@ -36,38 +37,32 @@ _LOOKED_AT = 16
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _Facts:
+    """Facts from the files, without decoding pixels: the columns of images and labels, and what they hold."""
+
     image: str
     label: str
+    classes: int
     class_names: tuple[str, ...]
     licence: str
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """Facts from the files, without decoding pixels."""
-
-    columns: _Columns
-    classes: int
     size: int
     channels: int
 
 
 def _check(root: Path, options: Options) -> None:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
-    _facts(train, options)
-    columns = _columns(train[0], options)
+    facts = _facts(train, options)
     for part in (*train, *test):
-        if not {columns.image, columns.label} <= set(footer(part).schema.to_arrow_schema().names):
-            raise DatasetDamaged(f"{part.path} lacks the columns {columns.image} and {columns.label}")
+        if not {facts.image, facts.label} <= set(footer(part).schema.to_arrow_schema().names):
+            raise DatasetDamaged(f"{part.path} lacks the columns {facts.image} and {facts.label}")
     _describe(root, options)
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
-    facts = _facts(train, options)
-    spec = DatasetSpec(
-        name=HUB_PARQUET.full_name(options),
+    facts, name = _facts(train, options), HUB_PARQUET.full_name(options)
+    return DatasetSpec(
+        name=name,
         summary=f"images of {options['path']} in Parquet",
         classes=facts.classes,
         channels=facts.channels,
@@ -75,28 +70,29 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         view_size=facts.size,
         train_size=_train_size(train, facts, options),
         test_size=_rows(test),
-        licence=facts.columns.licence,
+        licence=facts.licence,
         source=SOURCE,
         folder=str(options["path"]),
-        class_names=facts.columns.class_names,
+        class_names=facts.class_names,
+        **condition_facts(name, root, options, _rows(train)),
     )
-    return conditioned_spec(spec, root, options, _rows(train))
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     train = _parts(root, options, "train")
     facts = _facts(train, options)
     parts = train if split == "train" else _parts(root, options, "test")
-    labels = _labels(parts, facts.columns.label)
+    labels = _labels(parts, facts.label)
     check_labels(labels, facts.classes, f"{split} split of {HUB_PARQUET.full_name(options)}")
-    shape = (facts.channels, facts.size, facts.size)
-    source = DecodedImages(ParquetImages(parts, facts.columns.image), shape, resize=bool(options["size"]))
-    streamed, rows = open_images(source, torch.arange(len(labels)), skip=options["corrupt"] == "skip")
-    images = LabelledImages(streamed, labels[rows])
-    if split == "test":
-        return images
-    images = with_condition(images, root, options, rows)
-    if options["imbalance"] == "none":
+    images = open_encoded(
+        ParquetImages(parts, facts.image),
+        (facts.channels, facts.size, facts.size),
+        labels,
+        training_condition(root, options, len(labels)) if split == "train" else None,
+        resize=bool(options["size"]),
+        skip=options["corrupt"] == "skip",
+    )
+    if split == "test" or options["imbalance"] == "none":
         return images
     # The bare name of the folder: the same images are chosen wherever it lies.
     name = f"{NAME} {Path(str(options['path'])).name}"
@@ -151,7 +147,7 @@ def _train_size(train: Sequence[ParquetPart], facts: _Facts, options: Options) -
     if options["imbalance"] == "none":
         kept_counts((), options)
         return _rows(train)
-    counts = torch.bincount(_labels(train, facts.columns.label), minlength=facts.classes).tolist()
+    counts = torch.bincount(_labels(train, facts.label), minlength=facts.classes).tolist()
     return sum(kept_counts(counts, options, int(options["group"])))
 
 
@@ -160,25 +156,34 @@ def _rows(parts: Sequence[ParquetPart]) -> int:
 
 
 def _facts(train: tuple[ParquetPart, ...], options: Options) -> _Facts:
-    return _facts_of(train, *(str(options[name]) for name in ("label", "colour")), int(options["size"]))
+    return _facts_of(train, str(options["label"]), str(options["colour"]), int(options["size"]))
 
 
 @lru_cache(maxsize=64)
-def _facts_of(train: tuple[ParquetPart, ...], label: str, colour: str, size: int) -> _Facts:
-    columns = _columns(train[0], {"label": label})
-    classes = len(columns.class_names) or _largest_label(train, columns.label) + 1
-    headers = _headers(train, columns.image)
+def _facts_of(train: tuple[ParquetPart, ...], wanted_label: str, colour: str, size: int) -> _Facts:
+    image, label = _columns(train[0], wanted_label)
+    metadata = footer(train[0]).schema.to_arrow_schema().metadata or {}
+    names = _class_names(metadata, label)
+    headers = _headers(train[0], image)
     first = headers[0]
     if not size and first.height != first.width:
         raise DatasetDamaged(
             f"the images of {train[0].path} are not square (the first is {first.height} x {first.width}): "
             "give size=S to resize all of them to S x S"
         )
-    channels = {"grey": 1, "rgb": 3}.get(colour) or max(header.channels for header in headers)
-    return _Facts(columns, classes, size or first.height, channels)
+    return _Facts(
+        image=image,
+        label=label,
+        classes=len(names) or _largest_label(train, label) + 1,
+        class_names=names,
+        licence=str(_hub_info(metadata).get("license") or "see the dataset's card"),
+        size=size or first.height,
+        channels={"grey": 1, "rgb": 3}.get(colour) or max(header.channels for header in headers),
+    )
 
 
-def _columns(part: ParquetPart, options: Mapping[str, Any]) -> _Columns:
+def _columns(part: ParquetPart, wanted: str) -> tuple[str, str]:
+    """Return the names of the columns of images and of labels."""
     import pyarrow as pa
 
     schema = footer(part).schema.to_arrow_schema()
@@ -188,7 +193,6 @@ def _columns(part: ParquetPart, options: Mapping[str, Any]) -> _Columns:
             f"{part.path} has no column of images: one of {', '.join(IMAGE_COLUMNS)}, each {{bytes, path}}, "
             f"is needed; it has {', '.join(schema.names)}"
         )
-    wanted = str(options["label"])
     if wanted != "auto" and wanted not in schema.names:
         raise DatasetDamaged(unknown(f"column of {part.path}", wanted, tuple(schema.names)))
     names = LABEL_COLUMNS if wanted == "auto" else (wanted,)
@@ -202,8 +206,7 @@ def _columns(part: ParquetPart, options: Mapping[str, Any]) -> _Columns:
         raise DatasetDamaged(
             f"column {label} of {part.path} is {schema.field(label).type}: labels must be whole numbers"
         )
-    known = schema.metadata or {}
-    return _Columns(image, label, _class_names(known, label), _licence(known))
+    return image, label
 
 
 def _class_names(metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...]:
@@ -216,10 +219,6 @@ def _class_names(metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...]
         return tuple(str(name) for name in names)
     plain = metadata.get(b"class_names", b"").decode()
     return tuple(plain.split(",")) if plain else ()
-
-
-def _licence(metadata: Mapping[bytes, bytes]) -> str:
-    return str(_hub_info(metadata).get("license") or "see the dataset's card")
 
 
 def _hub_info(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
@@ -248,16 +247,12 @@ def _largest_label(parts: Sequence[ParquetPart], column: str) -> int:
 
 
 def _labels(parts: Sequence[ParquetPart], column: str) -> Tensor:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     found = []
     for part in parts:
-        try:
-            with part.filesystem.open_input_file(part.path) as file:
-                values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DatasetDamaged(f"{part.path} cannot be read: {error}") from error
+        with opened(part) as file:
+            values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
         if values.null_count:
             row = values.is_null().to_pylist().index(True)
             raise DatasetDamaged(f"{part.path}, row {row} has no {column}")
@@ -265,27 +260,24 @@ def _labels(parts: Sequence[ParquetPart], column: str) -> Tensor:
     return torch.cat(found)
 
 
-def _headers(parts: Sequence[ParquetPart], column: str) -> list[Any]:
+def _headers(part: ParquetPart, column: str) -> list[ImageHeader]:
     """Return the headers of the first images that have one; row groups are read page by page."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    part = parts[0]
-    try:
-        with part.filesystem.open_input_file(part.path) as file:
-            opened = pq.ParquetFile(file, buffer_size=1 << 16)
-            batches = opened.iter_batches(_LOOKED_AT, columns=[f"{column}.bytes"], use_threads=False)
-            batch = next(batches, None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DatasetDamaged(f"{part.path} cannot be read: {error}") from error
+    with opened(part) as file:
+        first = pq.ParquetFile(file, buffer_size=1 << 16)
+        batches = first.iter_batches(_LOOKED_AT, columns=[f"{column}.bytes"], use_threads=False)
+        batch = next(batches, None)
+    if batch is None:
+        raise DatasetDamaged(f"{part.path} holds no images")
     headers = []
-    for row, encoded in enumerate([] if batch is None else batch.column(0).field("bytes").to_pylist()):
+    for row, encoded in enumerate(batch.column(0).field("bytes").to_pylist()):
         try:
-            headers.append(read_header(encoded or b""))
-        except CorruptImage as error:
-            broken = f"{part.path}, row {row} cannot be decoded ({error})"
+            headers.append(header_of(encoded or b"", f"{part.path}, row {row}"))
+        except DatasetDamaged as error:
+            damaged = error
     if not headers:
-        raise DatasetDamaged(f"{part.path} holds no images" if batch is None else f"corrupt image: {broken}")
+        raise damaged
     return headers
 
 
@@ -300,8 +292,8 @@ HUB_PARQUET = DatasetFamily(
         "size": DatasetOption("resize to this height and width; 0: all have one size", int, 0, low=0),
         "label": DatasetOption("column of the labels; auto: label, labels or fine_label", str, "auto"),
         "test": DatasetOption("which files are the test split", str, "auto", choices=("auto", *TEST_NAMES)),
-        "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey")),
-        "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
+        **COLOUR_OPTION,
+        **CORRUPT_OPTION,
         **IMBALANCE_OPTIONS,
         **CONDITION_OPTIONS,
         "group": DatasetOption("neighbouring classes that share a level of imbalance", int, 1, low=1),

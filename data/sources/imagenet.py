@@ -2,7 +2,7 @@
 
 Layout: `imagenet/train/nXXXXXXXX/*.JPEG` (the 1,000 archives of the training archive, each unpacked into a
 folder of its name), and `imagenet/val/`, either with the same folders or with all `ILSVRC2012_val_*.JPEG` and
-one of the files of `data.sources.imagenet_validation` in `imagenet/`. Classes are numbered in the order of
+one of the files of `VALIDATION_FILES` in `imagenet/`. Classes are numbered in the order of
 their names. The archives were not available; file names, counts and formats were checked against torchvision
 and other programs that read them.
 
@@ -15,50 +15,30 @@ Sources: Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge"
 (ICLR 2022), Appendices B and E.4.
 """
 
+import csv
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from contrasweep.data.conditioned import (
+from contrasweep.data.condition_files import (
     CONDITION_OPTIONS,
     NO_CONDITION,
-    conditioned_spec,
+    condition_facts,
     training_condition,
 )
 from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
-from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.kept import while_unchanged
+from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
-from contrasweep.data.sources.imagenet_validation import PUBLISHED_FILES, validation_classes
-from contrasweep.data.sources.listed_images import (
-    ListedImages,
-    check_folder,
-    listed_options,
-    open_listed,
-    where_to_put,
-)
-from contrasweep.data.spec import (
-    DatasetFamily,
-    DatasetOption,
-    DatasetSpec,
-    Options,
-    Split,
-    spelled_name,
-)
-
-FOLDER = "imagenet"
-SOURCE = "https://www.image-net.org/download.php (ILSVRC2012, after registration)"
-HOW = where_to_put(
-    SOURCE, FOLDER, f"train/CLASS/*.JPEG and val/, by class or with one of {', '.join(PUBLISHED_FILES)}"
-)
-LICENCE = "non-commercial research and education (image-net.org's terms)"
+from contrasweep.data.sources.listed_images import ListedImages, listed_family
+from contrasweep.data.spec import DatasetFamily, DatasetOption, Options, Split
 
 ALL_CLASSES, ALL_TRAIN, ALL_TEST = 1_000, 1_281_167, 50_000
 TEST_OF_A_CLASS = 50
@@ -79,11 +59,50 @@ _HIERARCHY_OPTIONS = {
 }
 
 Classes = tuple[str, ...]
-ChosenClasses = Callable[[Path, Options], Classes]
+
+
+def _synset_labels(file: Path) -> dict[str, str]:
+    return _in_order(file.read_text(encoding="utf-8").split())
+
+
+def _solution(file: Path) -> dict[str, str]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return {row["ImageId"]: row["PredictionString"].split()[0] for row in csv.DictReader(lines)}
+
+
+def _ground_truth(file: Path) -> dict[str, str]:
+    from scipy.io import loadmat
+
+    synsets = np.atleast_1d(loadmat(str(file.parent / "meta.mat"), squeeze_me=True)["synsets"])
+    # The file also lists inner nodes of the hierarchy, after the classes.
+    named = {int(one["ILSVRC2012_ID"]): str(one["WNID"]) for one in synsets}
+    return _in_order([named[int(number)] for number in file.read_text(encoding="utf-8").split()])
+
+
+def _in_order(classes: list[str]) -> dict[str, str]:
+    return {f"ILSVRC2012_val_{number:08d}": name for number, name in enumerate(classes, start=1)}
+
+
+VALIDATION_FILES: Mapping[str, Callable[[Path], dict[str, str]]] = {
+    "imagenet_2012_validation_synset_labels.txt": _synset_labels,
+    "LOC_val_solution.csv": _solution,
+    "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt": _ground_truth,
+}
+"""The published files with the class of each validation image by its name, and their readers: a class in each
+line; Kaggle's table; a number in each line, with the class of each number in `meta.mat` beside it."""
+
+
+def _archive(name: str) -> Archive:
+    return Archive(
+        name,
+        "https://www.image-net.org/download.php (ILSVRC2012, after registration)",
+        folder="imagenet",
+        holds=f"train/CLASS/*.JPEG and val/, by class or with one of {', '.join(VALIDATION_FILES)}",
+    )
 
 
 def _all_classes(root: Path, options: Options) -> Classes:
-    return _folders(root / FOLDER / "train")
+    return _folders(root / "imagenet/train")
 
 
 def _hundred_classes(root: Path, options: Options) -> Classes:
@@ -104,14 +123,13 @@ def _hundred_classes(root: Path, options: Options) -> Classes:
     return names
 
 
-@lru_cache(maxsize=8)
-def _listed(folder: Path, changed: int) -> tuple[str, ...]:
-    """List the images of one folder; `changed`, its time of change, keys the cache."""
+@while_unchanged(8)
+def _images_of(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in folder.iterdir() if entry.suffix.upper() == ".JPEG"))
 
 
 def _images_in(folder: Path) -> tuple[str, ...]:
-    return _listed(folder, folder.stat().st_mtime_ns) if folder.is_dir() else ()
+    return _images_of(folder) if folder.is_dir() else ()
 
 
 def _folders(place: Path) -> Classes:
@@ -121,15 +139,11 @@ def _folders(place: Path) -> Classes:
 
 
 @dataclass(frozen=True)
-class _Split:
-    """The images of a split: paths under `place`, and the number of each image's class.
-
-    Each access makes a path: 1.3 million paths in memory would take half a gigabyte.
-    """
+class _PathsBelow:
+    """Files below a folder. Each access makes a path: 1.3 million of them would take half a gigabyte."""
 
     place: Path
     names: tuple[str, ...]
-    labels: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -138,55 +152,64 @@ class _Split:
         return self.place / self.names[row]
 
 
-def _split(root: Path, split: Split, classes: Classes) -> _Split:
+def _place(root: Path, split: Split) -> Path:
+    return root / "imagenet" / ("train" if split == "train" else "val")
+
+
+def _listed(archive: Archive, root: Path, split: Split, classes: Classes) -> ListedImages:
     """List a split in the order of the classes and then of the names.
 
     Raises:
         DatasetMissing: the validation images lie in one folder, and no file gives their classes.
     """
-    place = root / FOLDER / ("train" if split == "train" else "val")
+    place = _place(root, split)
     number = {name: label for label, name in enumerate(classes)}
     if split == "train" or _folders(place):
         found = [
             (label, f"{name}/{file}") for name, label in number.items() for file in _images_in(place / name)
         ]
     else:
-        of_image = _classes_of_validation(root)
+        of_image = _validation_classes(archive, root)
         flat = ((of_image.get(Path(file).stem), file) for file in _images_in(place))
         found = sorted((number[name], file) for name, file in flat if name in number)
-    return _Split(place, tuple(file for _, file in found), tuple(label for label, _ in found))
+    labels = torch.tensor([label for label, _ in found], dtype=torch.int64)
+    return ListedImages(_PathsBelow(place, tuple(file for _, file in found)), labels)
 
 
-def _classes_of_validation(root: Path) -> dict[str, str]:
-    of_image = validation_classes(root / FOLDER, ALL_TEST)
-    if of_image is None:
-        raise DatasetMissing(
-            f"dataset 'imagenet' is incomplete: {root / FOLDER / 'val'} has no folder for each class, and "
-            f"none of the files with the classes of the images is beside it. {HOW}"
+def _validation_classes(archive: Archive, root: Path) -> dict[str, str]:
+    """Return the class of each validation image by its name without ending.
+
+    Raises:
+        DatasetMissing: there is none of `VALIDATION_FILES`.
+        DatasetDamaged: the file does not have the published form.
+    """
+    folder = root / "imagenet"
+    there = [(folder / name, read) for name, read in VALIDATION_FILES.items() if (folder / name).is_file()]
+    if not there:
+        raise archive.incomplete(
+            f"{_place(root, 'test')} has no folder for each class, and none of the files with the classes of "
+            "the images is beside it"
         )
-    return of_image
+    file, read = there[0]
+    try:
+        classes = read(file)
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise DatasetDamaged(f"{file} is not as published ({error})") from error
+    if len(classes) != ALL_TEST:
+        raise DatasetDamaged(f"{file} has the classes of {len(classes):,} images, expected {ALL_TEST:,}")
+    return classes
 
 
-def _check_split(name: str, root: Path, split: Split, classes: Classes, expected: int | None) -> None:
-    found = _split(root, split, classes)
-    without = sorted(set(range(len(classes))) - set(found.labels))
+def _check_split(archive: Archive, root: Path, split: Split, classes: Classes, expected: int) -> None:
+    found, place = _listed(archive, root, split, classes), _place(root, split)
+    without = sorted(set(range(len(classes))) - set(found.labels.tolist()))
     if without:
-        raise DatasetMissing(
-            f"dataset {name!r} is incomplete: {found.place} has no image of {len(without):,} of "
-            f"{len(classes):,} classes, the first is {classes[without[0]]}. {HOW}"
+        raise archive.incomplete(
+            f"{place} has no image of {len(without):,} of {len(classes):,} classes, "
+            f"the first is {classes[without[0]]}"
         )
-    if expected is not None and len(found) != expected:
-        raise DatasetMissing(
-            f"dataset {name!r} is incomplete: {found.place} holds {len(found):,} images of its classes, "
-            f"expected {expected:,}. {HOW}"
-        )
-
-
-def _refuse_two_conditions(name: str, options: Options) -> None:
-    if options["condition"] != NO_CONDITION and options["hierarchy"] != "none":
-        raise ValueError(
-            f"dataset {name!r}: condition and hierarchy both set the condition; give only one of them"
-        )
+    if len(found) != expected:
+        raise archive.incomplete(f"{place} holds {len(found):,} images of its classes, expected {expected:,}")
 
 
 def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
@@ -209,97 +232,69 @@ class _Classes:
     """ImageNet, or some of its classes.
 
     Attributes:
-        name: the name of the dataset.
-        summary: one line about it.
+        archive: has the name of the dataset.
         of: gives the classes.
         sizes: gives the numbers of classes, of training and of test images.
-        own_options: the options that only this dataset has.
     """
 
-    name: str
-    summary: str
-    of: ChosenClasses
+    archive: Archive
+    of: Callable[[Path, Options], Classes]
     sizes: Callable[[Path, Options], tuple[int, int, int]]
-    own_options: Mapping[str, DatasetOption]
 
-    def family(self) -> DatasetFamily:
-        """Return the family of datasets."""
-        return DatasetFamily(
-            self.name, self.summary, self._describe, self._check, self._read, self._options()
-        )
-
-    def _options(self) -> dict[str, DatasetOption]:
-        return {**listed_options(224), **self.own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS}
+    def family(self, summary: str, own_options: Mapping[str, DatasetOption]) -> DatasetFamily:
+        """Return the family of datasets; ``own_options`` are those that only it has."""
+        options = {**own_options, **_HIERARCHY_OPTIONS, **CONDITION_OPTIONS}
+        return listed_family(self.archive, summary, 224, self._facts, self._check, self._read, options)
 
     def _check(self, root: Path, options: Options) -> None:
-        check_folder(self.name, root, f"{FOLDER}/train", HOW)
-        check_folder(self.name, root, f"{FOLDER}/val", HOW)
+        self.archive.check_folder(root, "train")
+        self.archive.check_folder(root, "val")
         classes = self.of(root, options)
         count, train, test = self.sizes(root, options)
         if len(classes) != count:
-            raise DatasetMissing(
-                f"dataset {self.name!r} is incomplete: {root / FOLDER / 'train'} has folders of "
-                f"{len(classes):,} classes, expected {count:,}. {HOW}"
+            raise self.archive.incomplete(
+                f"{_place(root, 'train')} has folders of {len(classes):,} classes, expected {count:,}"
             )
-        _check_split(self.name, root, "train", classes, train)
-        _check_split(self.name, root, "test", classes, test)
-        self._describe(root, options)
+        _check_split(self.archive, root, "train", classes, train)
+        _check_split(self.archive, root, "test", classes, test)
+        self._facts(root, options)
 
-    def _describe(self, root: Path, options: Options) -> DatasetSpec:
-        count, train, test = self.sizes(root, options)
-        size = int(options["size"])
-        _refuse_two_conditions(self.name, options)
-        condition: dict[str, Any] = {}
+    def _facts(self, root: Path, options: Options) -> Mapping[str, Any]:
+        name, (classes, train, test) = self.archive.dataset, self.sizes(root, options)
+        if options["condition"] != NO_CONDITION and options["hierarchy"] != "none":
+            raise ValueError(
+                f"dataset {name!r}: condition and hierarchy both set the condition; give only one of them"
+            )
+        condition = condition_facts(name, root, options, train)
         if options["hierarchy"] != "none":
-            ancestors = _ancestors(root, options, self.of(root, options))
-            condition["condition_dim"] = ancestors.shape[1]
-            condition["condition_name"] = f"ancestor at level {options['level']}, one column each"
-        spec = DatasetSpec(
-            name=spelled_name(self.name, self._options(), options),
-            summary=self.summary,
-            classes=count,
-            channels=3,
-            image_size=size,
-            view_size=size,
-            train_size=train,
-            test_size=test,
-            licence=LICENCE,
-            source=SOURCE,
-            folder=FOLDER,
-            **condition,
-        )
-        return conditioned_spec(spec, root, options, train)
+            ancestors = _ancestors(root, options, self.of(root, options)).shape[1]
+            named = f"ancestor at level {options['level']}, one column each"
+            condition = {"condition_dim": ancestors, "condition_name": named}
+        sizes = {"classes": classes, "train_size": train, "test_size": test}
+        licence = "non-commercial research and education (image-net.org's terms)"
+        return {**sizes, **condition, "licence": licence}
 
-    def _read(self, root: Path, split: Split, options: Options) -> LabelledImages:
+    def _read(self, root: Path, split: Split, options: Options) -> ListedImages:
         classes = self.of(root, options)
-        found = _split(root, split, classes)
-        labels = torch.tensor(found.labels, dtype=torch.int64)
+        found = _listed(self.archive, root, split, classes)
         condition = training_condition(root, options, len(found)) if split == "train" else None
         if options["hierarchy"] != "none":
-            condition = _ancestors(root, options, classes)[labels]
-        return open_listed(ListedImages(found, labels, condition), options)
+            condition = _ancestors(root, options, classes)[found.labels]
+        return replace(found, condition=condition)
 
 
 def _hundred_sizes(root: Path, options: Options) -> tuple[int, int, int]:
-    classes = _hundred_classes(root, options)
-    chosen = str(options["classes"])
-    train = TRAIN_SIZES[chosen] if chosen in TRAIN_SIZES else len(_split(root, "train", classes))
+    classes, chosen = _hundred_classes(root, options), str(options["classes"])
+    train = TRAIN_SIZES.get(chosen) or len(_listed(_archive("imagenet100"), root, "train", classes))
     return len(classes), train, TEST_OF_A_CLASS * len(classes)
 
 
 IMAGENET1K = _Classes(
-    "imagenet1k",
-    "1.3 million photographs in 1,000 classes (ILSVRC 2012)",
-    _all_classes,
-    lambda root, options: (ALL_CLASSES, ALL_TRAIN, ALL_TEST),
-    {},
-).family()
+    _archive("imagenet1k"), _all_classes, lambda root, options: (ALL_CLASSES, ALL_TRAIN, ALL_TEST)
+).family("1.3 million photographs in 1,000 classes (ILSVRC 2012)", {})
 
-IMAGENET100 = _Classes(
-    "imagenet100",
+IMAGENET100 = _Classes(_archive("imagenet100"), _hundred_classes, _hundred_sizes).family(
     "photographs of 100 of ImageNet's classes, by either published list or your own",
-    _hundred_classes,
-    _hundred_sizes,
     {
         "classes": DatasetOption(
             "cl-infonce, cmc (as CACR), or a file with a class a line: absolute, or under the data root",
@@ -307,4 +302,4 @@ IMAGENET100 = _Classes(
             "cl-infonce",
         )
     },
-).family()
+)

@@ -1,6 +1,7 @@
-"""Photographs listed in a dataset's tables: files of any shape, with labels and attributes."""
+"""Image files of any shape, listed from folders or tables, with labels and other facts of each."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -9,106 +10,94 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrasweep.data.encoded import DecodedImages, FileImages, Files
+from contrasweep.data.encoded import FileImages, Files, open_encoded
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options
-from contrasweep.data.streaming import StreamedImages
+from contrasweep.data.root import Archive
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, spelled_name
+
+SIZE = "shorter side in pixels, then the centre is cut out"
+
+CORRUPT_OPTION: Mapping[str, DatasetOption] = {
+    "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip"))
+}
+"""The option of every family of encoded images that can leave out damaged ones."""
+
+
+COLOUR_OPTION: Mapping[str, DatasetOption] = {
+    "colour": DatasetOption("channels", str, "auto", choices=("auto", "rgb", "grey"))
+}
+"""The option of every family whose images may be grey."""
 
 
 @dataclass(frozen=True, eq=False)
 class ListedImages:
-    """Image files with their labels and conditions.
+    """Image files with their labels, conditions and bias labels.
 
     Attributes:
         files: N paths, by row.
         labels: int64 ``(N,)``.
         condition: float32 ``(N, Dz)``, or None.
+        bias: int64 ``(N,)``, or None.
     """
 
     files: Files
     labels: Tensor
     condition: Tensor | None = None
+    bias: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
 
     def subset(self, rows: Sequence[int]) -> "ListedImages":
         """Return the images of ``rows``, in its order."""
         index = torch.tensor(rows, dtype=torch.int64)
-        condition = None if self.condition is None else self.condition[index]
-        return ListedImages(tuple(self.files[row] for row in rows), self.labels[index], condition)
+        facts = [None if fact is None else fact[index] for fact in (self.labels, self.condition, self.bias)]
+        assert facts[0] is not None
+        return ListedImages(tuple(self.files[row] for row in rows), facts[0], *facts[1:])
+
+    def opened(
+        self, size: int, options: Options = MappingProxyType({}), *, channels: int = 3, resize: bool = True
+    ) -> LabelledImages:
+        """Return the images as squares of `size` pixels, decoded on access; see `open_encoded`."""
+        skip = options.get("corrupt") == "skip"
+        shape, facts = (channels, size, size), (self.labels, self.condition, self.bias)
+        return open_encoded(FileImages(self.files), shape, *facts, resize=resize, skip=skip)
 
 
-def listed_options(size: int) -> Mapping[str, DatasetOption]:
-    """Return the options of `open_listed`; `size` is the default side of the squares."""
-    return MappingProxyType(
-        {
-            "size": DatasetOption("shorter side in pixels, then the centre is cut out", int, size, low=1),
-            "corrupt": DatasetOption("what to do with damaged images", str, "fail", choices=("fail", "skip")),
-        }
-    )
-
-
-def listed_spec(family: DatasetFamily, options: Options, **facts: Any) -> DatasetSpec:
-    """Return the facts of a member of `family`; its images are colour squares of the option `size`.
+def listed_family(
+    archive: Archive,
+    summary: str,
+    size: int,
+    facts: Callable[[Path, Options], Mapping[str, Any]],
+    check: Callable[[Path, Options], None],
+    read: Callable[[Path, Split, Options], ListedImages],
+    options: Mapping[str, DatasetOption] = MappingProxyType({}),
+) -> DatasetFamily:
+    """Return the family of an archive of photographs, shown as colour squares.
 
     Args:
-        family: has the options of `listed_options`.
-        options: the values of the options.
-        facts: the other fields of `DatasetSpec`.
+        archive: its name is that of the family.
+        summary: see `DatasetSpec`.
+        size: the side of the squares unless the option `size` says otherwise.
+        facts: returns the other fields of `DatasetSpec`, by name.
+        check: see `DatasetFamily`.
+        read: lists the images of a split.
+        options: those besides `size` and `corrupt`.
     """
-    size = int(options["size"])
-    return DatasetSpec(
-        name=family.full_name(options),
-        summary=family.summary,
-        channels=3,
-        image_size=size,
-        view_size=size,
-        **facts,
-    )
+    known = {"size": DatasetOption(SIZE, int, size, low=1), **CORRUPT_OPTION, **options}
+
+    def describe(root: Path, options: Options) -> DatasetSpec:
+        own = {"source": archive.source, "folder": archive.folder, **facts(root, options)}
+        side, name = int(options["size"]), spelled_name(archive.dataset, known, options)
+        return DatasetSpec(name=name, summary=summary, channels=3, image_size=side, view_size=side, **own)
+
+    def opened(root: Path, split: Split, options: Options) -> LabelledImages:
+        return read(root, split, options).opened(int(options["size"]), options)
+
+    return DatasetFamily(archive.dataset, summary, describe, check, opened, known)
 
 
-def open_listed(listed: ListedImages, options: Options) -> LabelledImages:
-    """Return the images as squares ``(3, size, size)``, decoded on access.
-
-    With `corrupt=skip`, every image is decoded once, and damaged images are left out.
-    """
-    size = int(options["size"])
-    source = DecodedImages(FileImages(listed.files), (3, size, size), resize=True)
-    if options["corrupt"] != "skip":
-        return LabelledImages(StreamedImages(source), listed.labels, listed.condition)
-    rows = source.sound_rows()
-    condition = None if listed.condition is None else listed.condition[rows]
-    return LabelledImages(StreamedImages(source, rows), listed.labels[rows], condition)
-
-
-def where_to_put(source: str, folder: str, holds: str) -> str:
-    """Return the sentence with the source of a dataset and the contents of its folder."""
-    return (
-        f"Get it from {source}; then pass --data-root DIR or set {ROOT_VARIABLE}=DIR, "
-        f"where DIR/{folder} holds {holds}."
-    )
-
-
-def check_folder(name: str, root: Path, folder: str, how: str) -> None:
-    """Check that ``root/folder`` is there.
-
-    Raises:
-        DatasetMissing: it is missing.
-    """
-    place = root / folder
-    if not place.is_dir():
-        raise DatasetMissing(f"dataset {name!r} not found: {place} is not a folder. {how}")
-
-
-def check_listed(name: str, files: Sequence[Path], how: str) -> None:
-    """Check that every image file exists, without opening it.
-
-    Raises:
-        DatasetMissing: some are missing; the message has their number, the first one, and ``how`` to get
-            them.
-    """
-    missing = [file for file in files if not file.is_file()]
-    if missing:
-        raise DatasetMissing(
-            f"dataset {name!r} is incomplete: {len(missing):,} of its {len(files):,} images are not there, "
-            f"the first is {missing[0]}. {how}"
-        )
+def images_below(place: Path, endings: Sequence[str]) -> list[Path]:
+    """Return the files at any depth below a folder with one of these endings (lower case), sorted by path."""
+    below = [Path(at) / name for at, _, names in os.walk(place) for name in names]
+    return sorted(path for path in below if path.suffix.lower() in endings)

@@ -1,7 +1,7 @@
 """STL-10 from its binary files, in the layout of torchvision. Most of its images have no label."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 from contrasweep.data.encoded import check_labels
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import check_files
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, family_of
 from contrasweep.data.streaming import StreamedImages
 
 FOLDER = "stl10_binary"
@@ -20,7 +20,6 @@ CLASS_NAMES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey
 WITH_UNLABELLED = "train+unlabeled"
 
 _SHAPE = (3, 96, 96)
-_IMAGE_BYTES = 3 * 96 * 96
 _PARTS = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
 
 
@@ -53,51 +52,21 @@ class RawImages:
             into[here] = self._arrays[number][wanted[here] - first].transpose(0, 1, 3, 2)
 
 
-@dataclass(frozen=True)
-class _Files:
-    """Return the files of some parts, with their sizes in bytes."""
-
-    pixels: dict[str, int]
-    labels: dict[str, int]
-
-
-def _files(*parts: str) -> _Files:
-    return _Files(
-        {f"{part}_X.bin": _PARTS[part] * _IMAGE_BYTES for part in parts},
-        {f"{part}_y.bin": _PARTS[part] for part in parts if part != "unlabeled"},
-    )
+def _parts(split: str, options: Options) -> tuple[str, ...]:
+    unlabelled = split == "train" and options["split"] == WITH_UNLABELLED
+    return (split, "unlabeled") if unlabelled else (split,)
 
 
 def _check(root: Path, options: Options) -> None:
-    files = _files("train", "test", *_unlabelled(options))
-    check_files("stl10", root, FOLDER, {**files.pixels, **files.labels}, SOURCE)
+    parts = (*_parts("train", options), "test")
+    sizes = {f"{part}_X.bin": _PARTS[part] * math.prod(_SHAPE) for part in parts}
+    labels = {f"{part}_y.bin": _PARTS[part] for part in ("train", "test")}
+    check_files("stl10", root, FOLDER, {**sizes, **labels}, SOURCE)
 
 
-def _unlabelled(options: Options) -> tuple[str, ...]:
-    return ("unlabeled",) if options["split"] == WITH_UNLABELLED else ()
-
-
-def _describe(root: Path, options: Options) -> DatasetSpec:
-    unlabelled = sum(_PARTS[part] for part in _unlabelled(options))
-    return DatasetSpec(
-        name=STL10.full_name(options),
-        summary="photographs of 96 x 96 pixels: 13,000 in 10 classes, 100,000 without a label",
-        classes=10,
-        channels=3,
-        image_size=96,
-        view_size=96,
-        train_size=_PARTS["train"] + unlabelled,
-        test_size=_PARTS["test"],
-        unlabelled_size=unlabelled,
-        licence="images from ImageNet: for research (Coates, Ng and Lee 2011)",
-        source=SOURCE,
-        folder=FOLDER,
-        class_names=CLASS_NAMES,
-    )
-
-
-def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    return read_stl10(root, (split, *_unlabelled(options)) if split == "train" else (split,))
+def _sizes(root: Path, options: Options) -> Mapping[str, int]:
+    train = sum(_PARTS[part] for part in _parts("train", options))
+    return {"train_size": train, "test_size": _PARTS["test"], "unlabelled_size": train - _PARTS["train"]}
 
 
 def read_stl10(root: Path, parts: Sequence[str]) -> LabelledImages:
@@ -113,7 +82,7 @@ def read_stl10(root: Path, parts: Sequence[str]) -> LabelledImages:
     labels = []
     for part in parts:
         if part == "unlabeled":
-            count = (place / "unlabeled_X.bin").stat().st_size // _IMAGE_BYTES
+            count = (place / "unlabeled_X.bin").stat().st_size // math.prod(_SHAPE)
             labels.append(torch.full((count,), UNLABELLED, dtype=torch.int64))
         else:
             file = place / f"{part}_y.bin"
@@ -130,12 +99,26 @@ def _checksums() -> dict[str, str]:
     return {f"{FOLDER}/{file}": md5 for file, md5 in listed}
 
 
-STL10 = DatasetFamily(
-    name="stl10",
-    summary="113,000 photographs of 96 x 96 pixels, 13,000 of them in 10 classes",
-    describe=_describe,
+STL10 = family_of(
+    DatasetSpec(
+        name="stl10",
+        summary="113,000 photographs of 96 x 96 pixels, 13,000 of them in 10 classes",
+        classes=10,
+        channels=3,
+        image_size=96,
+        view_size=96,
+        train_size=sum(_PARTS.values()) - _PARTS["test"],
+        test_size=_PARTS["test"],
+        unlabelled_size=_PARTS["unlabeled"],
+        licence="images from ImageNet: for research (Coates, Ng and Lee 2011)",
+        source=SOURCE,
+        folder=FOLDER,
+        class_names=CLASS_NAMES,
+    ),
     check=_check,
-    read=_read,
+    read=lambda root, split, options: read_stl10(root, _parts(split, options)),
+    vary=_sizes,
+    checksums=_checksums,
     options={
         "split": DatasetOption(
             "which images train: with or without the unlabelled ones",
@@ -144,5 +127,4 @@ STL10 = DatasetFamily(
             choices=(WITH_UNLABELLED, "train"),
         )
     },
-    checksums=_checksums,
 )

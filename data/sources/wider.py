@@ -16,32 +16,25 @@ Sources: Li et al., "Human Attribute Recognition by Deep Hierarchical Contexts" 
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import DatasetDamaged, DatasetMissing
-from contrasweep.data.sources.listed_images import (
-    ListedImages,
-    check_folder,
-    check_listed,
-    listed_options,
-    listed_spec,
-    open_listed,
-    where_to_put,
-)
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.kept import while_unchanged
+from contrasweep.data.root import Archive, DatasetDamaged
+from contrasweep.data.sources.listed_images import ListedImages, listed_family
+from contrasweep.data.spec import Options, Split
 
-NAME = "wider-attribute"
-FOLDER = "WIDER_Attribute"
-SOURCE = "http://mmlab.ie.cuhk.edu.hk/projects/WIDERAttribute.html (both archives: unpack them)"
-HOW = where_to_put(SOURCE, FOLDER, "Image/ and the two wider_attribute_*.json")
+ARCHIVE = Archive(
+    "wider-attribute",
+    "http://mmlab.ie.cuhk.edu.hk/projects/WIDERAttribute.html (both archives: unpack them)",
+    folder="WIDER_Attribute",
+    holds="Image/ and the two wider_attribute_*.json",
+)
 PLACES = (".", "wider_attribute_annotation", "Anno", "Annotations")
-"""Folders under `FOLDER` that may hold the annotations."""
+"""Folders in the dataset's own that may hold the annotations."""
 
 SCENES, ATTRIBUTES = 30, 14
 SIZES = {"train": 6_871, "test": 6_918}
@@ -59,28 +52,9 @@ class _Annotations:
 
 
 def _check(root: Path, options: Options) -> None:
-    check_folder(NAME, root, FOLDER, HOW)
+    ARCHIVE.check_folder(root)
     paths = [path for file in _FILES.values() for path in _annotations(root, file).paths]
-    check_listed(NAME, [root / FOLDER / "Image" / path for path in paths], HOW)
-
-
-def _describe(root: Path, options: Options) -> DatasetSpec:
-    return listed_spec(
-        WIDER_ATTRIBUTE,
-        options,
-        classes=SCENES,
-        train_size=SIZES["train"],
-        test_size=SIZES["test"],
-        condition_dim=ATTRIBUTES,
-        condition_name="binary attributes, of any person in the image",
-        licence="non-commercial research",
-        source=SOURCE,
-        folder=FOLDER,
-    )
-
-
-def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    return open_listed(read_wider(root, split), options)
+    ARCHIVE.check_listed([root / ARCHIVE.folder / "Image" / path for path in paths])
 
 
 def read_wider(root: Path, split: Split) -> ListedImages:
@@ -98,25 +72,22 @@ def read_wider(root: Path, split: Split) -> ListedImages:
     if unknown or len(number) != SCENES:
         other = f", and has images of scene {unknown[0]}" if unknown else ""
         raise DatasetDamaged(f"{_FILES[split]} names {len(number)} scenes, expected {SCENES}{other}")
-    files = tuple(root / FOLDER / "Image" / path for path in found.paths)
-    labels = torch.tensor([number[scene] for scene in found.scenes])
-    return ListedImages(files, labels, found.attributes.float())
-
-
-def _annotations(root: Path, name: str) -> _Annotations:
-    for place in PLACES:
-        file = root / FOLDER / place / name
-        if file.is_file():
-            return _parsed(file, file.stat().st_mtime_ns)
-    places = ", ".join(PLACES)
-    raise DatasetMissing(
-        f"dataset {NAME!r} is incomplete: {root / FOLDER} lacks {name} (looked in {places}). {HOW}"
+    files = [root / ARCHIVE.folder / "Image" / path for path in found.paths]
+    return ListedImages(
+        files, torch.tensor([number[scene] for scene in found.scenes]), found.attributes.float()
     )
 
 
-@lru_cache(maxsize=4)
-def _parsed(file: Path, changed: int) -> _Annotations:
-    """Read an annotation file; `changed`, its time of change, keys the cache."""
+def _annotations(root: Path, name: str) -> _Annotations:
+    folder = root / ARCHIVE.folder
+    for place in PLACES:
+        if (folder / place / name).is_file():
+            return _parsed(folder / place / name)
+    raise ARCHIVE.incomplete(f"{folder} lacks {name} (looked in {', '.join(PLACES)})")
+
+
+@while_unchanged(4)
+def _parsed(file: Path) -> _Annotations:
     try:
         content = json.loads(file.read_bytes())
         images = content["images"]
@@ -137,11 +108,18 @@ def _of_any(people: list[dict[str, Any]]) -> list[bool]:
     return [any(row[attribute] == 1 for row in rows) for attribute in range(ATTRIBUTES)]
 
 
-WIDER_ATTRIBUTE = DatasetFamily(
-    name=NAME,
-    summary="13,789 photographs of 30 kinds of events, 14 binary attributes of the people in them",
-    describe=_describe,
+WIDER_ATTRIBUTE = listed_family(
+    ARCHIVE,
+    "13,789 photographs of 30 kinds of events, 14 binary attributes of the people in them",
+    size=224,
+    facts=lambda root, options: {
+        "classes": SCENES,
+        "train_size": SIZES["train"],
+        "test_size": SIZES["test"],
+        "condition_dim": ATTRIBUTES,
+        "condition_name": "binary attributes, of any person in the image",
+        "licence": "non-commercial research",
+    },
     check=_check,
-    read=_read,
-    options=listed_options(224),
+    read=lambda root, split, options: read_wider(root, split),
 )

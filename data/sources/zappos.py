@@ -19,7 +19,6 @@ Sources: Yu and Grauman, "Fine-Grained Visual Comparisons with Local Learning" (
 2022), Appendix E.1.
 """
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,29 +26,21 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
-from contrasweep.data.images import LabelledImages
+from contrasweep.data.kept import while_unchanged
 from contrasweep.data.names import first_few
-from contrasweep.data.root import DatasetDamaged, check_files
+from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.sources.listed_images import (
-    ListedImages,
-    check_folder,
-    check_listed,
-    listed_options,
-    listed_spec,
-    open_listed,
-    where_to_put,
-)
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.sources.listed_images import ListedImages, listed_family
+from contrasweep.data.spec import DatasetOption, Options, Split
 from contrasweep.data.text_table import column_of, read_text_table
 
-NAME = "ut-zappos50k"
-FOLDER = "ut-zap50k-images-square"
-DATA_FOLDER = "ut-zap50k-data"
-SOURCE = (
-    "https://vision.cs.utexas.edu/projects/finegrained/utzap50k (ut-zap50k-images-square.zip and -data.zip)"
+ARCHIVE = Archive(
+    "ut-zappos50k",
+    "https://vision.cs.utexas.edu/projects/finegrained/utzap50k (ut-zap50k-images-square.zip and -data.zip)",
+    folder="ut-zap50k-images-square",
+    holds="Boots/, Sandals/, Shoes/ and Slippers/",
 )
-HOW = where_to_put(SOURCE, FOLDER, "Boots/, Sandals/, Shoes/ and Slippers/")
+DATA_FOLDER = "ut-zap50k-data"
 PATHS, ATTRIBUTE_TABLE = "image-path.mat", "meta-data-bin.csv"
 SPLIT_FILES = {"train": "meta_data_train.csv", "test": "meta_data_val.csv"}
 
@@ -62,32 +53,13 @@ _WRONG_IDENTIFIERS = 0.01
 
 
 def _check(root: Path, options: Options) -> None:
-    check_folder(NAME, root, FOLDER, HOW)
-    check_files(NAME, root, DATA_FOLDER, {PATHS: None, ATTRIBUTE_TABLE: None}, SOURCE)
+    name = ARCHIVE.dataset
+    ARCHIVE.check_folder(root)
+    check_files(name, root, DATA_FOLDER, {PATHS: None, ATTRIBUTE_TABLE: None}, ARCHIVE.source)
     if options["split"] == "published":
-        check_files(
-            NAME, root, ZAPPOS_FOLDER, dict.fromkeys(SPLIT_FILES.values()) | ZAPPOS_FILES, ZAPPOS_SOURCE
-        )
-    check_listed(NAME, [_stored(root, path) for path in _image_paths(root)], HOW)
-
-
-def _describe(root: Path, options: Options) -> DatasetSpec:
-    return listed_spec(
-        UT_ZAPPOS50K,
-        options,
-        classes=CLASSES,
-        train_size=SIZES["train"],
-        test_size=SIZES["test"],
-        condition_dim=ATTRIBUTES,
-        condition_name="binary attributes",
-        licence="academic and non-commercial use; the images are those of Zappos.com",
-        source=SOURCE,
-        folder=f"{FOLDER}, {DATA_FOLDER}",
-    )
-
-
-def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    return open_listed(read_zappos(root, split, published=options["split"] == "published"), options)
+        files = dict.fromkeys(SPLIT_FILES.values()) | ZAPPOS_FILES
+        check_files(name, root, ZAPPOS_FOLDER, files, ZAPPOS_SOURCE)
+    ARCHIVE.check_listed([_stored(root, path) for path in _image_paths(root)])
 
 
 def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedImages:
@@ -109,15 +81,15 @@ def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedIm
 
 def _image_paths(root: Path) -> tuple[str, ...]:
     file = root / DATA_FOLDER / PATHS
-    paths = _paths_of(file, file.stat().st_mtime_ns)
+    paths = _paths_of(file)
     if len(paths) != sum(SIZES.values()):
         raise DatasetDamaged(f"{file} lists {len(paths):,} images, expected {sum(SIZES.values()):,}")
     return paths
 
 
-@lru_cache(maxsize=2)
-def _paths_of(file: Path, changed: int) -> tuple[str, ...]:
-    """Read the paths, with full stops; `changed`, the file's time of change, keys the cache."""
+@while_unchanged(2)
+def _paths_of(file: Path) -> tuple[str, ...]:
+    """Read the paths, with full stops."""
     from scipy.io import loadmat
 
     try:
@@ -135,7 +107,7 @@ def _stored(root: Path, path: str) -> Path:
     """Return the file of an image; folders may end in `%2E` instead of a full stop."""
     *folders, name = path.split("/")
     ending = [folder[:-1] + "%2E" if folder.endswith(".") else folder for folder in folders]
-    place = root / FOLDER
+    place = root / ARCHIVE.folder
     escaped = place.joinpath(*ending, name)
     return escaped if ending == folders or escaped.is_file() else place.joinpath(*folders, name)
 
@@ -188,20 +160,28 @@ def _published_rows(root: Path, split: Split, paths: tuple[str, ...]) -> list[in
 
 
 def _random_rows(split: Split, images: int) -> list[int]:
-    order = torch.randperm(images, generator=torch_generator("split", NAME))
-    cut = SIZES["train"]
-    rows: list[int] = (order[:cut] if split == "train" else order[cut:]).sort().values.tolist()
+    order = torch.randperm(images, generator=torch_generator("split", ARCHIVE.dataset))
+    train, test = order[: SIZES["train"]], order[SIZES["train"] :]
+    rows: list[int] = (train if split == "train" else test).sort().values.tolist()
     return rows
 
 
-UT_ZAPPOS50K = DatasetFamily(
-    name=NAME,
-    summary="50,025 catalogue photographs of 21 kinds of shoes, 126 binary attributes each",
-    describe=_describe,
+UT_ZAPPOS50K = listed_family(
+    ARCHIVE,
+    "50,025 catalogue photographs of 21 kinds of shoes, 126 binary attributes each",
+    size=136,
+    facts=lambda root, options: {
+        "classes": CLASSES,
+        "train_size": SIZES["train"],
+        "test_size": SIZES["test"],
+        "condition_dim": ATTRIBUTES,
+        "condition_name": "binary attributes",
+        "licence": "academic and non-commercial use; the images are those of Zappos.com",
+        "folder": f"{ARCHIVE.folder}, {DATA_FOLDER}",
+    },
     check=_check,
-    read=_read,
+    read=lambda root, split, options: read_zappos(root, split, published=options["split"] == "published"),
     options={
-        **listed_options(136),
         "split": DatasetOption(
             "the split of the Cl-InfoNCE authors, or a random one of its sizes",
             str,

@@ -177,7 +177,7 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetMissing, match=r"imagenet/train is not a folder\. Get it from https"):
+    with pytest.raises(DatasetMissing, match=r"imagenet/train does not exist\. Get it from https"):
         check_available("imagenet100", tmp_path / "nowhere")
     next((root / "imagenet/train" / ONE).iterdir()).unlink()
     with pytest.raises(DatasetMissing, match="train holds 3 images of its classes, expected 4"):

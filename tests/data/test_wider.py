@@ -78,7 +78,7 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
 
 
 def test_missing_and_damaged_files_are_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetMissing, match=r"WIDER_Attribute is not a folder\. Get it from http"):
+    with pytest.raises(DatasetMissing, match=r"WIDER_Attribute does not exist\. Get it from http"):
         check_available("wider-attribute", tmp_path / "nowhere")
     file = root / "WIDER_Attribute/wider_attribute_test.json"
     published = file.read_text()

@@ -72,7 +72,7 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
 
 
 def test_missing_and_damaged_files_are_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetMissing, match=r"ut-zap50k-images-square is not a folder\. Get it from https"):
+    with pytest.raises(DatasetMissing, match=r"ut-zap50k-images-square does not exist\. Get it from https"):
         check_available("ut-zappos50k", tmp_path / "nowhere")
     table = root / "ut-zap50k-data/meta-data-bin.csv"
     published = table.read_text()
