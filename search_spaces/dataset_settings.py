@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-from contrasweep.search_spaces.files import parse_yaml, read_yaml
+from contrasweep.search_spaces.files import parse_yaml, read_yaml, shipped_text
 from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
 
 Settings = Mapping[str, Scalar]
 
 EXTENDS = "extends"
-_SHIPPED = "search_spaces/datasets.yaml"
 
 
 @cache
@@ -22,8 +20,8 @@ def shipped_dataset_settings() -> Mapping[str, Settings]:
     Raises:
         SpaceError: the file is wrong.
     """
-    text = files("contrasweep.search_spaces").joinpath("datasets.yaml").read_text(encoding="utf-8")
-    return parse_dataset_settings(parse_yaml(text, _SHIPPED), _SHIPPED)
+    origin = "search_spaces/datasets.yaml"
+    return parse_dataset_settings(parse_yaml(shipped_text("datasets.yaml"), origin), origin)
 
 
 def load_dataset_settings(path: str | Path) -> Settings:
@@ -35,8 +33,7 @@ def load_dataset_settings(path: str | Path) -> Settings:
         SpaceError: the file is missing or is not YAML, it extends an unknown dataset (the message suggests
             the nearest name), or a value is not a number, a word or a boolean.
     """
-    ours = dict(shipped_dataset_settings())
-    content = {**{name: dict(settings) for name, settings in ours.items()}, str(path): read_yaml(path)}
+    content = {**shipped_dataset_settings(), str(path): read_yaml(path)}
     return parse_dataset_settings(content, str(path))[str(path)]
 
 
@@ -47,9 +44,8 @@ def parse_dataset_settings(content: object, origin: str) -> Mapping[str, Setting
         SpaceError: an entry is not a mapping of settings to values, or it extends an unknown entry or itself.
     """
     if not isinstance(content, Mapping):
-        raise SpaceError(
-            f"{origin}: given {type(content).__name__}; allowed: a mapping of dataset to settings"
-        )
+        given = type(content).__name__
+        raise SpaceError(f"{origin}: given {given}; allowed: a mapping of dataset to settings")
     entries = {str(name): _entry(str(name), settings, origin) for name, settings in content.items()}
     return MappingProxyType({name: _with_extended(name, entries, origin) for name in entries})
 
@@ -60,9 +56,8 @@ def _entry(name: str, settings: object, origin: str) -> Settings:
         raise SpaceError(f"{origin}: {name}: given {given}; allowed: a mapping of setting to value")
     for setting, value in settings.items():
         if not isinstance(value, bool | int | float | str):
-            raise SpaceError(
-                f"{origin}: {name}: {setting}: given {value!r}; allowed: a number, a word, true or false"
-            )
+            allowed = "a number, a word, true or false"
+            raise SpaceError(f"{origin}: {name}: {setting}: given {value!r}; allowed: {allowed}")
     return {str(setting): value for setting, value in settings.items()}
 
 
@@ -71,8 +66,7 @@ def _with_extended(name: str, entries: Mapping[str, Settings], origin: str) -> S
     while EXTENDS in (last := entries[chain[-1]]):
         parent = str(last[EXTENDS])
         if parent not in entries:
-            hint = nearest(parent, entries)
-            raise SpaceError(f"{origin}: {chain[-1]}: extends unknown {parent!r}.{hint}")
+            raise SpaceError(f"{origin}: {chain[-1]}: extends unknown {parent!r}.{nearest(parent, entries)}")
         if parent in chain:
             raise SpaceError(f"{origin}: {name}: extends itself: {' -> '.join([*chain, parent])}")
         chain.append(parent)

@@ -1,10 +1,9 @@
 """Space files and presets, read from a path or from the package."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -85,9 +84,8 @@ def method_space(method: str) -> Space:
         raise SpaceError(
             f"no search space ships for method {method!r}.{nearest(method, known)} Known: {', '.join(known)}."
         )
-    name = f"{method}.yaml"
-    text = files("contrasweep.search_spaces").joinpath(name).read_text(encoding="utf-8")
-    return Space.parse(parse_yaml(text, f"search_spaces/{name}"), f"search_spaces/{name}")
+    origin = f"search_spaces/{method}.yaml"
+    return Space.parse(parse_yaml(shipped_text(f"{method}.yaml"), origin), origin)
 
 
 @cache
@@ -95,31 +93,33 @@ def preset(method: str, dataset: str) -> Preset | None:
     """Return the paper's settings for `method` on `dataset`, or None if no paper gives any."""
     if (method, dataset) not in available_presets():
         return None
-    name = f"search_spaces/presets/{method}@{dataset}.yaml"
-    file = files("contrasweep.search_spaces").joinpath("presets", f"{method}@{dataset}.yaml")
-    content = parse_yaml(file.read_text(encoding="utf-8"), name)
+    name = f"presets/{method}@{dataset}.yaml"
+    content = parse_yaml(shipped_text(name), f"search_spaces/{name}")
     if not isinstance(content, dict) or set(content) != {"settings", "expect", "source"}:
-        raise SpaceError(f"{name}: allowed: exactly the keys settings, expect and source")
+        raise SpaceError(f"search_spaces/{name}: allowed: exactly the keys settings, expect and source")
     return Preset(settings=content["settings"], expect=content["expect"], source=content["source"])
 
 
 def available_spaces() -> tuple[str, ...]:
     """Return the methods whose search space ships with the package."""
-    entries = files("contrasweep.search_spaces").iterdir()
-    return tuple(stem for stem in _stems(entries) if stem != "datasets")
+    return tuple(name for name in shipped_names() if name != "datasets")
 
 
 def available_presets() -> tuple[tuple[str, str], ...]:
     """Return the (method, dataset) pairs that have a preset."""
-    entries = files("contrasweep.search_spaces").joinpath("presets").iterdir()
-    return tuple(
-        (method, dataset) for method, _, dataset in (stem.partition("@") for stem in _stems(entries))
-    )
+    pairs = (name.partition("@") for name in shipped_names("presets"))
+    return tuple((method, dataset) for method, _, dataset in pairs)
 
 
-def _stems(entries: Iterable[Traversable]) -> tuple[str, ...]:
-    names = sorted(entry.name for entry in entries)
+def shipped_names(folder: str = ".") -> tuple[str, ...]:
+    """Return the names, without ending, of the YAML files that ship in `search_spaces` or a folder of it."""
+    names = sorted(entry.name for entry in files("contrasweep.search_spaces").joinpath(folder).iterdir())
     return tuple(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+
+
+def shipped_text(path: str) -> str:
+    """Return the text of a file that ships in `search_spaces`."""
+    return files("contrasweep.search_spaces").joinpath(path).read_text(encoding="utf-8")
 
 
 def parse_yaml(text: str, origin: str) -> object:

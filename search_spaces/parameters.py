@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
@@ -41,11 +41,12 @@ def among(value: Scalar | None, allowed: Iterable[Scalar]) -> bool:
 
 
 class _Entry(BaseModel):
-    """The fields of every parameter: a name, the parent values under which it is active, and its source."""
+    """A name with one value, the default; the parent values under which it is active; and its source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str
+    default: Scalar
     when: Mapping[str, tuple[Scalar, ...]] = {}
     source: str = ""
 
@@ -66,6 +67,23 @@ class _Entry(BaseModel):
                 raise SpaceError(f"when: {parent}: given no value; allowed: at least one")
         return when
 
+    @property
+    def type(self) -> TypeName:
+        """The column type of its values."""
+        return type_name(self.default)
+
+    def values(self) -> Sequence[Scalar]:
+        """Return the values it takes, if it is not a continuous range."""
+        return (self.default,)
+
+    def size(self) -> int | None:
+        """Return the number of its values, or None for a continuous range."""
+        return len(self.values())
+
+    def contains(self, value: Scalar) -> bool:
+        """Whether it takes `value`; a continuous range takes whole numbers too."""
+        return among(value, self.values())
+
     def _conditions(self) -> dict[str, Any]:
         content: dict[str, Any] = {}
         if self.when:
@@ -83,7 +101,6 @@ class Fixed(_Entry):
         given: parent values under which the parameter is left out by default but may be set.
     """
 
-    default: Scalar
     of: tuple[Scalar, ...] = ()
     given: Mapping[str, tuple[Scalar, ...]] = {}
 
@@ -115,23 +132,6 @@ class Fixed(_Entry):
         """The parent values under which the parameter is active if a user sets it."""
         return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
 
-    @property
-    def type(self) -> TypeName:
-        """The column type of its values."""
-        return type_name(self.default)
-
-    def size(self) -> int | None:
-        """Return the number of its values: one."""
-        return 1
-
-    def values(self) -> tuple[Scalar, ...]:
-        """Return the one value it takes."""
-        return (self.default,)
-
-    def contains(self, value: Scalar) -> bool:
-        """Whether it takes `value`."""
-        return among(value, (self.default,))
-
     def to_form(self) -> Any:
         """Return its form in a space file: the bare value if it has neither condition nor source."""
         rest = {**({"of": list(self.of)} if self.of else {}), **self._conditions()}
@@ -148,7 +148,6 @@ class Choice(_Entry):
     """One of a few values of one type, without an order."""
 
     choices: tuple[Scalar, ...]
-    default: Scalar
 
     @model_validator(mode="after")
     def _consistent(self) -> "Choice":
@@ -167,22 +166,9 @@ class Choice(_Entry):
             raise SpaceError(f"default: given {self.default!r}; allowed: one of {list(self.choices)}.{hint}")
         return self
 
-    @property
-    def type(self) -> TypeName:
-        """The column type of its values."""
-        return type_name(self.choices[0])
-
-    def size(self) -> int | None:
-        """Return the number of its values."""
-        return len(self.choices)
-
-    def values(self) -> tuple[Scalar, ...]:
+    def values(self) -> Sequence[Scalar]:
         """Return the values it takes."""
         return self.choices
-
-    def contains(self, value: Scalar) -> bool:
-        """Whether it takes `value`."""
-        return among(value, self.choices)
 
     def to_form(self) -> Any:
         """Return its form in a space file."""
@@ -236,13 +222,13 @@ class Range(_Entry):
         """The column type of its values."""
         return "int" if self.is_integer else "float"
 
-    def size(self) -> int | None:
-        """Return the number of its values, or None for a continuous range."""
-        return int(self.high) - int(self.low) + 1 if self.is_integer else None
-
-    def values(self) -> Iterable[Scalar]:
+    def values(self) -> Sequence[Scalar]:
         """Return the whole numbers it takes (an integer range only)."""
         return range(int(self.low), int(self.high) + 1)
+
+    def size(self) -> int | None:
+        """Return the number of its values, or None for a continuous range."""
+        return len(self.values()) if self.is_integer else None
 
     def levels(self, count: int) -> Choice:
         """Return the choice of at most `count` values, evenly spaced on its scale, both ends and the default.
@@ -292,9 +278,8 @@ def parse_parameter(name: str, form: object) -> Parameter:
             return Fixed(name=name, default=_scalar(form))
         kind = _kind_of(form)
         if kind == "fixed":
-            given = _by_parent("given", form)
-            value = _scalar(form["fixed"])
-            return Fixed(name=name, default=value, of=_of(form), given=given, **_conditions(form))
+            given, value = _by_parent("given", form), _scalar(form["fixed"])
+            return Fixed(name=name, default=value, of=_values("of", form), given=given, **_conditions(form))
         return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
     except ValidationError as error:
         raise SpaceError(f"{name}: {_reason(error)}") from None
@@ -329,24 +314,20 @@ def _kind_of(form: Mapping[Any, Any]) -> str:
     return str(kinds[0])
 
 
-def _of(form: Mapping[Any, Any]) -> tuple[Scalar, ...]:
-    given = form.get("of", ())
+def _values(key: str, form: Mapping[Any, Any]) -> tuple[Scalar, ...]:
+    given = form.get(key, ())
     if not isinstance(given, list | tuple):
-        raise SpaceError(f"of: given {given!r}; allowed: a list of values")
+        raise SpaceError(f"{key}: given {given!r}; allowed: a list of values")
     return tuple(_scalar(value) for value in given)
 
 
 def _parse_choice(name: str, form: Mapping[Any, Any]) -> Choice:
-    given = form["choice"]
-    if not isinstance(given, list | tuple):
-        raise SpaceError(f"choice: given {given!r}; allowed: a list of values")
-    choices = [_scalar(value) for value in given]
-    default = _scalar(form["default"])
+    choices, default = _values("choice", form), _scalar(form["default"])
     if {type(value) for value in choices} == {int, float}:
-        choices = [float(value) for value in choices]
+        choices = tuple(float(value) for value in choices)
     if type(default) is int and choices and type(choices[0]) is float:
         default = float(default)
-    return Choice(name=name, choices=tuple(choices), default=default, **_conditions(form))
+    return Choice(name=name, choices=choices, default=default, **_conditions(form))
 
 
 def _parse_range(name: str, kind: str, form: Mapping[Any, Any]) -> Range:
@@ -356,10 +337,8 @@ def _parse_range(name: str, kind: str, form: Mapping[Any, Any]) -> Range:
     whole = kind in ("int", "log_int")
     low, high = (_number(kind, value, whole) for value in bounds)
     default = _number("default", form["default"], whole)
-    conditions = _conditions(form)
-    return Range.model_validate(
-        {"name": name, "form": kind, "low": low, "high": high, "default": default, **conditions}
-    )
+    fields = {"name": name, "form": kind, "low": low, "high": high, "default": default}
+    return Range.model_validate({**fields, **_conditions(form)})
 
 
 def _conditions(form: Mapping[Any, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`Space`: the parameters that a search varies, their ranges, and the conditions between them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -70,10 +70,7 @@ class Space(BaseModel):
     @property
     def always_searched(self) -> tuple[str, ...]:
         """The searched parameters that are active in every configuration."""
-        always: dict[str, Parameter] = {}
-        for parameter in self.parameters:
-            if all(p in always and _must_hold(always[p], allowed) for p, allowed in parameter.when.items()):
-                always[parameter.name] = parameter
+        always = _remaining(self.parameters, _must_hold)
         return tuple(parameter.name for parameter in self.searched if parameter.name in always)
 
     @property
@@ -116,11 +113,7 @@ class Space(BaseModel):
         If `values` names a fixed parameter, the value there counts.
         """
         known = {**self.fixed, **values}
-        active: dict[str, None] = {}
-        for parameter in self.parameters:
-            if all(p in active and among(known.get(p), allowed) for p, allowed in parameter.when.items()):
-                active[parameter.name] = None
-        return tuple(active)
+        return tuple(_remaining(self.parameters, lambda p, allowed: among(known.get(p.name), allowed)))
 
     def pin(self, name: str, value: Scalar) -> "Space":
         """Return this space with one parameter fixed at `value`, which may lie outside its range.
@@ -139,12 +132,8 @@ class Space(BaseModel):
 
     def _with(self, pinned: Fixed) -> "Space":
         """Return this space with `pinned` in its place, without parameters that can no longer be active."""
-        kept: dict[str, Parameter] = {}
-        for parameter in self.parameters:
-            parameter = pinned if parameter.name == pinned.name else parameter
-            if all(p in kept and _can_hold(kept[p], allowed) for p, allowed in parameter.when.items()):
-                kept[parameter.name] = parameter
-        return Space(parameters=tuple(kept.values()), origin=self.origin)
+        changed = (pinned if parameter.name == pinned.name else parameter for parameter in self.parameters)
+        return Space(parameters=tuple(_remaining(changed, _can_hold).values()), origin=self.origin)
 
     def settled(self) -> "Space":
         """Return this space for a search: each fixed parameter loses its alternative values.
@@ -154,15 +143,14 @@ class Space(BaseModel):
         space = self
         for parameter in self.parameters:
             if isinstance(parameter, Fixed) and parameter.of and parameter.name in space:
-                name, value, source = parameter.name, parameter.default, parameter.source
-                space = space._with(Fixed(name=name, default=value, when=parameter.when, source=source))
+                space = space._with(parameter.model_copy(update={"of": (), "given": {}}))
         return space
 
     def with_levels(self, count: int) -> "Space":
         """Return this space with each range cut into at most `count` levels, evenly on its own scale.
 
-        The level nearest to the default is the default. An integer range keeps all its
-        values if other parameters depend on it.
+        The level nearest to the default is the default. An integer range keeps all its values if other
+        parameters depend on it.
 
         Raises:
             SpaceError: fewer than two levels.
@@ -170,10 +158,10 @@ class Space(BaseModel):
         if count < 2:
             raise SpaceError(f"{self.origin}: given {count} levels of a range; allowed: 2 or more")
         parents = {parent for parameter in self.parameters for parent in parameter.when}
-        cut = tuple(
+        cut = (
             p.levels(count) if isinstance(p, Range) and p.name not in parents else p for p in self.parameters
         )
-        return Space(parameters=cut, origin=self.origin)
+        return Space(parameters=tuple(cut), origin=self.origin)
 
     def types(self) -> dict[str, TypeName]:
         """Return the type of every parameter's values: "float", "int", "string" or "bool"."""
@@ -213,6 +201,17 @@ class Space(BaseModel):
                 "allowed: choice, int, log_int, fixed"
             )
         yield from _assignments(self.parameters, {})
+
+
+def _remaining(
+    parameters: Iterable[Parameter], holds: Callable[[Parameter, tuple[Scalar, ...]], bool]
+) -> dict[str, Parameter]:
+    """Return the parameters (parents first) whose parents remain and whose conditions hold, by name."""
+    kept: dict[str, Parameter] = {}
+    for parameter in parameters:
+        if all(p in kept and holds(kept[p], allowed) for p, allowed in parameter.when.items()):
+            kept[parameter.name] = parameter
+    return kept
 
 
 def _assignments(
@@ -259,13 +258,7 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
         else:
             never = tuple(value for value in allowed if not _takes(parent, value))
         if never:
-            known = (
-                parent.of
-                if isinstance(parent, Fixed)
-                else parent.choices
-                if isinstance(parent, Choice)
-                else ()
-            )
+            known = parent.choices if isinstance(parent, Choice) else getattr(parent, "of", ())
             hint = nearest(str(never[0]), map(str, known))
             given = f"{name} = {', '.join(map(repr, never))}, which it never takes"
             raise SpaceError(f"{parameter.name}: when: given {given}; allowed: {parent.describe()}.{hint}")

@@ -7,12 +7,11 @@ dataset of each row and column. Comments keep what else the paper states: its se
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contrasweep.search_spaces.files import parse_yaml
+from contrasweep.search_spaces.files import parse_yaml, shipped_names, shipped_text
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
 
@@ -293,11 +292,8 @@ class Table(Strict):
 
     def cell(self, row: str, column: str) -> Cell | None:
         """Return the printed cell; None where nothing, or no number, is printed."""
-        for one in self.rows:
-            for cell in one.cells:
-                if (one.key, cell.column) == (row, column) and cell.mean is not None:
-                    return cell
-        return None
+        cells = (cell for one in self.rows if one.key == row for cell in one.cells)
+        return next((cell for cell in cells if cell.column == column and cell.mean is not None), None)
 
     @property
     def row_names(self) -> dict[str, str]:
@@ -326,8 +322,7 @@ class Table(Strict):
 
 def available_tables() -> tuple[str, ...]:
     """Return the ids of all tables, ordered by paper; within a paper, tables come before figures."""
-    names = (entry.name for entry in files("contrasweep.search_spaces").joinpath("tables").iterdir())
-    return tuple(sorted((n.removesuffix(".yaml") for n in names if n.endswith(".yaml")), key=_order))
+    return tuple(sorted(shipped_names("tables"), key=_order))
 
 
 @cache
@@ -340,8 +335,7 @@ def load_table(table: str) -> Table:
     known = available_tables()
     if table not in known:
         raise SpaceError(f"no table {table!r}.{nearest(table, known)} Known: {', '.join(known)}.")
-    file = files("contrasweep.search_spaces").joinpath("tables", f"{table}.yaml")
-    return parse_table(file.read_text(encoding="utf-8"), f"search_spaces/tables/{table}.yaml")
+    return parse_table(shipped_text(f"tables/{table}.yaml"), f"search_spaces/tables/{table}.yaml")
 
 
 def parse_table(text: str, origin: str) -> Table:
