@@ -9,7 +9,14 @@ import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
 
-from contrasweep.data import DATASETS, DatasetDamaged, DatasetFamily, datasets, inspect_dataset
+from contrasweep.data import (
+    DATASETS,
+    DatasetDamaged,
+    DatasetFamily,
+    DatasetSpec,
+    datasets,
+    inspect_dataset,
+)
 from contrasweep.data.spec import Options, Split
 
 HUB = "hub-parquet:path=set"
@@ -55,7 +62,7 @@ def test_images_in_memory_are_all_looked_at() -> None:
 def _family(file: str, published: str, *, images: int) -> DatasetFamily:
     digits = DATASETS["digits"]
 
-    def describe(root: Path, options: Options) -> datasets.DatasetSpec:
+    def describe(root: Path, options: Options) -> DatasetSpec:
         return replace(digits.describe(root, options), name="listed", train_size=images)
 
     return replace(
