@@ -1,7 +1,8 @@
 """Errors that a user can act on."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -14,6 +15,15 @@ class SweepFailed(RuntimeError):
 
 class TrainingDiverged(RuntimeError):
     """The loss became NaN or Inf, or a batch held no anchor; the message names method, step and settings."""
+
+
+@contextmanager
+def told_to_user(before: str = "", after: str = "") -> Iterator[None]:
+    """Turn a ValueError inside the block into an InputError: its words, between those given here."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{before}{error}{after}") from None
 
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:

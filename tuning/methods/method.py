@@ -12,7 +12,7 @@ from contrasweep.losses.validation import OneOf, Rule, rule_of
 from contrasweep.models import Encoder
 from contrasweep.plugins import Registry, defined_beside
 from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, TypeName, method_space
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.heads import experiment_head
@@ -43,10 +43,8 @@ class Hyperparameter:
 
     def check(self, name: str, value: Value) -> None:
         """Raise InputError unless `value` is allowed for the hyperparameter `name`."""
-        try:
+        with told_to_user():
             self.rule.check(name, value)
-        except ValueError as error:
-            raise InputError(str(error)) from None
 
 
 TEMPERATURE = "the scale tau of the scores"
@@ -114,10 +112,8 @@ class Method:
             if name not in self.hyperparameters:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)
             self.hyperparameters[name].check(name, value)
-        try:
+        with told_to_user(f"{self.name}: "):
             self.verify(hyperparameters)
-        except ValueError as error:
-            raise InputError(f"{self.name}: {error}") from None
 
     def check_space(self, space: Space) -> None:
         """Check that a search space and the hyperparameters agree: the same names, types and allowed values.
@@ -136,10 +132,8 @@ class Method:
             if parameter.type != expected:
                 given = f"given {parameter.type} values; allowed: {expected} values"
                 raise ValueError(f"{space.origin}: {parameter.name}: {given}")
-            try:
+            with told_to_user(f"{space.origin}: "):
                 self.check_parameter(parameter, space.defaults())
-            except InputError as error:
-                raise InputError(f"{space.origin}: {error}") from None
 
     def check_parameter(self, parameter: Parameter, others: Mapping[str, Scalar]) -> None:
         """Check that every value which a space has for a hyperparameter is allowed.

@@ -48,18 +48,8 @@ class Batch:
 
     def gathered(self, gather: Gather) -> "Batch":
         """Return the batch with all but its views concatenated over ranks."""
-
-        def over_ranks(tensor: Tensor | None) -> Tensor | None:
-            return None if tensor is None else gather(tensor, 0)
-
-        return replace(
-            self,
-            labels=gather(self.labels, 0),
-            index=gather(self.index, 0),
-            condition=over_ranks(self.condition),
-            bias=over_ranks(self.bias),
-            clusters=over_ranks(self.clusters),
-        )
+        held = {name: rows for name, rows in vars(self).items() if name != "views" and rows is not None}
+        return replace(self, **{name: gather(rows, 0) for name, rows in held.items()})
 
 
 class Objective(nn.Module, ABC):

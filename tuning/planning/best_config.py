@@ -8,12 +8,12 @@ from typing import Any
 import yaml
 
 from contrasweep.search_spaces import Scalar, read_yaml
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import SelectedTrial
-from contrasweep.tuning.store import StoreError, check_study_name
+from contrasweep.tuning.store import check_study_name
 from contrasweep.version import __version__
 
 KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment")
@@ -75,13 +75,13 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
         raise InputError(
             f"{path} was written by contrasweep {there}; this is {here}, which may read it differently"
         )
-    try:
+    with told_to_user(f"{path}: experiment: "):
         experiment = parse_experiment(content["experiment"])
         check_experiment(experiment, data_root)
-    except ValueError as error:
-        raise InputError(f"{path}: experiment: {error}") from None
+    with told_to_user(f"{path}: "):
+        study = check_study_name(str(content["study"]))
     return BestConfig(
-        _study_name(path, content["study"]),
+        study,
         _whole_number(path, "trial", content["trial"], 0),
         _values(path, content["values"]),
         experiment,
@@ -102,13 +102,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
     return content
-
-
-def _study_name(path: Path, given: Any) -> str:
-    try:
-        return check_study_name(str(given))
-    except StoreError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _whole_number(path: Path, name: str, given: Any, least: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from contrasweep.data import check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
@@ -232,10 +232,6 @@ def _check_extremes(
         extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
         for value in extremes:
             values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
-            try:
+            with told_to_user(f"{parameter.name} = {value}, which {space.origin} allows: "):
                 resolve(method, dataset, {**outside, **space.complete(values)}, space=space, data_root=root)
-            except InputError as error:
-                raise InputError(
-                    f"{parameter.name} = {value}, which {space.origin} allows: {error}"
-                ) from None
     return experiment

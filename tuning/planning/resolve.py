@@ -12,8 +12,8 @@ from typing import Any
 from contrasweep.data import DATASETS, DatasetFacts, known_datasets, parse_dataset
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
 from contrasweep.search_spaces import Space, available_presets, preset, shipped_dataset_settings
-from contrasweep.tuning.errors import InputError, unknown_name
-from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value, ViewSettings
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
+from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.prepared import spec_for
@@ -84,10 +84,8 @@ def dataset_settings(dataset: str) -> Mapping[str, Value]:
     family = DATASETS.get(name)
     if family is None or family.settings is None:
         return shipped_dataset_settings().get(name, {})
-    try:
+    with told_to_user(f"the settings that dataset {name} brings: "):
         Experiment(method=next(iter(METHODS)), dataset=name).with_values(family.settings)
-    except InputError as error:
-        raise InputError(f"the settings that dataset {name} brings: {error}") from None
     return family.settings
 
 
@@ -95,10 +93,8 @@ def check_names(method: str, dataset: str) -> None:
     """Raise InputError unless both names are registered and the dataset has the options in its name."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    try:
+    with told_to_user():
         parse_dataset(dataset)
-    except ValueError as error:
-        raise InputError(str(error)) from None
 
 
 def space_of(
@@ -165,13 +161,16 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     method.check(experiment.hyperparameters)
     _check_needs(method, data, experiment.hyperparameters)
     _check_encoder(experiment.encoder, data)
-    _check_views(experiment.views, data)
+    if "images" in data.offers:
+        with told_to_user(f"views of {data.name}: "):
+            random_views(experiment.views, data.view_size)
     if experiment.batch_size < method.smallest_batch:
         raise InputError(
             f"{method.name} needs batches of at least {method.smallest_batch} images, "
             f"batch_size is {experiment.batch_size}"
         )
-    _check_validation(experiment.validation.fraction, data)
+    with told_to_user("validation.fraction "):
+        data.check_validation(experiment.validation.fraction)
     missing = [
         name
         for name in method.search_space().active(experiment.hyperparameters)
@@ -222,25 +221,6 @@ def _check_encoder(settings: EncoderSettings, data: DatasetFacts) -> None:
             f"encoder.mean and encoder.std: given {numbers} numbers each; "
             f"allowed: one, or one for each channel of {data.name} ({data.channels})"
         )
-    if not data.has_images:
-        return
-    try:
-        ENCODERS[name].check_image_size(data.view_size)
-    except ValueError as error:
-        raise InputError(f"{error} ({data.name})") from None
-
-
-def _check_views(settings: ViewSettings, data: DatasetFacts) -> None:
-    if "images" not in data.offers:
-        return
-    try:
-        random_views(settings, data.view_size)
-    except ValueError as error:
-        raise InputError(f"views of {data.name}: {error}") from None
-
-
-def _check_validation(share: float, data: DatasetFacts) -> None:
-    try:
-        data.check_validation(share)
-    except ValueError as error:
-        raise InputError(f"validation.fraction {error}") from None
+    if data.has_images:
+        with told_to_user(after=f" ({data.name})"):
+            ENCODERS[name].check_image_size(data.view_size)

@@ -6,7 +6,7 @@ from typing import Any
 
 from contrasweep.data import DATASETS
 from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, setting_names
 from contrasweep.tuning.methods import METHODS
 
@@ -24,10 +24,8 @@ def complete_space(method: str, given: Space, values: Mapping[str, Any] | None =
             is not allowed, or a condition leaves out a case in which the method needs the parameter.
     """
     for parameter in given.parameters:
-        try:
+        with told_to_user(f"{given.origin}: "):
             _check_parameter(method, parameter)
-        except InputError as error:
-            raise InputError(f"{given.origin}: {error}") from None
     forms = given.forms()
     own = METHODS[method].search_space()
     own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
@@ -70,10 +68,8 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
         if name not in pinned:
             because = ", ".join(f"{other}={values[other]}" for other in space[name].when if other in values)
             raise InputError(f"{name} has no effect with {because}: leave it out")
-        try:
+        with told_to_user():
             pinned = pinned.pin(name, values[name])
-        except ValueError as error:
-            raise InputError(str(error)) from None
     return pinned
 
 

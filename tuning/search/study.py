@@ -10,8 +10,8 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from contrasweep.search_spaces import Choice, Range, Scalar, Space, SpaceError
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.search_spaces import Choice, Range, Scalar, Space
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.search.mirror import MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import distribution, sampler_of
 from contrasweep.tuning.search.space_sampler import SpaceSampler
@@ -232,21 +232,17 @@ class SearchStudy:
 
     def _searched_values(self, past: PastTrial) -> dict[str, Scalar]:
         given = {name: value for name, value in past.values.items() if value is not None}
-        try:
+        with told_to_user(f"trial {past.number} does not fit the space: "):
             active = self.space.complete(given)
-        except SpaceError as error:
-            raise InputError(f"trial {past.number} does not fit the space: {error}") from None
-        extra = [name for name in given if name not in active]
-        if extra:
-            given_names, allowed_names = ", ".join(extra), ", ".join(active)
-            message = f"given {given_names}; allowed with its values: {allowed_names}"
-            raise InputError(f"trial {past.number} does not fit the space: {message}")
-        params = {name: value for name, value in active.items() if name in self._distributions}
-        for name, value in params.items():
-            parameter = self.space[name]
-            if not parameter.contains(value):
-                message = f"{name}: given {value!r}; allowed: {parameter.describe()}"
-                raise InputError(f"trial {past.number} does not fit the space: {message}")
+            extra = [name for name in given if name not in active]
+            if extra:
+                allowed = ", ".join(active)
+                raise ValueError(f"given {', '.join(extra)}; allowed with its values: {allowed}")
+            params = {name: value for name, value in active.items() if name in self._distributions}
+            for name, value in params.items():
+                parameter = self.space[name]
+                if not parameter.contains(value):
+                    raise ValueError(f"{name}: given {value!r}; allowed: {parameter.describe()}")
         return params
 
     def _finish(self, number: int, state: TrialState, values: list[float] | None) -> TrialState:

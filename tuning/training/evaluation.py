@@ -183,42 +183,29 @@ def label_scores(
     return {name: MEASURES[name](outputs, held_out, threshold) for name in names}
 
 
-def _accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    return float((outputs.argmax(dim=1) == held_out.labels).double().mean())
-
-
-def _balanced_accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    return group_balanced_accuracy(outputs.argmax(dim=1), held_out.labels, held_out.bias)
-
-
-def _top_five(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    return top_accuracy(outputs, held_out.labels, 5)
-
-
-def _unbiased_accuracy(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    return unbiased_accuracy(outputs.argmax(dim=1), held_out.labels, held_out.groupings)
-
-
 def _weighted_f1(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    if held_out.labels.dim() == 2:
-        return multi_label_f1(outputs, held_out.labels, threshold, "weighted")
-    chosen, true = (one_hot(rows, outputs.shape[1]) for rows in (outputs.argmax(dim=1), held_out.labels))
-    return multi_label_f1(chosen, true, 0.5, "weighted")
+    if held_out.labels.dim() == 1:  # the most probable label is predicted, whatever its probability
+        outputs, threshold = one_hot(outputs.argmax(dim=1), outputs.shape[1]), 0.5
+    return multi_label_f1(outputs, _columns(held_out.labels, outputs), threshold, "weighted")
 
 
-def _macro_auc(outputs: Tensor, held_out: Any, threshold: float) -> float:
-    labels = held_out.labels
-    return macro_auc(outputs, labels if labels.dim() == 2 else one_hot(labels, outputs.shape[1])).value
+def _columns(labels: Tensor, outputs: Tensor) -> Tensor:
+    """Return `labels` as columns of 0 and 1, as sets of labels have them from the start."""
+    return labels if labels.dim() == 2 else one_hot(labels, outputs.shape[1])
 
 
 MEASURES: Mapping[str, Callable[[Tensor, Any, float], float]] = MappingProxyType(
     {
-        "accuracy": _accuracy,
-        "balanced_accuracy": _balanced_accuracy,
-        "top5_accuracy": _top_five,
-        "unbiased_accuracy": _unbiased_accuracy,
+        "accuracy": lambda outputs, seen, _: float((outputs.argmax(1) == seen.labels).double().mean()),
+        "balanced_accuracy": lambda outputs, seen, _: group_balanced_accuracy(
+            outputs.argmax(1), seen.labels, seen.bias
+        ),
+        "top5_accuracy": lambda outputs, seen, _: top_accuracy(outputs, seen.labels, 5),
+        "unbiased_accuracy": lambda outputs, seen, _: unbiased_accuracy(
+            outputs.argmax(1), seen.labels, seen.groupings
+        ),
         "f1": _weighted_f1,
-        "auc": _macro_auc,
+        "auc": lambda outputs, seen, _: macro_auc(outputs, _columns(seen.labels, outputs)).value,
     }
 )
 """The scores that a dataset may name, of a classifier's outputs, the held-out data and the threshold."""

@@ -104,32 +104,15 @@ def _with_gradients(
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """Return the optimizer that `settings` name over all parameters of `module`."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    given = settings.model_dump(include={"lr", "weight_decay"})
     if settings.name == "adam":
-        return Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+        return Adam(parameters, **given)
+    given["momentum"] = settings.momentum
     if settings.name == "sgd":
-        return SGD(
-            parameters,
-            lr=settings.lr,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            nesterov=settings.nesterov,
-        )
+        return SGD(parameters, nesterov=settings.nesterov, **given)
     if settings.name == "larc":
-        return LARC(
-            parameters,
-            settings.lr,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            trust=settings.trust,
-        )
-    return LARS(
-        parameters,
-        settings.lr,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-        trust=settings.trust,
-        exclude=settings.exclude_norm_and_bias,
-    )
+        return LARC(parameters, trust=settings.trust, **given)
+    return LARS(parameters, trust=settings.trust, exclude=settings.exclude_norm_and_bias, **given)
 
 
 def learning_rate(

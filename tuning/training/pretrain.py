@@ -160,7 +160,7 @@ def _untrained_record(run: _Run) -> EpochRecord:
 
     def control() -> dict[str, float]:
         if key not in run.data.untrained:
-            run.data.untrained[key] = _validate(run, full=True)
+            run.data.untrained[key] = validation_scores(run.objective, run.data, experiment, full=True)
         return dict(run.data.untrained[key])
 
     scores = run.ranks.once(control)
@@ -171,8 +171,10 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     started = time.perf_counter()
     metrics = _train_epoch(run, epoch)
     trained = time.perf_counter()
+    experiment = run.experiment
+    full = epoch == experiment.epochs
     try:
-        metrics.update(run.ranks.once(lambda: _validate(run, full=epoch == run.experiment.epochs)))
+        metrics |= run.ranks.once(lambda: validation_scores(run.objective, run.data, experiment, full=full))
     except NonFiniteFeatures as error:
         raise TrainingDiverged(f"{error}, at the end of epoch {epoch}: {_settings(run)}") from None
     return _record(run, epoch, metrics, trained - started, time.perf_counter() - trained)
@@ -234,7 +236,3 @@ def _settings(run: _Run) -> str:
     experiment = run.experiment
     values = {**experiment.hyperparameters, "optimizer.lr": experiment.optimizer.lr}
     return f"{experiment.method} with {values}"
-
-
-def _validate(run: _Run, *, full: bool) -> dict[str, float]:
-    return validation_scores(run.objective, run.data, run.experiment, full=full)
