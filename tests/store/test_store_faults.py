@@ -3,6 +3,7 @@
 import errno
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,7 +143,7 @@ def test_events_are_given_up_and_the_trial_is_not(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with TrialEvents(tmp_path / "t") as events:
+    with closing(TrialEvents(tmp_path / "t")) as events:
         monkeypatch.setattr(events._writer, "add_event", full)
         with caplog.at_level(logging.WARNING):
             events.scalars(0, {"loss": 1.0})

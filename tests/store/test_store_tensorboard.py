@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def folder(tmp_path: Path, columns) -> Path:
         ("trial-2", "failed"),
         ("trial-3", None),
     ]:
-        with TrialEvents(tmp_path / name, now=lambda: 7.0) as events:
+        with closing(TrialEvents(tmp_path / name, now=lambda: 7.0)) as events:
             events.session_start(HYPERPARAMETERS, group=name)
             for epoch in range(3):
                 events.scalars(epoch, {"loss": 1.0 - epoch / 4, "val.accuracy": None if epoch == 0 else 0.5})
@@ -92,17 +93,17 @@ def test_the_experiment_lists_hyperparameters_and_metrics(folder):
 
 
 def test_a_resumed_attempt_replaces_the_epochs_it_repeats(tmp_path):
-    with TrialEvents(tmp_path / "t", now=lambda: 1.0) as events:
+    with closing(TrialEvents(tmp_path / "t", now=lambda: 1.0)) as events:
         for epoch in range(4):
             events.scalars(epoch, {"loss": 1.0})
-    with TrialEvents(tmp_path / "t", resumed_from=1, now=lambda: 2.0) as events:
+    with closing(TrialEvents(tmp_path / "t", resumed_from=1, now=lambda: 2.0)) as events:
         events.scalars(2, {"loss": 2.0})
     scalars = load(tmp_path).Scalars("t", "loss")
     assert [(s.step, s.value) for s in scalars] == [(0, 1.0), (1, 1.0), (2, 2.0)]
 
 
 def test_a_value_that_cannot_be_shown_is_refused(tmp_path):
-    with TrialEvents(tmp_path / "t") as events, pytest.raises(TypeError, match="'widths'"):
+    with closing(TrialEvents(tmp_path / "t")) as events, pytest.raises(TypeError, match="'widths'"):
         events.session_start({"widths": [1, 2]}, group="t")
 
 

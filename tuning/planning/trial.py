@@ -6,6 +6,7 @@ It does not know Ray: workers of a sweep and final runs both advance a `Trial`.
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -147,7 +148,7 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
     """
     held = end_trial(request.location, request.study, request.info(), status, **details)
     if request.events_folder is not None:
-        with TrialEvents(request.events_folder) as events:
+        with closing(TrialEvents(request.events_folder)) as events:
             events.session_end(held)
     if held in FINAL_STATUSES:
         request.location.delete(request.checkpoint_path)

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import (
@@ -23,7 +24,6 @@ from contrasweep.tuning.store.parts import (
 )
 from contrasweep.tuning.store.schema import FINAL_STATUSES
 from contrasweep.tuning.store.study import load_study
-from contrasweep.tuning.store.winning_rows import winning_epochs, winning_trials
 
 # A write takes seconds. An unfinished file that is older than this was left by a writer that died.
 _ABANDONED_SECONDS: Final = 3600.0
@@ -68,14 +68,13 @@ def compact(
     record = load_study(location, study)
     if not by_driver and driver_alive(read_heartbeat(location, study), now):
         raise StoreError(f"Study {study!r} is being run: its driver compacts it when it ends.")
-    columns = record.columns
-    trials = read_parts(location, "trials", study, columns)
-    epochs = read_parts(location, "epochs", study, columns)
-    winners = winning_trials(trials.table(columns.trials))
+    trials = read_parts(location, "trials", record)
+    epochs = read_parts(location, "epochs", record)
+    winners = winning_trials(trials.table())
     ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
     settled, unsettled = winners.filter(ended), winners.filter(pc.invert(ended))
-    kept = winning_epochs(epochs.table(columns.epochs), winners)
-    removed = _merge(location, "trials", study, settled, trials, keep=_keys(unsettled))
+    kept = winning_epochs(epochs.table(), winners)
+    removed = _merge(location, "trials", study, settled, trials, keep=Key.of_rows(unsettled))
     removed += _merge(location, "epochs", study, kept, epochs, keep=set())
     for kind in ("trials", "epochs"):
         _clear_abandoned(location, kind, study, now)
@@ -86,7 +85,7 @@ def _merge(
     location: Location, kind: Kind, study: str, rows: pa.Table, sources: Parts, *, keep: set[Key]
 ) -> int:
     """Write the merged file, then delete its sources, except those with a row in ``keep``; count them."""
-    replaced = [part for part, table in sources.tables.items() if keep.isdisjoint(_keys(table))]
+    replaced = [part for part, table in sources.tables.items() if keep.isdisjoint(Key.of_rows(table))]
     if not replaced or (len(replaced) == 1 and replaced[0].compacted):
         return 0
     if rows.num_rows:
@@ -94,10 +93,6 @@ def _merge(
     for part in replaced:
         location.delete(part.path)
     return len(replaced)
-
-
-def _keys(table: pa.Table) -> set[Key]:
-    return {Key(**row) for row in table.select(list(Key._fields)).to_pylist()}
 
 
 def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:

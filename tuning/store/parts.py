@@ -10,7 +10,7 @@ import io
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrasweep.tuning.store.filesystem import OBJECT_STORES, Location
-from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY, StudySchema
+from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY
+from contrasweep.tuning.store.study import StudyRecord
 
 Kind = Literal["trials", "epochs"]
 
@@ -40,6 +41,11 @@ class Key(NamedTuple):
     trial: int
     seed: int
     attempt: int
+
+    @classmethod
+    def of_rows(cls, table: pa.Table) -> set[Key]:
+        """Return the keys of the rows of a table."""
+        return {cls(**row) for row in table.select(list(cls._fields)).to_pylist()}
 
 
 @dataclass(frozen=True)
@@ -65,14 +71,15 @@ class DamagedFile:
 
 @dataclass
 class Parts:
-    """The result of a read: one table for each readable file, and the files that were skipped."""
+    """The result of a read: one table of the ``schema`` for each readable file, and the files skipped."""
 
+    schema: pa.Schema
     tables: dict[Part, pa.Table] = field(default_factory=dict)
     damaged: list[DamagedFile] = field(default_factory=list)
 
-    def table(self, schema: pa.Schema) -> pa.Table:
-        """Return all rows, repeats included; ``schema`` is that of an empty result."""
-        return pa.concat_tables(self.tables.values()) if self.tables else schema.empty_table()
+    def table(self) -> pa.Table:
+        """Return all rows, repeats included."""
+        return pa.concat_tables(self.tables.values()) if self.tables else self.schema.empty_table()
 
 
 def trial_path(study: str, key: Key) -> str:
@@ -139,8 +146,7 @@ def list_parts(location: Location, kind: Kind, study: str, trial: int | None = N
 def read_parts(
     location: Location,
     kind: Kind,
-    study: str,
-    columns: StudySchema,
+    study: StudyRecord,
     *,
     trial: int | None = None,
     only: Callable[[Part], bool] | None = None,
@@ -150,42 +156,38 @@ def read_parts(
 
     A listing is not a snapshot: a compaction at the same time can move rows to a file that it misses. So
     another listing follows the reading, until no merge is under way. Rows may come twice, from a part and
-    from the compacted file; `winning_rows` resolves repeats.
+    from the compacted file; `attempts` says which of them count.
 
     Args:
         location: the results folder.
         kind: which of the two tables.
-        study: its name.
-        columns: the study's schema.
+        study: the study.
         trial: read the rows of this trial; the result may contain rows of other trials.
         only: selects parts by their names; compacted files are always read.
         names: the columns to read; all by default.
     """
-    schema = columns.trials if kind == "trials" else columns.epochs
+    schema = study.columns.trials if kind == "trials" else study.columns.epochs
     remote = location.filesystem.type_name in OBJECT_STORES
-    found = Parts()
+    found = Parts(schema if names is None else pa.schema([schema.field(name) for name in names]))
     seen: set[Part] = set()
     with ThreadPoolExecutor(_READ_THREADS_REMOTE if remote else _READ_THREADS) as threads:
         for round_ in range(_ROUNDS):
-            listed = list_parts(location, kind, study, trial)
+            listed = list_parts(location, kind, study.name, trial)
             new = [
                 part for part in listed if part not in seen and (part.compacted or only is None or only(part))
             ]
             results = list(threads.map(lambda part: _read_part(location, part, schema, names), new))
             seen.update(new)
-            _sort_out(found, zip(new, results, strict=True))
-            merging = any(part.compacted or result is None for part, result in zip(new, results, strict=True))
+            merging = False
+            for part, result in zip(new, results, strict=True):
+                merging = merging or part.compacted or result is None
+                if isinstance(result, DamagedFile):
+                    found.damaged.append(result)
+                elif result is not None:
+                    found.tables[part] = result
             if round_ > 0 and not merging:
                 break
     return found
-
-
-def _sort_out(found: Parts, results: Iterable[tuple[Part, pa.Table | DamagedFile | None]]) -> None:
-    for part, result in results:
-        if isinstance(result, DamagedFile):
-            found.damaged.append(result)
-        elif result is not None:
-            found.tables[part] = result
 
 
 def _read_part(

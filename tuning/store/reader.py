@@ -14,11 +14,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile, Kind, Parts, read_parts
 from contrasweep.tuning.store.study import StudyRecord, load_study, study_names
-from contrasweep.tuning.store.winning_rows import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 
 State = Literal["running", "interrupted", "ended"]
 
@@ -132,8 +132,8 @@ class ResultsStore:
         """
         record = self.study(study)
         trials, epochs = self._read(record, "trials"), self._read(record, "epochs")
-        winners = winning_trials(trials.table(record.columns.trials))
-        kept = winning_epochs(epochs.table(record.columns.epochs), winners)
+        winners = winning_trials(trials.table())
+        kept = winning_epochs(epochs.table(), winners)
         return StudyTables(
             trials=_with_study(self._shown(record, winners), study),
             epochs=_with_study(kept, study),
@@ -170,14 +170,11 @@ class ResultsStore:
         return winners.set_column(winners.schema.get_field_index("status"), "status", status)
 
     def _table(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> pa.Table:
-        schema = record.columns.trials if kind == "trials" else record.columns.epochs
-        if names is not None:
-            schema = pa.schema([schema.field(name) for name in names])
-        return self._read(record, kind, names).table(schema)
+        return self._read(record, kind, names).table()
 
     def _read(self, record: StudyRecord, kind: Kind, names: list[str] | None = None) -> Parts:
         """Read the files; each skipped file is reported once."""
-        parts = read_parts(self.location, kind, record.name, record.columns, names=names)
+        parts = read_parts(self.location, kind, record, names=names)
         for file in parts.damaged:
             if file.path not in self._named:
                 log.warning("Skipped %s: it %s", file.path, file.reason)

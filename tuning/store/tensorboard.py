@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -81,8 +80,7 @@ class TrialEvents:
         for name, value in hyperparameters.items():
             if value is not None:
                 _set_value(info.hparams[name], name, value)
-        self._add(_record(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=info)))
-        self._flush()
+        self._record(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=info))
 
     def scalars(self, epoch: int, metrics: Mapping[str, float | None]) -> None:
         """Record the metrics of an epoch, without missing ones (None)."""
@@ -91,13 +89,12 @@ class TrialEvents:
             for name, value in metrics.items()
             if value is not None
         ]
-        self._add(Summary(value=values), step=epoch)
+        self._write(Event(wall_time=self._now(), step=epoch, summary=Summary(value=values)))
 
     def session_end(self, status: Status) -> None:
         """Record how the trial ended: completed and stopped show as success, failed as failure."""
         info = SessionEndInfo(status=_STATUSES[status], end_time_secs=self._now())
-        self._add(_record(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=info)))
-        self._flush()
+        self._record(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=info))
 
     def close(self) -> None:
         """Flush and close the file."""
@@ -105,26 +102,16 @@ class TrialEvents:
             if self._writer is not None:
                 self._writer.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _record(self, name: str, content: HParamsPluginData) -> None:
+        """Write a record of the HParams tab, at once: the process may be killed while the trial runs."""
+        self._write(Event(wall_time=self._now(), step=0, summary=_summary(name, content)), flush=True)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _add(self, summary: Any, step: int = 0) -> None:
-        self._write(Event(wall_time=self._now(), step=step, summary=summary))
-
-    def _write(self, event: Event) -> None:
+    def _write(self, event: Event, *, flush: bool = False) -> None:
         with self._giving_up():
             if self._writer is not None:
                 self._writer.add_event(event)
-
-    def _flush(self) -> None:
-        with self._giving_up():
-            if self._writer is not None:
-                self._writer.flush()
+                if flush:
+                    self._writer.flush()
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
@@ -157,7 +144,7 @@ def write_experiment(
         ],
     )
     writer = EventFileWriter(str(folder))
-    summary = _record(metadata.EXPERIMENT_TAG, HParamsPluginData(experiment=experiment))
+    summary = _summary(metadata.EXPERIMENT_TAG, HParamsPluginData(experiment=experiment))
     writer.add_event(Event(wall_time=now(), step=0, summary=summary))
     writer.close()
 
@@ -179,7 +166,7 @@ def _set_value(target: Any, name: str, value: Any) -> None:
         raise TypeError(f"The hyperparameter {name!r} must be a number, string or bool; given {value!r}.")
 
 
-def _record(name: str, content: Any) -> Any:
+def _summary(name: str, content: HParamsPluginData) -> Summary:
     """Return a summary with a record of the HParams plugin in its metadata and an empty tensor."""
     value = Summary.Value(
         tag=name, metadata=metadata.create_summary_metadata(content), tensor=metadata.NULL_TENSOR
