@@ -19,8 +19,8 @@ Source = Literal["run", "cited", "setting", "definition", "statistic"]
 Settings = Mapping[str, Scalar | list[Scalar]]
 """Settings of an experiment under dotted paths or bare hyperparameter names."""
 
-Scale = Literal["paper", "quick"]
-"""The settings of the paper, or a small form that a laptop runs in minutes."""
+Scale = Literal["paper", "quick", "released"]
+"""The paper's settings, a small form that a laptop runs in minutes, or the released command's settings."""
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -105,7 +105,7 @@ class ColumnRun(Strict):
         other_data: whether the data stand in for the paper's.
         repeats: the key of another column; its claims are judged on this column too.
         x: the place on the figure's axis, where columns are places.
-        paper_only: whether the quick and the searched form leave the column out.
+        paper_only: whether all other forms leave the column out.
         label: the name of the column; by default the printed column's.
     """
 
@@ -160,14 +160,14 @@ class RowRun(Strict):
         return self
 
 
-class QuickRun(Strict):
-    """The small form of a table, which a laptop runs in minutes.
+class Form(Strict):
+    """A form of a table other than the paper's settings.
 
     Attributes:
         what: the form in one sentence.
         seeds: the number of final runs of each cell.
         columns: the columns of this form; by default all.
-        rows: settings of single rows.
+        rows: settings of single rows; they win over what defines a row.
         datasets: smaller datasets, by the name of the one that they replace.
         set: settings of all cells.
     """
@@ -206,7 +206,8 @@ class Run(Strict):
         seeds: the number of final runs of each cell at paper scale.
         published_runs: the number of runs behind the printed deviations; None where the paper does not say.
         seconds_per_epoch: the measured cost of an epoch on one core, by dataset.
-        quick: the small form; None where there is none.
+        quick: the small form, which a laptop runs in minutes; None where there is none.
+        released: the settings of the released command, where they contradict the paper's; None elsewhere.
         tune: the searched form; None where there is none.
         shown_in: figures that show rows of this table and run nothing; their claims are judged with it.
         axis: the figure of a swept parameter; None where there is none.
@@ -223,7 +224,8 @@ class Run(Strict):
     seeds: Count = 5
     published_runs: Count | None = None
     seconds_per_epoch: Mapping[str, float] = Field(default_factory=dict)
-    quick: QuickRun | None = None
+    quick: Form | None = None
+    released: Form | None = None
     tune: TunedRun | None = None
     shown_in: tuple[str, ...] = ()
     axis: Axis | None = None
@@ -233,9 +235,14 @@ class Run(Strict):
     paper_deviations: tuple[str, ...] = ()
     never: str | None = None
 
+    def form(self, scale: str) -> Form | None:
+        """Return the form of a scale; None for the paper's settings, and where the table has no such form."""
+        return {"quick": self.quick, "released": self.released}.get(scale)
+
     def seeds_at(self, scale: Scale) -> int:
         """Return how many final runs a cell has unless the user asks for another number."""
-        return self.quick.seeds if scale == "quick" and self.quick is not None else self.seeds
+        form = self.form(scale)
+        return self.seeds if form is None else form.seeds
 
     def place(self, row: str, column: str) -> float | None:
         """Return the x of a cell in the figure: the row's, else the column's; None where neither has one."""
@@ -280,9 +287,9 @@ class Table(Strict):
         _refuse_strangers("column", set(repeated), columns)
         if len(repeated) != len(set(repeated)):
             raise ValueError(f"at most one column may repeat another, given {', '.join(repeated)}")
-        if self.run.quick is not None:
-            _refuse_strangers("column", set(self.run.quick.columns), set(self.run.columns))
-            _refuse_strangers("row", set(self.run.quick.rows), set(self.run.rows))
+        for form in filter(None, (self.run.quick, self.run.released)):
+            _refuse_strangers("column", set(form.columns), set(self.run.columns))
+            _refuse_strangers("row", set(form.rows), set(self.run.rows))
         if rows:
             _refuse_strangers("row", set(self.run.rows), rows)
         for row in self.run.rows.values():
@@ -367,6 +374,6 @@ def _explain(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] != "extra_forbidden":
         return f"{path}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
-    models = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, QuickRun, TunedRun, Axis)
+    models = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, Form, TunedRun, Axis)
     known = {name for model in models for name in model.model_fields}
     return f"unknown key {path!r}.{nearest(str(item['loc'][-1]), known)}"

@@ -126,18 +126,22 @@ class ScheduleSettings(Settings):
     """The learning rate: a linear ramp, then a cosine to `final_fraction` of the peak, constant, or steps.
 
     `step` multiplies the rate by `factor` at each milestone; `milestones` are shares of the epochs.
+    `cosine-min-ramp` is the smaller of a ramp and a cosine that both begin at the first epoch; it changes
+    between epochs only.
     """
 
-    name: Literal["cosine", "constant", "step"] = "cosine"
+    name: Literal["cosine", "cosine-min-ramp", "constant", "step"] = "cosine"
     warmup_epochs: NotNegative = 0.0
     final_fraction: Share = 0.0
     milestones: tuple[Share, ...] = ()
     factor: Annotated[float, Field(gt=0, le=1)] = 0.1
 
     @model_validator(mode="after")
-    def _milestones_in_order(self) -> Self:
+    def _complete(self) -> Self:
         if self.name == "step" and not self.milestones:
             raise ValueError("schedule.name step needs schedule.milestones, shares of the epochs")
+        if self.name == "cosine-min-ramp" and not self.warmup_epochs:
+            raise ValueError("schedule.name cosine-min-ramp needs schedule.warmup_epochs, the ramp's length")
         if list(self.milestones) != sorted(self.milestones):
             raise ValueError(f"schedule.milestones {list(self.milestones)} must rise")
         return self

@@ -11,11 +11,24 @@ from contrasweep.models.encoders.encoder import Encoder
 
 
 def lenet5(channels: int, image_size: int = 32) -> Encoder:
-    """LeNet-5 for 32 x 32 images: 6-16-120 convolutions, tanh, average pooling, 84 features.
+    """LeNet-5 for 32 x 32 images with a tanh after its last layer: 84 features in [-1, 1].
 
-    Source: CCL-K, Section 4.3 (ColorMNIST), as in the released code; torch's default initialisation.
+    `lenet5_linear` has the same layers without that tanh; torch's default initialisation.
     """
-    body = nn.Sequential(
+    return Encoder(nn.Sequential(*_lenet5_layers(channels), nn.Tanh()), width=84)
+
+
+def lenet5_linear(channels: int, image_size: int = 32) -> Encoder:
+    """LeNet-5 for 32 x 32 images, as released: 84 linear features.
+
+    Source: CCL-K, Section 4.3 (ColorMNIST), and models/lenet.py of its released code.
+    """
+    return Encoder(nn.Sequential(*_lenet5_layers(channels)), width=84)
+
+
+def _lenet5_layers(channels: int) -> list[nn.Module]:
+    """Return 6-16-120 convolutions with tanh and average pooling, and a linear layer to 84."""
+    return [
         nn.Conv2d(channels, 6, kernel_size=5),
         nn.Tanh(),
         nn.AvgPool2d(2),
@@ -26,9 +39,7 @@ def lenet5(channels: int, image_size: int = 32) -> Encoder:
         nn.Tanh(),
         nn.Flatten(),
         nn.Linear(120, 84),
-        nn.Tanh(),
-    )
-    return Encoder(body, width=84)
+    ]
 
 
 def small_conv(channels: int, image_size: int = 8) -> Encoder:

@@ -54,7 +54,8 @@ class VectorEncoderSpec:
 
 
 _OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
-    EncoderSpec("lenet5", "LeNet-5, 84 features, 32 x 32 images", 32, convnets.lenet5),
+    EncoderSpec("lenet5", "LeNet-5, 84 features after a tanh, 32 x 32 images", 32, convnets.lenet5),
+    EncoderSpec("lenet5-linear", "LeNet-5, 84 linear features, 32 x 32 images", 32, convnets.lenet5_linear),
     EncoderSpec(
         "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
     ),

@@ -73,6 +73,7 @@ ALEXNET = sum(_conv(i, o) + 2 * o for i, o in ((3, 96), (96, 192), (192, 384), (
         # Weights and biases by layer: 6 filters of C x 5 x 5, 16 of 6 x 5 x 5, 120 of 16 x 5 x 5, 120 -> 84.
         ("lenet5", 1, 32, (25 + 1) * 6 + (150 + 1) * 16 + (400 + 1) * 120 + (120 + 1) * 84),
         ("lenet5", 3, 32, (75 + 1) * 6 + (150 + 1) * 16 + (400 + 1) * 120 + (120 + 1) * 84),
+        ("lenet5-linear", 3, 32, (75 + 1) * 6 + (150 + 1) * 16 + (400 + 1) * 120 + (120 + 1) * 84),
         # Bias-free 3 x 3 filters C-32-64-64, each followed by a batch norm's scale and shift.
         ("small-conv", 1, 8, 9 * 1 * 32 + 9 * 32 * 64 + 9 * 64 * 64 + 2 * (32 + 64 + 64)),
         ("small-conv", 3, 8, 9 * 3 * 32 + 9 * 32 * 64 + 9 * 64 * 64 + 2 * (32 + 64 + 64)),
@@ -159,6 +160,18 @@ def test_features_are_bounded_by_the_last_tanh(name: str) -> None:
     assert float(features.min()) < 0
 
 
+def test_the_released_lenet5_is_linear_in_its_last_layer() -> None:
+    # CCL-K's models/lenet.py: three activations, none after L1. So tanh of it is the other LeNet-5.
+    encoder = build_encoder("lenet5-linear", 3, 32).eval()
+    bounded = build_encoder("lenet5", 3, 32).eval()
+    images = torch.rand(4, 3, 32, 32)
+    with torch.no_grad():
+        encoder.get_parameter("body.9.bias").add_(2)
+        assert float(encoder(images).max()) > 1
+        bounded.load_state_dict(encoder.state_dict())
+        torch.testing.assert_close(bounded(images), encoder(images).tanh())
+
+
 def test_small_alexnet_starts_as_published_and_ends_in_a_relu() -> None:
     encoder = build_encoder("small-alexnet", 3, 15)
     weights = [p.detach() for p in encoder.parameters() if p.ndim > 1]
@@ -219,7 +232,7 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="'small-alexnet' takes images from 15 x 15 on, not 8 x 8"):
         build_encoder("small-alexnet", 3, 8)
     with pytest.raises(
-        ValueError, match=r"unknown encoder 'lenet'; known: lenet5, small-conv.*did you mean 'lenet5'"
+        ValueError, match=r"unknown encoder 'lenet'; known: lenet5, lenet5-linear.*did you mean 'lenet5'"
     ):
         build_encoder("lenet", 1, 32)
     with pytest.raises(ValueError, match=r"unknown vector encoder 'herocon-cnn'.*did you mean 'herocon-mlp'"):

@@ -42,9 +42,9 @@ def _facts_as_if_there(name: str, data_root: Path | None = None) -> DatasetSpec:
 @pytest.mark.parametrize("name", RUNNING)
 def test_every_cell_that_runs_is_a_valid_experiment(name: str) -> None:
     table = TABLES[name]
-    forms = [("paper", False), ("paper", True), ("quick", False), ("quick", True)]
+    forms = [("paper", False), ("paper", True), ("quick", False), ("quick", True), ("released", False)]
     for scale, tune in forms:
-        if (scale == "quick" and table.run.quick is None) or (tune and table.run.tune is None):
+        if (scale != "paper" and table.run.form(scale) is None) or (tune and table.run.tune is None):
             continue
         plan = plan_table(table, scale=scale, tune=tune)
         assert plan.running, name
@@ -98,8 +98,36 @@ def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
         return {(cell.column, cell.settings.get("optimizer.lr")) for cell in cells}
 
     assert rates() == {("acc", 1e-3), ("mse", 1e-3), ("acc_moving", 1.5), ("mse_moving", 1.5)}
-    assert rates(scale="quick") == {("acc", 1e-3), ("mse", 1e-3)}
+    assert rates(scale="quick") == rates(scale="released") == {("acc", 1e-3), ("mse", 1e-3)}
     assert rates(tune=True) == {("acc", None), ("mse", None)}
+
+
+def test_the_released_command_is_a_form_of_its_own() -> None:
+    plan = plan_table(TABLES["cclk-t3"], scale="released")
+    cells = {cell.row: cell.experiment for cell in plan.running}
+    fair, simple = cells["fair-cclk"], cells["infonce"]
+    assert fair is not None
+    assert simple is not None
+    # cclk_fair.py: --num-epochs 1000 --base-lr 1e-3 --distance_mode RBF; by default temp_z 1.
+    assert fair.hyperparameters == {
+        "kernel": "rbf",
+        "sigma2": 1.0,
+        "lam": 0.01,
+        "temperature": 0.1,
+        "weights": "released",
+    }
+    assert (fair.epochs, fair.batch_size, fair.encoder.name) == (1000, 256, "lenet5-linear")
+    assert (fair.optimizer.lr, fair.optimizer.weight_decay) == (1e-3, 1e-4)
+    assert (fair.schedule.name, fair.schedule.warmup_epochs) == ("cosine-min-ramp", 10)
+    assert (fair.views.min_crop, fair.views.interpolation) == (0.08, "bicubic")
+    # The defaults of simclr_colormnist.py.
+    assert (simple.hyperparameters["temperature"], simple.optimizer.weight_decay) == (0.5, 1e-6)
+    assert fair.epochs == simple.epochs
+    assert plan.running[0].study == "table-cclk-t3-released-infonce-colormnist"
+    kernels = {
+        cell.row: cell.settings["kernel"] for cell in plan_table(TABLES["cclk-t5a"], scale="released").cells
+    }
+    assert kernels == {name: name for name in ("rbf", "polynomial", "laplacian", "cosine")}
 
 
 def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
@@ -257,6 +285,8 @@ def test_the_cost_is_that_of_all_runs_or_unknown() -> None:
         ("cclk-t3", {"seeds": 0}, "seeds must be at least 1"),
         ("cacr-t8", {"tune": True}, "no searched form"),
         ("cacr-t9", {"scale": "quick"}, "no quick form"),
+        ("cacr-t9", {"scale": "released"}, "no released form"),
+        ("cclk-t3", {"scale": "released", "tune": True}, "leave one of them out"),
     ],
 )
 def test_what_is_wrong_is_refused(name: str, options: dict[str, object], message: str) -> None:

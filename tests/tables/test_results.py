@@ -1,5 +1,6 @@
 """Results from the store: values, gaps, and the small file that keeps them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
+from contrasweep.tuning.tables.outdated import changed_settings
 from contrasweep.tuning.tables.plan import DATA, CellPlan, plan_table
+from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import read_results, save_results
 from tests.tables.stored import store_runs
 
@@ -95,3 +98,26 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"x\.parquet holds no results"):
         read_results(tmp_path / "x.parquet")
+
+
+def test_saved_scores_of_other_settings_say_what_has_changed_since(tmp_path: Path) -> None:
+    found = collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path, score)))
+    saved = read_results(save_results(found, tmp_path / "kept"))
+    assert changed_settings(saved) == []
+    key, others = ("infonce", "acc"), {"encoder.name": "lenet5"}
+    cells = {k: replace(info, settings={**info.settings, **others}) for k, info in saved.cells.items()}
+    cells[key] = replace(cells[key], settings={**cells[key].settings, "hyperparameters.temperature": 0.2})
+    changed = changed_settings(replace(saved, cells=cells))
+    assert set(changed) == {"encoder.name lenet5, now small-conv", "temperature 0.2, now 0.5 (infonce)"}
+    assert f"**These runs are older than the table's settings**: {changed[0]}" in markdown(
+        saved, [], changed=changed
+    )
+
+
+def test_a_searched_form_compares_only_what_its_search_held_fixed() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reproduction" / "results"
+    assert changed_settings(read_results(page / "cclk-t3.tuned.parquet")) == []
+    # The rows of the network with tanh are not taken for rows of the released one.
+    assert "encoder.name lenet5, now lenet5-linear" in changed_settings(
+        read_results(page / "cclk-t8.parquet")
+    )

@@ -50,14 +50,28 @@ def test_steps_multiply_at_their_shares_of_the_run() -> None:
     assert rates == pytest.approx([2.0] * 4 + [0.2] * 2 + [0.02] * 2)
 
 
+def test_the_smaller_of_cosine_and_ramp_as_released() -> None:
+    # CCL-K's scheduler.py over 5 epochs at base 1.5: ramp, ramp, ramp, cosine, cosine; one rate an epoch.
+    released = {"name": "cosine-min-ramp", "warmup_epochs": 10}
+    rates = _rates(2, 5, base=1.5, **released)
+    assert rates[::2] == rates[1::2]
+    assert rates[::2] == pytest.approx([0.15, 0.30, 0.45, 0.518237, 0.143237], abs=1e-6)
+    # The released command: over 1,000 epochs the cosine takes over from epoch 9 on.
+    long = _rates(1, 1000, base=1e-3, **released)
+    assert long[:10] == pytest.approx([*(1e-4 * e for e in range(1, 10)), 0.99980e-3], abs=1e-9)
+    assert long[500] == pytest.approx(5e-4)
+    assert long[-1] == pytest.approx(2.4674e-9, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"name": "step"}, "needs schedule.milestones"),
         ({"name": "step", "milestones": (0.7, 0.3)}, "must rise"),
         ({"name": "step", "milestones": (1.5,)}, "less than or equal to 1"),
+        ({"name": "cosine-min-ramp"}, "needs schedule.warmup_epochs"),
     ],
 )
-def test_steps_need_milestones_in_order(values: dict[str, Any], message: str) -> None:
+def test_what_a_schedule_needs_is_there(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ScheduleSettings(**values)

@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     from contrasweep.tuning.tables.verdict import Verdict
 
 Scale = Annotated[
-    str, typer.Option(help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data.")
+    str,
+    typer.Option(
+        help="paper: the paper's settings; quick: fewer epochs, seeds, smaller data; "
+        "released: the settings of the released command."
+    ),
 ]
 
 
@@ -266,13 +270,13 @@ def _listed(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the row of a table in the list, and the facts that a terminal shows in one line."""
     from contrasweep.tuning.tables.collect import runs_done
-    from contrasweep.tuning.tables.plan import data_here_and_absent, needed_data, plan_table
+    from contrasweep.tuning.tables.plan import data_here_and_absent, lacks_form, needed_data, plan_table
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
         return _of_information(line, table.run.information, data_root)
-    if scale == "quick" and table.run.quick is None and table.run.columns:
-        state = "no quick form"
+    if lacks_form(table, scale):
+        state = f"no {scale} form"
         return {**line, "state": state, "data": "", "done": "", "cost": "", "why": ""}, [state]
     plan = plan_table(table, scale=scale, data_root=data_root)
     count, cost = runs_done(plan, runs), _cost(plan) if plan.runs else ""

@@ -18,6 +18,7 @@ from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.figure import draw_table
+from contrasweep.tuning.tables.outdated import changed_settings
 from contrasweep.tuning.tables.render import markdown, pipes
 from contrasweep.tuning.tables.results import TableResults, read_results
 from contrasweep.tuning.tables.text import title
@@ -27,8 +28,9 @@ HEAD = """# The papers' tables, run again
 
 `make reproduction` renders this page from the scores in `reproduction/results/`. No number in a table was
 typed by hand; only the paragraphs on what we learned were. Each section shows one table or figure in one
-form: with the paper's settings, with each row searched under the same budget, or QUICK, which is smaller than
-the paper's runs and says how. The untrained encoder stands beside every trained one.
+form: with the paper's settings, with those of a released command that contradict them, with each row searched
+under the same budget, or QUICK, which is smaller than the paper's runs and says how. Runs that are older than
+the table's settings name what has changed since. The untrained encoder stands beside every trained one.
 
 A verdict says whether a claim of the paper holds on our runs: its check is evaluated on 2,000 resamples of
 the seeds (see [claims](claims.md)). With fewer than three seeds a claim is undecided. A verdict holds for
@@ -85,7 +87,7 @@ def _section(results: TableResults, verdicts: Sequence[Verdict], folder: Path) -
     notes = folder / "notes" / f"{results.name}.md"
     if notes.is_file():
         learned.append(f"What we learned:\n\n{notes.read_text(encoding='utf-8').strip()}")
-    return markdown(results, verdicts, learned=learned, fold=True)
+    return markdown(results, verdicts, changed=changed_settings(results), learned=learned, fold=True)
 
 
 def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
@@ -96,7 +98,8 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
         name = f"[{PAPERS[results.table.paper].short}, {results.table.number}](#{_anchor(title(results))})"
         numbers = [str(counts.get(verdict, 0)) for verdict in VERDICTS]
         time = in_one_unit(results.seconds + results.search_seconds) if runs else "-"
-        rows.append([name, results.label, str(runs or "no run"), *numbers, time])
+        form = results.label + (", settings changed since" if changed_settings(results) else "")
+        rows.append([name, form, str(runs or "no run"), *numbers, time])
     headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
     return CLAIMS_COUNTED + pipes(headings, rows) + "\n"
 

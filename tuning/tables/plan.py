@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import preset
-from contrasweep.search_spaces.tables import ColumnRun, Scale, Table
+from contrasweep.search_spaces.tables import ColumnRun, Form, Scale, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.best_config import BestConfig
@@ -19,7 +19,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
 
-SCALES: tuple[Scale, ...] = ("paper", "quick")
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 NEVER = "never here"
 DATA = "data missing"
@@ -75,7 +75,7 @@ class TablePlan:
 
     Attributes:
         table: the table.
-        scale: `paper`, or `quick` for the small form that the table's `run.quick` describes.
+        scale: `paper`, or the form that the table's `run.quick` or `run.released` describes.
         tuned: whether each row is searched instead of taking the paper's values.
         seeds: the number of final runs of each cell.
         trials: the number of trials of each row's search; 0 where nothing is searched.
@@ -160,7 +160,7 @@ def plan_table(
 
     Args:
         table: the table.
-        scale: `paper` or `quick`.
+        scale: `paper`, `quick` or `released`.
         tune: whether to search each row with an equal budget; the settings that define a row stay fixed.
         seeds: the number of final runs of each cell; by default the table's.
         trials: the number of trials of each row's search; by default the table's.
@@ -170,27 +170,34 @@ def plan_table(
     Raises:
         InputError: an unknown scale or column, a count below 1, or a form that the table does not have.
     """
-    _check_form(table, scale, tune, {"seeds": seeds, "trials": trials})
+    chosen = _check_form(table, scale, tune, {"seeds": seeds, "trials": trials})
     run = table.run
     budget = trials or (run.tune.trials if run.tune is not None else 0)
-    form: Scale = "quick" if scale == "quick" else "paper"
-    cells = tuple(_Planner(table, form, tune, data_root).cells())
+    cells = tuple(_Planner(table, chosen, tune, data_root).cells())
     _check_columns(table, columns, [cell.column for cell in cells])
-    seeds = seeds or run.seeds_at(form)
-    return TablePlan(table, form, tune, seeds, budget if tune else 0, cells, tuple(columns))
+    seeds = seeds or run.seeds_at(chosen)
+    return TablePlan(table, chosen, tune, seeds, budget if tune else 0, cells, tuple(columns))
 
 
-def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int | None]) -> None:
-    run = table.run
-    if scale not in SCALES:
+def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int | None]) -> Scale:
+    run, chosen = table.run, next((known for known in SCALES if known == scale), None)
+    if chosen is None:
         raise unknown_name("scale", scale, SCALES)
-    if scale == "quick" and run.quick is None and run.columns:
-        raise InputError(f"table {table.id} has no quick form; --scale paper runs it")
+    if lacks_form(table, chosen):
+        raise InputError(f"table {table.id} has no {scale} form; --scale paper runs it")
     if tune and run.tune is None:
         raise InputError(f"table {table.id} has no searched form: its rows are what it compares")
+    if tune and chosen == "released":
+        raise InputError("--tune searches what --scale released fixes: leave one of them out")
     for name, count in counts.items():
         if count is not None and count < 1:
             raise InputError(f"{name} must be at least 1, given {count}")
+    return chosen
+
+
+def lacks_form(table: Table, scale: str) -> bool:
+    """Return whether a table that can be run has no form of this scale."""
+    return scale != "paper" and table.run.form(scale) is None and bool(table.run.columns)
 
 
 def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:
@@ -219,13 +226,17 @@ class _Planner:
     data_root: Path | None
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
 
+    @property
+    def form(self) -> Form | None:
+        return self.table.run.form(self.scale)
+
     def cells(self) -> list[CellPlan]:
         run = self.table.run
-        small = self.tuned or self.scale == "quick"
+        other = self.tuned or self.scale != "paper"
         columns = [c.key for c in self.table.columns if c.key not in run.columns]
-        columns += [key for key, column in run.columns.items() if not (small and column.paper_only)]
-        if self.scale == "quick" and run.quick is not None and run.quick.columns:
-            columns = [key for key in columns if key in run.quick.columns]
+        columns += [key for key, column in run.columns.items() if not (other and column.paper_only)]
+        if self.form is not None and self.form.columns:
+            columns = [key for key in columns if key in self.form.columns]
         planned = [self._cell(row, column) for row in self.table.row_names for column in columns]
         printed = {(row.key, cell.column) for row in self.table.rows for cell in row.cells}
         return [c for c in planned if (c.row, c.column) in printed or c.column in run.columns]
@@ -268,7 +279,10 @@ class _Planner:
         )
 
     def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
-        """Return the method and the settings of a cell; the settings that define the row win."""
+        """Return the method and the settings of a cell.
+
+        What defines the row wins over all but the settings that a form has for this row.
+        """
         run, how = self.table.run, self.table.run.rows[row]
         name = how.preset[column] if isinstance(how.preset, Mapping) else how.preset
         method = how.method or str(name).partition("@")[0]
@@ -280,15 +294,14 @@ class _Planner:
             own = how.columns[column].set if column in how.columns else {}
             settings = {k: v for k, v in found.items() if k not in how.without}
             settings |= {**how.set, **measured.set, **own}
-        if self.scale == "quick":
-            assert run.quick is not None, "plan_table has checked it"
-            settings |= {**run.quick.set, **run.quick.rows.get(row, {})}
-        return method, {**settings, **how.defines}
+        form = self.form
+        if form is None:
+            return method, {**settings, **how.defines}
+        return method, {**settings, **form.set, **how.defines, **form.rows.get(row, {})}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
         """Return the first dataset whose files are here; without one, the first and why it is missing."""
-        quick = self.table.run.quick
-        smaller = quick.datasets if self.scale == "quick" and quick is not None else {}
+        smaller = {} if self.form is None else self.form.datasets
         names = [smaller.get(name, name) for name in measured.datasets]
         reason = ""
         for name in names:
@@ -303,7 +316,7 @@ class _Planner:
         return names[0], reason
 
     def _study(self, row: str, method: str, dataset: str) -> str:
-        forms = [*(["quick"] if self.scale == "quick" else []), *(["tuned"] if self.tuned else [])]
+        forms = [*([] if self.scale == "paper" else [self.scale]), *(["tuned"] if self.tuned else [])]
         what = row if self.tuned else method
         plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
         return check_study_name(_shortened(own_prefix(self.table) + plain))

@@ -29,17 +29,25 @@ CLAIMS = ("claim", "as printed", "our runs", "")
 
 
 def markdown(
-    results: TableResults, verdicts: Sequence[Verdict], *, learned: Sequence[str] = (), fold: bool = False
+    results: TableResults,
+    verdicts: Sequence[Verdict],
+    *,
+    changed: Sequence[str] = (),
+    learned: Sequence[str] = (),
+    fold: bool = False,
 ) -> str:
     """Return a section in Markdown: the facts behind the numbers, the numbers, the claims, then all settings.
 
     Args:
         results: the results of the table.
         verdicts: the verdicts on its claims.
+        changed: the settings that the table has changed since these runs.
         learned: paragraphs that follow the claims.
         fold: whether the settings are folded, for a page that is read in a browser.
     """
     rests_on = [*facts(results), f"Command: `{results.command}`."]
+    if changed:
+        rests_on.append(f"**These runs are older than the table's settings**: {'; '.join(changed)}.")
     parts = [f"### {title(results)}", results.table.caption + ".", _bullets(rests_on)]
     for column, cells in _shown(results).items():
         parts.append(pipes((column, *HEADINGS[1:]), [_line(cell) for cell in cells]))

@@ -101,10 +101,11 @@ class TableResults:
     @property
     def label(self) -> str:
         """The form that was run, in words; it stands wherever the numbers are shown."""
-        quick = self.table.run.quick
         if self.table.run.information is not None:
             return "facts of the data"
-        if self.scale == "quick" and quick is not None:
+        if self.scale == "released":
+            return "the released command's settings"
+        if self.scale == "quick":
             return "QUICK, smaller than the paper's" + ("; each row searched" if self.tuned else "")
         form = "each row searched" if self.tuned else "the paper's settings"
         form += " with the same budget" if self.tuned and len(self.budgets) < 2 else ""

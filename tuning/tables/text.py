@@ -42,9 +42,9 @@ def facts(results: TableResults) -> list[str]:
     if table.run.information is not None:
         return [f"Facts of the data ({table.run.information}): no run, no seed.", _crossing(results)]
     datasets = sorted({info.dataset for info in results.cells.values()})
-    quick = table.run.quick
+    form = table.run.form(results.scale)
     lines = [
-        f"Runs: {results.label}{f': {quick.what}' if results.scale == 'quick' and quick else ''}.",
+        f"Runs: {results.label}{f': {form.what}' if form else ''}.",
         f"Selection: {selection(results)}.",
         f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
         + _compared(results),

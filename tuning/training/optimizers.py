@@ -124,8 +124,11 @@ def learning_rate(
 
     A linear ramp over `warmup_epochs` (the first step already moves), then, for `cosine`, half a cosine from
     `base` to `base * final_fraction` at the last step; for `constant`, `base`; for `step`, `base` times
-    `factor` for every milestone that the run has passed.
+    `factor` for every milestone that the run has passed. `cosine-min-ramp` has its own rule, see
+    `_cosine_min_ramp`.
     """
+    if schedule.name == "cosine-min-ramp":
+        return base * _cosine_min_ramp(step // steps_per_epoch, epochs, schedule)
     warmup = round(schedule.warmup_epochs * steps_per_epoch)
     if step < warmup:
         return base * (step + 1) / warmup
@@ -138,3 +141,14 @@ def learning_rate(
     progress = min(1.0, (step - warmup) / remaining)
     low = base * schedule.final_fraction
     return low + (base - low) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def _cosine_min_ramp(epoch: int, epochs: int, schedule: ScheduleSettings) -> float:
+    """Return the share of the base rate in an epoch (from 0): `min(cosine, (1 + epoch) / warmup_epochs)`.
+
+    The cosine `(1 + cos(pi epoch / epochs)) / 2` begins with the run, not after the ramp. Source: CCL-K's
+    released code (scheduler.py), where the ramp has 10 epochs.
+    """
+    low = schedule.final_fraction
+    cosine = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
+    return min(cosine, (1 + epoch) / schedule.warmup_epochs)
