@@ -3,7 +3,7 @@
 from contrasweep.data.attributes import Attributes, read_attributes
 from contrasweep.data.checking import DatasetReport, SplitReport, inspect_dataset
 from contrasweep.data.clusterings import CLUSTERINGS, Clusterings, load_clusterings, read_clusterings
-from contrasweep.data.clusters import instance_clusters, kmeans_clusters, label_clusters
+from contrasweep.data.clusters import instance_clusters, kmeans_clusters, label_clusters, lloyd_kmeans
 from contrasweep.data.condition_files import read_condition
 from contrasweep.data.conditioning import Crossing, InformationCurve, cluster_information, information_curve
 from contrasweep.data.datasets import (
@@ -20,8 +20,6 @@ from contrasweep.data.datasets import (
 )
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
 from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.kmeans import lloyd_kmeans
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.photometric import normalise
 from contrasweep.data.resample import whole_image
 from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
@@ -37,7 +35,13 @@ from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec
 from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
-from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import (
+    DatasetFacts,
+    MultiView,
+    TransductiveData,
+    TransductiveFamily,
+    TransductiveSpec,
+)
 from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [

@@ -20,9 +20,8 @@ from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
 from contrasweep.data.spec import DatasetFamily, Options
-from contrasweep.data.splits import stratified_split
+from contrasweep.data.splits import stratified_split, with_subset
 from contrasweep.data.streaming import Placement
-from contrasweep.data.subset import with_subset
 from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, hold_out
 from contrasweep.plugins import Registry
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from contrasweep.data.seeds import torch_generator
 
-_SMALLEST_BATCH = 3
-
 
 @dataclass(frozen=True, eq=False)
 class SemiSupervisedRows:
@@ -102,10 +100,8 @@ class OneClusterBatches:
     """
 
     def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
-        if batch_size < _SMALLEST_BATCH:
-            raise ValueError(
-                f"batch_size of one-cluster batches must be at least {_SMALLEST_BATCH}, got {batch_size}"
-            )
+        if batch_size < 3:
+            raise ValueError(f"batch_size of one-cluster batches must be at least 3, got {batch_size}")
         members = _members(clusters)
         self.members = [images for images in members if len(images) >= 2]
         if not self.members:
@@ -132,7 +128,7 @@ class OneClusterBatches:
         return -(-len(images) // self.batch_size)
 
 
-class PairedBatches:
+class PairedBatches(UniformBatches):
     """Uniform batches in which each image has a partner from its cluster (Cl-InfoNCE, Definition 3.1).
 
     The partner is any other image of the cluster, with equal chances. The only image of a cluster is its own
@@ -150,7 +146,7 @@ class PairedBatches:
 
     def __init__(self, clusters: Tensor, batch_size: int, seed: int) -> None:
         members = _members(clusters)
-        self.uniform = UniformBatches(len(clusters), batch_size, seed)
+        super().__init__(len(clusters), batch_size, seed)
         sizes = torch.tensor([len(images) for images in members])
         self.alone = int((sizes == 1).sum())
         # Images in the order of their clusters; for each image, its place, and the first place and size of
@@ -161,22 +157,14 @@ class PairedBatches:
         self._first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)[self._place]
         self._size = sizes.repeat_interleave(sizes)[self._place]
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """The number of batches in an epoch."""
-        return self.uniform.steps_per_epoch
-
     def epoch(self, epoch: int) -> list[Tensor]:
         """Return the epoch's batches, int64 ``(2, batch_size)``: the images above their partners."""
-        chance = torch.rand(
-            self.uniform.size,
-            generator=torch_generator("partners", self.uniform.seed, epoch),
-            dtype=torch.float64,
-        )
+        generator = torch_generator("partners", self.seed, epoch)
+        chance = torch.rand(self.size, generator=generator, dtype=torch.float64)
         # A step of 1..size-1 around the cluster never returns to the image itself.
         step = 1 + (chance * (self._size - 1)).long()
         partner = self._in_order[self._first + (self._place - self._first + step) % self._size]
-        return [torch.stack([rows, partner[rows]]) for rows in self.uniform.epoch(epoch)]
+        return [torch.stack([rows, partner[rows]]) for rows in super().epoch(epoch)]
 
 
 class SemiSupervisedBatches:

@@ -1,7 +1,25 @@
-"""Cut a labelled set in two, with the same share of every label on both sides."""
+"""Parts of a labelled set in which every label keeps its share: validation splits, and parts for quick runs.
+
+`cifar10:images=5000,test_images=2000` is the first images of a fixed order, so a smaller part lies within a
+larger one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from contrasweep.data.images import LabelledImages
+from contrasweep.data.seeds import torch_generator
+from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+
+SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
+    "images": DatasetOption("training images kept, each class's share; 0: all of them", int, 0, low=0),
+    "test_images": DatasetOption("the same of the test images", int, 0, low=0),
+}
+"""The options of every family of labelled images."""
 
 
 def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -44,3 +62,67 @@ def _shares(labels: Tensor, fraction: float, size: int) -> dict[int, int]:
     remainder = exact - shares
     shares[remainder.argsort(descending=True, stable=True)[:short]] += 1
     return dict(zip(names.tolist(), shares.tolist(), strict=True))
+
+
+def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
+    """Return ``count`` rows, ascending: the share of each class, to within one row, and at least one row.
+
+    The rows depend only on ``name`` and the labels. The rows of a smaller count are among those of a larger
+    one.
+
+    Args:
+        labels: int64 ``(N,)``, or ``(N, c)`` for several labels per image, where equal rows form a class.
+        count: the number of rows, from the number of classes up to N.
+        name: the name of the random stream.
+
+    Raises:
+        ValueError: the count is out of range.
+    """
+    order = torch.randperm(len(labels), generator=torch_generator("subset", name))
+    _, group, sizes = torch.unique(labels.cpu()[order], dim=0, return_inverse=True, return_counts=True)
+    if not len(sizes) <= count <= len(labels):
+        raise ValueError(f"{count} of {len(labels):,} images in {len(sizes)} classes cannot be kept")
+    by_group = group.argsort(stable=True)
+    rank = torch.empty_like(group)
+    rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]
+    # The n-th image of a class of m comes at n/m of the order, so that all classes end together. The first
+    # images of all classes come first.
+    place = torch.where(rank > 0, (rank + 0.5) / sizes[group], 0.0)
+    first = place.argsort(stable=True)[:count]
+    return order[first].sort().values
+
+
+def with_subset(family: DatasetFamily) -> DatasetFamily:
+    """Return the same family with `SUBSET_OPTIONS`."""
+
+    def describe(root: Path, options: Options) -> DatasetSpec:
+        spec = family.describe(root, _without(options))
+        kept = {name: int(options[name]) for name in SUBSET_OPTIONS if options[name]}
+        if "images" in kept and spec.unlabelled_size:
+            raise ValueError(f"images={kept['images']} of dataset {spec.name}: not all images have a label")
+        for name, count in kept.items():
+            size = spec.train_size if name == "images" else spec.test_size
+            if not spec.classes <= count <= size:
+                allowed = f"{spec.classes} to {size}"
+                raise ValueError(f"{name} of dataset {spec.name} must be {allowed}, given {count}")
+        sizes = kept.get("images", spec.train_size), kept.get("test_images", spec.test_size)
+        name = cut.full_name(options) if kept else spec.name
+        return replace(spec, name=name, train_size=sizes[0], test_size=sizes[1])
+
+    def check(root: Path, options: Options) -> None:
+        family.check(root, _without(options))
+        if any(options[name] for name in SUBSET_OPTIONS):
+            describe(root, options)
+
+    def read(root: Path, split: Split, options: Options) -> LabelledImages:
+        images = family.read(root, split, _without(options))
+        count = int(options["images" if split == "train" else "test_images"])
+        return images.subset(subset_rows(images.labels, count, family.name)) if count else images
+
+    options = {**family.options, **SUBSET_OPTIONS}
+    cut = replace(family, options=options, describe=describe, check=check, read=read)
+    return cut
+
+
+def _without(options: Options) -> Options:
+    return {name: value for name, value in options.items() if name not in SUBSET_OPTIONS}

@@ -102,7 +102,8 @@ class StreamedImages:
     def batches(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """Yield the images of each of ``batches``, see `image_batches`."""
         wanted = [self.rows[rows.cpu()] for rows in batches]
-        if wanted and not _ascending(torch.cat([rows.flatten() for rows in wanted])):
+        order = torch.cat([rows.flatten() for rows in wanted]) if wanted else self.rows[:0]
+        if not bool((order[1:] > order[:-1]).all()):
             self.source.prepare_random_access()
         for rows, images in zip(wanted, _decoded_ahead(self.source, wanted), strict=True):
             yield images.view(*rows.shape, *self.source.shape).to(self.device)
@@ -161,10 +162,6 @@ def place(images: Images, placement: Placement = "auto") -> Images:
     if placement == "auto" and images.nbytes > RESIDENT_LIMIT:
         return images
     return images.resident()
-
-
-def _ascending(rows: Tensor) -> bool:
-    return bool((rows[1:] > rows[:-1]).all())
 
 
 def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor]) -> Iterator[Tensor]:

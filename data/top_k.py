@@ -60,10 +60,9 @@ def top_k_clusterings(values: Tensor, ks: Sequence[int]) -> Iterator[tuple[int, 
         ValueError: see `top_k_clusters`; or ``ks`` does not ascend.
     """
     check_binary(values)
-    if any(not 1 <= k <= values.shape[1] for k in ks):
-        raise ValueError(
-            f"k must be 1..{values.shape[1]}, the number of attributes, got {_out_of(ks, values)}"
-        )
+    for k in ks:
+        if not 1 <= k <= values.shape[1]:
+            raise ValueError(f"k must be 1..{values.shape[1]}, the number of attributes, got {k}")
     if list(ks) != sorted(set(ks)):
         raise ValueError(f"the numbers of attributes must ascend, got {list(ks)}")
     return _refined(values, ks)
@@ -83,7 +82,3 @@ def _split(clusters: Tensor, attribute: Tensor) -> Tensor:
     halves = 2 * clusters + attribute
     there = halves.bincount() > 0
     return (there.cumsum(0) - 1)[halves]
-
-
-def _out_of(ks: Sequence[int], values: Tensor) -> int:
-    return next(k for k in ks if not 1 <= k <= values.shape[1])

@@ -62,15 +62,9 @@ def _all_negatives(views: Tensor, temperature: float) -> Tensor:
     blocks = scores.view(V, B, V, B)
     positive = blocks.diagonal(dim1=1, dim2=3)
     per_view = logsumexp(blocks).transpose(1, 2)
-    first, second = _ordered_pairs(V, scores.device)
+    first, second = (~torch.eye(V, dtype=torch.bool, device=scores.device)).nonzero(as_tuple=True)
     denominator = torch.logaddexp(per_view[first, first], per_view[first, second])
     return (denominator - positive[first, second]).flatten()
-
-
-def _ordered_pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    distinct = ~torch.eye(count, dtype=torch.bool, device=device)
-    first, second = distinct.nonzero(as_tuple=True)
-    return first, second
 
 
 class InfoNCE(Loss):

@@ -11,8 +11,7 @@ from contrasweep.models.encoders.registry import (
 )
 from contrasweep.models.export import encoder_bytes, load_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
-from contrasweep.models.key_queue import KeyQueue
-from contrasweep.models.momentum import MomentumCopy
+from contrasweep.models.momentum import KeyQueue, MomentumCopy
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
 from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
 from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe

@@ -31,12 +31,11 @@ from torch import Tensor
 
 from contrasweep.data.decoding import CorruptImage, decode_image
 from contrasweep.data.kept import kept_folder
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.spec import DatasetOption, Options
 from contrasweep.data.streaming import RESIDENT_LIMIT
-from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
 
 log = logging.getLogger(__name__)
 

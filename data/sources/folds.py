@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
 
 
 def table_family(

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.sources.digits import (
     MNIST_DIGITS,
@@ -24,7 +23,7 @@ from contrasweep.data.sources.digits import (
 )
 from contrasweep.data.sources.folds import table_family
 from contrasweep.data.spec import DatasetOption, Options, Split
-from contrasweep.data.transductive import TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
 
 Law = Literal["uniform", "gaussian"]
 

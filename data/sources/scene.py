@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive import TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveSpec
 
 SCENE_FOLDER = "scene"
 

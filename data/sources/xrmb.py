@@ -18,12 +18,11 @@ import numpy as np
 import torch
 
 from contrasweep.data.kept import while_unchanged
-from contrasweep.data.multiview import MultiView
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
 from contrasweep.data.spec import Options
-from contrasweep.data.transductive import TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveSpec
 
 NAME = FOLDER = "xrmb"
 FILES = ("XRMBf2KALDI_window7_single1.mat", "XRMBf2KALDI_window7_single2.mat")

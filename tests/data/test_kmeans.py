@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from contrasweep.data import kmeans_clusters, lloyd_kmeans
-from contrasweep.data.kmeans import _means, _nearest, _without_empty
+from contrasweep.data.clusters import _means, _nearest, _without_empty
 
 
 def _blobs(groups: int = 12, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -77,7 +77,7 @@ def test_global_chance_is_neither_used_nor_moved() -> None:
 def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, _ = _blobs(dtype=torch.float64)
     whole = lloyd_kmeans(rows, 9, seed=0)
-    monkeypatch.setattr("contrasweep.data.kmeans._BLOCK_CELLS", 9 * 7)
+    monkeypatch.setattr("contrasweep.data.clusters._BLOCK_CELLS", 9 * 7)
     assert torch.equal(lloyd_kmeans(rows, 9, seed=0), whole)
 
 

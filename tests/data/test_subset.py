@@ -6,7 +6,7 @@ from real_data import real_root
 
 from contrasweep.data import DATASETS, dataset_spec, load_test, load_training
 from contrasweep.data.sources import FAMILIES
-from contrasweep.data.subset import subset_rows
+from contrasweep.data.splits import subset_rows
 
 
 def test_every_class_keeps_its_share_and_a_smaller_part_is_within_a_larger() -> None:
