@@ -2,18 +2,7 @@
 
 import typer
 
-from contrasweep.tuning.cli import (
-    catalogue,
-    clusters,
-    datasets,
-    report,
-    run,
-    sensitivity,
-    studies,
-    sweep,
-    tables,
-    train,
-)
+from contrasweep.tuning.cli import catalogue, clusters, datasets, pages, run, studies, sweep, tables, train
 from contrasweep.tuning.cli.errors import reporting_errors
 
 app = typer.Typer(
@@ -30,9 +19,9 @@ for command in (
     studies.studies,
     studies.show,
     studies.best,
-    report.report,
+    pages.report,
     run.run,
-    sensitivity.sensitivity,
+    pages.sensitivity,
     catalogue.methods,
     catalogue.spaces,
     clusters.clusters,

@@ -1,11 +1,15 @@
-"""Arguments, and their checks, of the commands that write a page about studies."""
+"""`contrasweep report` and `sensitivity`: pages about studies, and their rows for other tools."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, command_line
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_folder
 
 Studies = Annotated[
     list[str],
@@ -16,8 +20,103 @@ Watch = Annotated[
     typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
 ]
 
+SUMMARY = ("equal_budget", "differences", "importance", "tunability", "too_few")
+"""The tables that fit a terminal: importance, gains, and the analyses that need more trials."""
 
-def page_of(output: Path | None, studies: list[str], ending: str, several: str) -> Path:
+
+def report(
+    studies: Studies,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The page; default: STUDY.html; of several: report.html."),
+    ] = None,
+    watch: Watch = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write all trials and epochs there, as CSV and Parquet."),
+    ] = None,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Write the results of studies into one HTML page that opens offline, also while a sweep runs.
+
+    Example: contrasweep report my-study -o my-study.html
+    """
+    page = _page_of(output, studies, ".html", several="report.html")
+    if rows is not None:
+        check_folder(rows, "--rows")
+    from contrasweep.tuning.reports.report import watch_report, write_report
+    from contrasweep.tuning.reports.rows import write_rows
+    from contrasweep.tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    if watch is None:
+        write_report(store, studies, page)
+    else:
+        _say_watching(page, watch, json)
+        watch_report(store, studies, page, watch, time.sleep)
+    written = [] if rows is None else [file for one in studies for file in write_rows(store, one, rows)]
+    if json:
+        print_json({"page": str(page), "rows": [str(file) for file in written]})
+        return
+    say(f"Wrote {page} ({page.stat().st_size / 1e6:.1f} MB)")
+    if written:
+        say(f"Rows: {', '.join(file.name for file in written)} in {rows}")
+
+
+def sensitivity(
+    studies: Studies,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The page; default: STUDY-sensitivity.html; of several: sensitivity.html."
+        ),
+    ] = None,
+    watch: Watch = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every table there, as CSV.")
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also draw four figures per study there, as PDF and PNG."),
+    ] = None,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Say which hyperparameters matter, how, and how sure that is: one HTML page, from the store alone.
+
+    Example: contrasweep sensitivity my-study -o sensitivity.html
+    """
+    page = _page_of(output, studies, "-sensitivity.html", several="sensitivity.html")
+    if csv is not None:
+        check_folder(csv, "--csv")
+    if figures is not None:
+        check_folder(figures, "--figures")
+        from contrasweep.tuning.reports.matplotlib_figures import check_figure
+
+        check_figure(figures / "any.pdf")
+    from contrasweep.tuning.sensitivity.page import write_sensitivity
+    from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+    from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
+    from contrasweep.tuning.store import ResultsStore
+
+    if watch is not None:
+        _say_watching(page, watch, json)
+    found = write_sensitivity(ResultsStore(results), studies, page, command_line(), watch=watch)
+    tables = sensitivity_tables(found)
+    written = [page, *(write_csv(tables, csv) if csv is not None else [])]
+    if figures is not None:
+        written += [path for one in found.studies for path in draw_paper_figures(one, figures)]
+    if json:
+        print_json({"files": [str(path) for path in written], **as_records(tables)})
+        return
+    for table in (tables[name] for name in SUMMARY if name in tables):
+        print_rows(table.title, [dict(zip(table.columns, row, strict=True)) for row in table.rows])
+    for path in written:
+        say(f"Wrote {path}")
+
+
+def _page_of(output: Path | None, studies: list[str], ending: str, several: str) -> Path:
     """Return the file of the page: `output`, by default STUDY with `ending`, or `several` for many studies.
 
     Raises:
@@ -32,6 +131,6 @@ def page_of(output: Path | None, studies: list[str], ending: str, several: str) 
     return page
 
 
-def watching(page: Path, seconds: float) -> str:
-    """Return the message that the page is rewritten until the sweep ends."""
-    return f"Writing {page} every {seconds:g} s until the sweep has ended; Ctrl-C stops."
+def _say_watching(page: Path, seconds: float, as_json: bool) -> None:
+    if not as_json:
+        say(f"Writing {page} every {seconds:g} s until the sweep has ended; Ctrl-C stops.")

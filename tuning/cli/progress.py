@@ -43,6 +43,14 @@ class ProgressLine:
             self._printed = self.elapsed
             self._console.print(line, markup=False, highlight=False)
 
+    def show_sweep(self, progress: "Progress") -> None:
+        """Show the progress of a sweep."""
+        self.show(sweep_line(progress, self.elapsed))
+
+    def show_study(self, name: str, progress: "Progress") -> None:
+        """Show the progress of one sweep of several."""
+        self.show(f"{name}: {sweep_line(progress, self.elapsed)}")
+
     def close(self) -> None:
         """Leave the last line visible."""
         if self._live is None and self._line:

@@ -1,15 +1,12 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from contrasweep.tuning.cli.group import resume_methods, sweep_methods
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -26,16 +23,14 @@ from contrasweep.tuning.cli.options import (
     machine_at,
     parse_settings,
 )
-from contrasweep.tuning.cli.progress import progress_line, sweep_line
-from contrasweep.tuning.cli.sweep_report import print_plans, report_sweep, say_what_differs
+from contrasweep.tuning.cli.progress import progress_line
+from contrasweep.tuning.cli.rendering import remark
+from contrasweep.tuning.cli.sweep_report import print_plans, report_methods, report_sweep, say_what_differs
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
-    from contrasweep.search_spaces import Space
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.planning.resources import Machine
-    from contrasweep.tuning.planning.resume_check import Expected
-    from contrasweep.tuning.ray.sweep import SweepResult
 
 DEFAULT_DATASET = "colour-digits"
 
@@ -138,182 +133,129 @@ def sweep(
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
     from contrasweep.search_spaces import load_space
+    from contrasweep.tuning.planning.plan import Limits
+    from contrasweep.tuning.planning.resources import AUTO, gpus_for
 
-    options = _Options(
-        methods=methods,
-        dataset=data,
-        values=parse_settings(set_),
-        epochs=epochs,
-        space=None if space is None else load_space(space),
-        preset=preset,
-        rules={
-            "trials": trials,
-            "sampler": sampler,
-            "grid_points": grid_points,
-            "scheduler": scheduler,
-            "metric": metric,
-            "asha_metric": asha_metric,
-            "seed": seed,
-            "seeds": seeds,
-            "warm_start": None if warm_start is None else warm_start.split(","),
-        },
-        running={
-            "concurrency": concurrency,
-            "workers": workers,
-            "data_root": data_root,
-            "storage": storage,
-        },
-        limits={"max_failures": max_failures, "trial_timeout": trial_timeout},
-        cpus=cpus_per_trial,
-        gpus=gpus_per_worker,
-        device=device,
-        machine=machine_at(address),
-        results=results,
-        name=name,
-        as_json=json,
-    )
+    values = parse_settings(set_)
+    rules = {
+        "space": None if space is None else load_space(space),
+        "trials": trials,
+        "sampler": sampler,
+        "grid_points": grid_points,
+        "scheduler": scheduler,
+        "metric": metric,
+        "asha_metric": asha_metric,
+        "seed": seed,
+        "seeds": seeds,
+        "warm_start": None if warm_start is None else warm_start.split(","),
+    }
+    running: dict[str, Any]
+    running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
+    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout}
+    machine = machine_at(address)
     if resume or extend is not None:
-        if dry_run or preset:
-            raise InputError("--resume continues a study as planned: leave out --dry-run and --preset")
-        if resume and extend is not None:
-            raise InputError(
-                "give --resume or --extend: --extend N adds N trials each time, --resume adds none"
-            )
-        _go_on(options, extend)
+        name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset)
+        gpus = gpus_per_worker if device is None else gpus_for(device, gpus_per_worker, machine)
+        values |= {} if epochs is None else {"epochs": epochs}
+        expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules}
+        running |= {**limits, "machine": machine, "gpus_per_worker": gpus, "extend": extend or 0}
+        _resume(methods, name, results, expected, json, **running)
     else:
-        _begin(options, dry_run)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The options of the command; None means that an option was not given.
-
-    Attributes:
-        rules: the options of the search, named as in `plan_sweep`.
-        running: the options of running trials, named as in `plan_sweep` and `resume_sweep`.
-        limits: the arguments of `planning.plan.Limits`.
-        cpus: cores per trial, or per worker of a trial.
-        gpus: GPUs per worker.
-        machine: the cluster at `--address`.
-    """
-
-    methods: Sequence[str]
-    dataset: str | None
-    values: Mapping[str, Any]
-    epochs: int | None
-    space: "Space | None"
-    preset: bool
-    rules: Mapping[str, Any]
-    running: Mapping[str, Any]
-    limits: Mapping[str, Any]
-    cpus: int | None
-    gpus: float | None
-    device: str | None
-    machine: "Machine | None"
-    results: str
-    name: str | None
-    as_json: bool
-
-    @property
-    def expected(self) -> "Expected":
-        """The options that a resumed study must agree with."""
-        from contrasweep.tuning.planning.resume_check import Expected
-
-        epochs = {} if self.epochs is None else {"epochs": self.epochs}
-        return Expected(
-            dataset=self.dataset,
-            space=self.space,
-            values={**self.values, **epochs},
-            cpus=self.cpus,
-            **self.rules,
+        options = {**rules, **running, "epochs": epochs, "cpus_per_trial": cpus_per_trial}
+        plans = _plans(
+            methods,
+            data or DEFAULT_DATASET,
+            name,
+            **_given(options),
+            values=values,
+            use_preset=preset,
+            gpus_per_worker=gpus_for(device or AUTO, gpus_per_worker, machine),
+            machine=machine,
+            limits=Limits(**_given(limits)),
+            results=results,
+            command=command_line(),
         )
+        if not json:
+            say_what_differs(plans, trials, concurrency)
+        if dry_run:
+            print_plans(plans, json)
+        else:
+            _run(plans, machine, json)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _begin(options: _Options, dry_run: bool) -> None:
-    """Plan a new study for each method, then run the studies or print their plans."""
-    from contrasweep.tuning.planning.plan_sweep import default_name
+def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: Any) -> "list[SweepPlan]":
+    """Return the plan of a new study for each method; `options` are those of `plan_sweep`."""
+    from contrasweep.tuning.planning.plan_sweep import default_name, plan_sweep
     from contrasweep.tuning.ray.sweep import study_of
 
-    several = len(options.methods) > 1
-    prefix = options.name or default_name("methods", options.dataset or DEFAULT_DATASET, datetime.now(UTC))
-    plans = [
-        _plan(options, method, study_of(prefix, method) if several else options.name)
-        for method in options.methods
-    ]
-    if not options.as_json:
-        say_what_differs(plans, options.rules["trials"], options.running["concurrency"])
-    if dry_run:
-        print_plans(plans, options.as_json)
-    elif several:
-        sweep_methods(plans, prefix, options.as_json, options.machine)
-    else:
-        report_sweep(_run(plans[0]), options.as_json)
+    if len(methods) == 1:
+        return [plan_sweep(methods[0], dataset, name=name, **options)]
+    prefix = name or default_name("methods", dataset, datetime.now(UTC))
+    return [plan_sweep(one, dataset, name=study_of(prefix, one), **options) for one in methods]
 
 
-def _plan(options: _Options, method: str, name: str | None) -> "SweepPlan":
-    from contrasweep.tuning.planning.plan import Limits
-    from contrasweep.tuning.planning.plan_sweep import plan_sweep
-    from contrasweep.tuning.planning.resources import AUTO, gpus_for
+def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool) -> None:
+    from contrasweep.tuning.ray.sweep import run_sweep, sweep_group
 
-    return plan_sweep(
-        method,
-        options.dataset or DEFAULT_DATASET,
-        **_given({**options.rules, **options.running, "cpus_per_trial": options.cpus}),
-        epochs=options.epochs,
-        values=options.values,
-        space=options.space,
-        use_preset=options.preset,
-        gpus_per_worker=gpus_for(options.device or AUTO, options.gpus, options.machine),
-        machine=options.machine,
-        limits=Limits(**_given(options.limits)),
-        results=options.results,
-        name=name,
-        command=command_line(),
-    )
-
-
-def _go_on(options: _Options, extend: int | None) -> None:
-    """Resume the study of one method, or of each of several; `extend` is how many trials to add."""
-    from contrasweep.tuning.planning.resources import gpus_for
-    from contrasweep.tuning.ray.sweep import resume_sweep
-
-    if extend is not None and options.rules["trials"] is not None:
-        raise InputError("--extend N adds N trials to those planned: leave out --trials")
-    running = {**options.running, **options.limits, "machine": options.machine}
-    running["gpus_per_worker"] = (
-        options.gpus if options.device is None else gpus_for(options.device, options.gpus, options.machine)
-    )
-    if len(options.methods) > 1:
-        if extend is not None:
-            raise InputError("--extend takes one study: name one method")
-        resume_methods(
-            options.methods, options.name, options.results, options.expected, options.as_json, **running
+    plan = plans[0]
+    if len(plans) == 1:
+        remark(
+            f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
+            f"{plan.resources.concurrency} at once; results in {plan.results}"
         )
+        with progress_line() as line:
+            result = run_sweep(plan, line.show_sweep)
+        report_sweep(result, as_json)
         return
-    if options.name is None:
-        raise InputError("--resume and --extend need the study's --name; `contrasweep studies` lists them")
+    names = ", ".join(plan.name for plan in plans)
+    remark(f"Studies {names}: {plan.trials} trials each on {plan.dataset}; results in {plan.results}")
     with progress_line() as line:
-        result = resume_sweep(
-            options.name,
-            options.results,
-            expected=replace(options.expected, method=options.methods[0]),
-            extend=extend or 0,
-            show=lambda progress: line.show(sweep_line(progress, line.elapsed)),
-            **running,
-        )
-    report_sweep(result, options.as_json)
+        done = sweep_group(plans, line.show_study, machine)
+    report_methods(done, plan.name.removesuffix(f"-{plan.method}"), plan.results, as_json)
 
 
-def _run(plan: "SweepPlan") -> "SweepResult":
-    from contrasweep.tuning.ray.sweep import run_sweep
+def _check_resume(
+    methods: Sequence[str], name: str | None, resume: bool, extend: int | None, trials: int | None, new: bool
+) -> str:
+    """Return the name that a resumed study needs; `new` says that --dry-run or --preset was given."""
+    if new:
+        raise InputError("--resume continues a study as planned: leave out --dry-run and --preset")
+    if resume and extend is not None:
+        raise InputError("give --resume or --extend: --extend N adds N trials each time, --resume adds none")
+    if extend is not None and trials is not None:
+        raise InputError("--extend N adds N trials to those planned: leave out --trials")
+    if extend is not None and len(methods) > 1:
+        raise InputError("--extend takes one study: name one method")
+    if name is None:
+        one = "--resume and --extend need the study's --name"
+        needs = one if len(methods) == 1 else "--resume needs the --name that the studies begin with"
+        raise InputError(f"{needs}; `contrasweep studies` lists them")
+    return name
 
-    Console(stderr=True, highlight=False, markup=False).print(
-        f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
-        f"{plan.resources.concurrency} at once; results in {plan.results}"
-    )
+
+def _resume(
+    methods: Sequence[str],
+    name: str,
+    results: str,
+    expected: Mapping[str, Any],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Resume the study of each method; `options` are those of `resume_sweep`."""
+    from contrasweep.tuning.planning.resume_check import Expected
+    from contrasweep.tuning.ray.sweep import resume_group, resume_sweep, study_of
+
+    if len(methods) == 1:
+        agreed = Expected(method=methods[0], **expected)
+        with progress_line() as line:
+            result = resume_sweep(name, results, expected=agreed, show=line.show_sweep, **options)
+        report_sweep(result, as_json)
+        return
+    by_study = {study_of(name, method): Expected(method=method, **expected) for method in methods}
     with progress_line() as line:
-        return run_sweep(plan, show=lambda progress: line.show(sweep_line(progress, line.elapsed)))
+        done = resume_group(list(by_study), results, expected=by_study, show=line.show_study, **options)
+    report_methods(done, name, results, as_json)

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from contrasweep.tuning.cli.options import results_option
 from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from contrasweep.tuning.cli.studies import failed_trials, selected_row
+from contrasweep.tuning.errors import SweepFailed
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
-    from contrasweep.tuning.ray.sweep import SweepResult
+    from contrasweep.tuning.ray.sweep import GroupResult, SweepResult
 
 DRY_RUN_TRIALS = 5
 MOST_FAILURES = 5
@@ -32,44 +34,35 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
 
 def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
     """Print the plans of sweeps: first configurations, resources, and the most epochs that they can take."""
+    from contrasweep.tuning.search import sampler_of
+
+    told = [_dry_run(plan) for plan in plans]
     if as_json:
-        told = [_dry_run(plan) for plan in plans]
         print_json(told[0] if len(told) == 1 else told)
         return
-    for plan in plans:
-        _print_plan(plan)
+    for plan, one in zip(plans, told, strict=True):
+        print_rows(
+            f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
+            [{**row, "configuration": configuration(row["configuration"])} for row in one["first"]],
+            footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
+            f"at most {one['epochs_at_most']} epochs in all"
+            + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
+            + (". Later proposals depend on results." if sampler_of(plan.sampler).learns else "."),
+        )
 
 
 def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
     study = plan.new_study()
-    first: list[dict[str, Any]] = []
-    for _ in range(min(DRY_RUN_TRIALS, plan.trials)):
-        proposal = study.ask()
-        first.append({"trial": proposal.number, "configuration": dict(proposal.values)})
-    at_most = plan.trials * plan.seeds * plan.experiment.epochs
-    return {"study": plan.record().model_dump(mode="json"), "first": first, "epochs_at_most": at_most}
-
-
-def _print_plan(plan: "SweepPlan") -> None:
-    from contrasweep.tuning.search import sampler_of
-
-    told = _dry_run(plan)
-    print_rows(
-        f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
-        [
-            {"trial": row["trial"], "configuration": configuration(row["configuration"])}
-            for row in told["first"]
-        ],
-        footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
-        f"at most {told['epochs_at_most']} epochs in all"
-        + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
-        + ("." if not sampler_of(plan.sampler).learns else ". Later proposals depend on results."),
-    )
+    proposals = [study.ask() for _ in range(min(DRY_RUN_TRIALS, plan.trials))]
+    return {
+        "study": plan.record().model_dump(mode="json"),
+        "first": [{"trial": one.number, "configuration": dict(one.values)} for one in proposals],
+        "epochs_at_most": plan.trials * plan.seeds * plan.experiment.epochs,
+    }
 
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and the next command."""
-    from contrasweep.tuning.cli.studies import failed_trials, selected_row
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
 
@@ -94,17 +87,44 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
 def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     """Return the conditions of the scores above: endings, seeds, epochs, the rule of selection."""
     endings = ", ".join(f"{count} {status}" for status, count in counts.items())
+    first = plan.experiment.seed
+    seeds = f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
     return (
-        f"{endings}; {_seeds(plan)} per trial, {plan.experiment.epochs} epochs at most; "
+        f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
+        f"{plan.experiment.epochs} epochs at most; "
         f"selected by {plan.metric} on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
     )
 
 
-def _seeds(plan: "SweepPlan") -> str:
-    first = plan.experiment.seed
-    return (
-        f"one seed ({first})"
-        if plan.seeds == 1
-        else f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
-    )
+def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool) -> None:
+    """Compare the best trial of each method, all with one budget.
+
+    Raises:
+        SweepFailed: no trial of one study finished; the others were searched.
+    """
+    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.store import ResultsStore
+
+    store, rows = ResultsStore(results), []
+    for result in done.results:
+        best = best_trials(store, result.plan.name)[0]
+        ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
+        rows.append({"method": result.plan.method, **selected_row(best), **ended})
+    if as_json:
+        print_json({"group": prefix, "best": rows, "failed": dict(done.failed)})
+    elif done.results:
+        plan = done.results[0].plan
+        print_rows(
+            f"{prefix}: the best trial of each method on {plan.dataset}",
+            [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
+            footer=f"The same budget each: {plan.trials} trials of {plan.experiment.epochs} epochs at most, "
+            f"{plan.seeds} seed{'s' * (plan.seeds > 1)} per trial. These are validation scores, "
+            "which are optimistic: test them on fresh seeds.",
+        )
+        if any(row["failed"] for row in rows):
+            warn("some trials failed; `contrasweep show STUDY` says why.")
+        for result in done.results:
+            say(f"Next: contrasweep run {result.plan.name}{results_option(results)} --seeds 5")
+    if done.failed:
+        raise SweepFailed("; ".join(done.failed.values()))
