@@ -46,6 +46,19 @@ def mlp_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
+def mlp_bn_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Two linear layers with batch norm and a ReLU between them; the first layer is bias-free.
+
+    Source: the 2048-512-128 head of Robinson et al. 2021, as released (image/model.py).
+    """
+    return nn.Sequential(
+        nn.Linear(inputs, hidden, bias=False),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, outputs),
+    )
+
+
 def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """Three linear layers; the first two are bias-free, each followed by batch norm and ReLU.
 
@@ -67,6 +80,7 @@ HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = {
     "cclk": projection_head,
     "linear": lambda inputs, _, outputs: linear_head(inputs, outputs),
     "mlp": mlp_head,
+    "mlp-bn": mlp_bn_head,
     "mlp3": mlp3_head,
     "none": lambda *_: nn.Identity(),
 }

@@ -96,7 +96,7 @@ class EncoderSettings(Settings):
 class HeadSettings(Settings):
     """The projection head. `hidden` null means the encoder's width; `linear` and `none` do not use it."""
 
-    name: Literal["cclk", "linear", "mlp", "mlp3", "none"] = "cclk"
+    name: Literal["cclk", "linear", "mlp", "mlp-bn", "mlp3", "none"] = "cclk"
     hidden: Count | None = None
     width: Count = 128
 

@@ -24,6 +24,7 @@ def test_the_head_is_bias_free_and_ends_in_a_batch_norm_without_scale() -> None:
         ("cclk", 12 * 7 + 2 * 7 + 7 * 5),
         ("linear", (12 + 1) * 5),
         ("mlp", (12 + 1) * 7 + (7 + 1) * 5),
+        ("mlp-bn", 12 * 7 + 2 * 7 + (7 + 1) * 5),
         ("mlp3", 12 * 7 + 2 * 7 + 7 * 7 + 2 * 7 + (7 + 1) * 5),
         ("none", 0),
     ],
@@ -35,7 +36,7 @@ def test_every_head_has_the_parameters_counted_by_hand(name: str, expected: int)
 
 
 def test_the_heads_are_all_covered_above() -> None:
-    assert set(HEADS) == {"cclk", "linear", "mlp", "mlp3", "none"}
+    assert set(HEADS) == {"cclk", "linear", "mlp", "mlp-bn", "mlp3", "none"}
 
 
 def test_the_hidden_width_is_the_encoders_unless_given() -> None:
@@ -47,7 +48,7 @@ def _inner(head: nn.Sequential, inputs: Tensor) -> Tensor:
     return outputs
 
 
-@pytest.mark.parametrize("name", ["mlp", "mlp3"])
+@pytest.mark.parametrize("name", ["mlp", "mlp-bn", "mlp3"])
 def test_an_mlp_ends_in_a_linear_layer_after_a_relu(name: str) -> None:
     head = build_head(name, 6, 4, 3)
     assert isinstance(head, nn.Sequential)

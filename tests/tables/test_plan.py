@@ -20,6 +20,26 @@ TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 
 
+ROBINSON = {
+    "encoder.name": "resnet50-cifar",
+    "head.name": "mlp-bn",
+    "head.hidden": 512,
+    "head.width": 128,
+    "optimizer.name": "adam",
+    "optimizer.lr": 1e-3,
+    "optimizer.weight_decay": 1e-6,
+    "schedule.name": "constant",
+    "schedule.warmup_epochs": 0.0,
+    "epochs": 400,
+    "batch_size": 256,
+    "views.min_crop": 0.08,
+    "views.hue": 0.1,
+    "views.jitter_probability": 0.8,
+    "views.blur": 0.5,
+}
+"""What the code of Robinson et al. 2021 fixes on CIFAR-10 (image/main.py, model.py, utils.py)."""
+
+
 @pytest.fixture(autouse=True)
 def all_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every dataset as present, with the files that its options name; a plan opens no file."""
@@ -218,9 +238,24 @@ def test_a_longer_or_larger_table_differs_from_its_sister_by_that_alone() -> Non
         usual, longer, larger = (settings(name, row) for name in ("cacr-t2", "cacr-t9", "cacr-t7"))
         doubled = {**usual, "epochs": 200 if row in ("cmc-k4", "cacr-k4") else 400}
         assert longer == doubled
-        assert larger == {**usual, "epochs": 400, "encoder.name": "resnet50-cifar"}
+        assert larger == usual | ROBINSON
         batches = settings("cacr-fig7", f"{row}-256")
         assert batches == {**usual, "batch_size": 256, "optimizer.lr": 0.12}
+
+
+def test_hardneg_infonce_in_cclk_runs_by_the_code_that_its_paper_names() -> None:
+    own = {"temperature": 0.5, "beta": 1.0, "tau_plus": 0.1}
+    for name, column, length in (
+        ("cclk-t4", "cifar10", {}),
+        ("cclk-t6", "s1", {}),
+        ("cclk-t6", "s2", {"batch_size": 512, "epochs": 1000}),
+    ):
+        cells = {(cell.row, cell.column): cell for cell in plan_table(TABLES[name]).running}
+        found = cells["hardneg-infonce", column].planned
+        settings = flat_settings(found.content())
+        assert {path: settings[path] for path in ROBINSON} == ROBINSON | length
+        assert (found.hyperparameters, found.views.interpolation) == (own, "bilinear")
+        assert found.encoder.std == (0.2023, 0.1994, 0.2010)
 
 
 def test_a_cell_that_does_not_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
