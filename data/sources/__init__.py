@@ -1,10 +1,9 @@
 """The families of datasets, one module each; nothing here downloads."""
 
-from contrasweep.data.sources.bffhq import BFFHQ
 from contrasweep.data.sources.biased import BIASED_DIGITS, BIASED_MNIST
+from contrasweep.data.sources.biased_files import BFFHQ, CORRUPTED_CIFAR10
 from contrasweep.data.sources.celeba import CELEBA
 from contrasweep.data.sources.cifar import CIFAR10, CIFAR100
-from contrasweep.data.sources.corrupted_cifar10 import CORRUPTED_CIFAR10
 from contrasweep.data.sources.cub import CUB
 from contrasweep.data.sources.digits import COLORMNIST, COLOUR_DIGITS, DIGITS, MNIST
 from contrasweep.data.sources.hub_parquet import HUB_PARQUET

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from encoded_files import encoded, pixels
 
-from contrasweep.data.sources import bffhq, corrupted_cifar10
+from contrasweep.data.sources import biased_files
 
 
 def write_biased(
@@ -46,7 +46,7 @@ def write_cifar10c(root: Path) -> None:
 
 def report_counts(patch: pytest.MonkeyPatch) -> None:
     """Make the loaders expect the number of images written here."""
-    patch.setattr(bffhq, "REPORTED_TRAIN", (200, 2))
-    patch.setattr(bffhq, "REPORTED_TEST", {"conflict": 2, "all": 6, "valid": 2})
-    patch.setattr(corrupted_cifar10, "REPORTED_TRAIN", dict.fromkeys(corrupted_cifar10.PERCENTS, (200, 10)))
-    patch.setattr(corrupted_cifar10, "TEST_SIZE", 20)
+    patch.setattr(biased_files, "BFFHQ_TRAIN", (200, 2))
+    patch.setattr(biased_files, "BFFHQ_TEST", {"conflict": 2, "all": 6, "valid": 2})
+    patch.setattr(biased_files, "CIFAR_TRAIN", dict.fromkeys(biased_files.CIFAR_TRAIN, (200, 10)))
+    patch.setattr(biased_files, "CIFAR_TEST", 20)

@@ -19,7 +19,7 @@ from contrasweep.data import (
     load_test,
     load_training,
 )
-from contrasweep.data.sources import corrupted_cifar10
+from contrasweep.data.sources import biased_files
 
 CIFAR = "corrupted-cifar10:percent=5"
 NPY = "corrupted-cifar10:percent=2,layout=npy,severity=3"
@@ -175,7 +175,7 @@ def test_training_opens_no_test_file(root: Path) -> None:
 
 def _write_npy(root: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     """Write 12 + 10 images in the layout of Learning from Failure; return the training images."""
-    monkeypatch.setattr(corrupted_cifar10, "NPY_ROWS", {"train": 12, "valid": 10})
+    monkeypatch.setattr(biased_files, "NPY_ROWS", {"train": 12, "valid": 10})
     whole = np.random.default_rng(0).integers(0, 256, (22, 32, 32, 3), dtype=np.uint8)
     numbers = np.stack([np.arange(22) % 10, np.arange(22) // 2 % 10], axis=1).astype(np.uint8)
     for part, rows in (("train", slice(12)), ("valid", slice(12, 22))):
