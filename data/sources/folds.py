@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.spec import DatasetOption, Options
+from contrasweep.data.spec import DatasetOption, Options, spelled_name
 from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
 
 
 def table_family(
     name: str,
     summary: str,
-    describe: Callable[[Path, Options], TransductiveSpec],
+    facts: Callable[[Options], Mapping[str, Any]],
     check: Callable[[Path, Options], None],
     read: Callable[[Path, Options], MultiView],
     labelled: Callable[[Tensor, int], Tensor],
@@ -23,10 +24,14 @@ def table_family(
     """Return the family of a table; the objects without a label are the other rows of it.
 
     Args:
-        name, summary, describe, check, options: see `TransductiveFamily`.
+        name, summary, check, options: see `TransductiveFamily`.
+        facts: returns the other fields of `TransductiveSpec`, by name.
         read: returns all objects with their labels.
         labelled: returns the rows that a fold labels, int64 ascending, from the labels and the fold's number.
     """
+
+    def describe(root: Path, given: Options) -> TransductiveSpec:
+        return TransductiveSpec(name=spelled_name(name, options, given), summary=summary, **facts(given))
 
     def split(whole: MultiView, fold: int) -> tuple[Tensor, Tensor]:
         assert whole.labels is not None

@@ -6,7 +6,7 @@ Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 202
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -177,7 +177,6 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
             name=family.full_name(options),
             summary=summary,
             classes=mnist.classes,
-            multi_label=False,
             views=((1, 28, 28),) * views,
             labelled=(mnist.classes * MNIST_LABELLED,) * MNIST_FOLDS,
             unlabelled=(int(options["unlabelled"]) or mnist.train_size,) * MNIST_FOLDS,
@@ -218,21 +217,18 @@ NOISY_MNIST_2V = _noisy_mnist_views(
 )
 
 
-def _describe_digits(root: Path, options: Options) -> TransductiveSpec:
-    facts = SMALL_DIGITS.facts
-    labelled = facts.classes * DIGITS_LABELLED
-    return TransductiveSpec(
-        name=TWO_VIEW_DIGITS.full_name(options),
-        summary=TWO_VIEW_DIGITS.summary,
-        classes=facts.classes,
-        multi_label=False,
-        views=((1, 8, 8) if options["form"] == "images" else (64,),) * int(options["views"]),
-        labelled=(labelled,) * DIGITS_FOLDS,
-        unlabelled=(facts.train_size + facts.test_size - labelled,) * DIGITS_FOLDS,
-        licence=facts.licence,
-        source=facts.source,
-        folder=None,
-    )
+def _digits_facts(options: Options) -> Mapping[str, Any]:
+    digits = SMALL_DIGITS.facts
+    labelled = digits.classes * DIGITS_LABELLED
+    return {
+        "classes": digits.classes,
+        "views": ((1, 8, 8) if options["form"] == "images" else (64,),) * int(options["views"]),
+        "labelled": (labelled,) * DIGITS_FOLDS,
+        "unlabelled": (digits.train_size + digits.test_size - labelled,) * DIGITS_FOLDS,
+        "licence": digits.licence,
+        "source": digits.source,
+        "folder": None,
+    }
 
 
 def _read_digits(root: Path, options: Options) -> MultiView:
@@ -248,7 +244,7 @@ def _read_digits(root: Path, options: Options) -> MultiView:
 TWO_VIEW_DIGITS = table_family(
     name="two-view-digits",
     summary="100 labelled and 1,697 unlabelled 8 x 8 digits in two views of different noise",
-    describe=_describe_digits,
+    facts=_digits_facts,
     check=lambda root, options: None,
     read=_read_digits,
     labelled=lambda labels, fold: labelled_rows(labels, DIGITS_LABELLED, fold, "two-view-digits"),

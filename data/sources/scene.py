@@ -4,7 +4,7 @@ Sources: Boutell et al., "Learning Multi-label Scene Classification" (Pattern Re
 "Contrastive Learning with Complex Heterogeneity" (KDD 2022), Section 4.2 and its released code.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +16,7 @@ from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
 from contrasweep.data.spec import DatasetOption, Options
-from contrasweep.data.transductive import MultiView, TransductiveSpec
+from contrasweep.data.transductive import MultiView
 
 SCENE_FOLDER = "scene"
 
@@ -32,19 +32,6 @@ ROWS = {"scene-train.arff": 1211, "scene-test.arff": 1196}
 
 FOLD_SIZES = (121,) * 7 + (120,) * 13
 """Labelled objects of each fold."""
-
-
-@dataclass(frozen=True, eq=False)
-class MultiLabelTable:
-    """Objects with features and any number of labels.
-
-    Attributes:
-        features: float32 ``(N, d)``, in the order of the file.
-        labels: int64 ``(N, c)`` of 0 and 1.
-    """
-
-    features: Tensor
-    labels: Tensor
 
 
 def read_label_names(path: Path) -> tuple[str, ...]:
@@ -63,8 +50,11 @@ def read_label_names(path: Path) -> tuple[str, ...]:
     return names
 
 
-def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> MultiLabelTable:
+def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
     """Read a dense ARFF file; label attributes are 0 or 1, all others are numbers.
+
+    Returns:
+        The features, float32 ``(N, d)``, and the labels, int64 ``(N, c)``, in the order of the file.
 
     Raises:
         DatasetDamaged: the file has another form, lacks a label, or has a value that is missing or not
@@ -89,7 +79,7 @@ def read_multilabel_arff(path: Path, label_names: tuple[str, ...]) -> MultiLabel
     if wrong.any():
         raise DatasetDamaged(f"{path}: row {int(wrong.argmax()) + 1} holds a label that is neither 0 nor 1")
     features = np.delete(values, columns, axis=1).astype(np.float32)
-    return MultiLabelTable(torch.from_numpy(features), torch.from_numpy(labels.astype(np.int64)))
+    return torch.from_numpy(features), torch.from_numpy(labels.astype(np.int64))
 
 
 def _split_arff(path: Path) -> tuple[list[str], list[str]]:
@@ -132,7 +122,7 @@ def noisy_views(features: Tensor, level: float) -> tuple[Tensor, Tensor]:
     return views[0], views[1]
 
 
-def read_scene(root: Path) -> MultiLabelTable:
+def read_scene(root: Path) -> MultiView:
     """Read all 2,407 photographs, those of the training file first.
 
     Raises:
@@ -145,37 +135,19 @@ def read_scene(root: Path) -> MultiLabelTable:
         raise DatasetDamaged(f"{folder / 'scene.xml'} names the labels {found}, not those of Scene")
     tables = []
     for file, rows in ROWS.items():
-        table = read_multilabel_arff(folder / file, names)
-        if table.features.shape != (rows, FEATURES):
-            found = " x ".join(map(str, table.features.shape))
+        features, labels = read_multilabel_arff(folder / file, names)
+        if features.shape != (rows, FEATURES):
+            found = " x ".join(map(str, features.shape))
             raise DatasetDamaged(f"{folder / file} holds {found} features, Scene has {rows} x {FEATURES}")
-        tables.append(table)
-    return MultiLabelTable(
-        torch.cat([table.features for table in tables]), torch.cat([table.labels for table in tables])
-    )
-
-
-def _describe(root: Path, options: Options) -> TransductiveSpec:
-    return TransductiveSpec(
-        name=SCENE.full_name(options),
-        summary=SCENE.summary,
-        classes=len(CLASS_NAMES),
-        multi_label=True,
-        views=((FEATURES,),) * int(options["views"]),
-        labelled=FOLD_SIZES,
-        unlabelled=tuple(sum(ROWS.values()) - size for size in FOLD_SIZES),
-        licence="none stated by the authors (Boutell et al. 2004); research use is customary",
-        source=SOURCE,
-        folder=SCENE_FOLDER,
-        class_names=CLASS_NAMES,
-    )
+        tables.append((features, labels))
+    features, labels = map(torch.cat, zip(*tables, strict=True))
+    return MultiView((features,), labels)
 
 
 def _read(root: Path, options: Options) -> MultiView:
-    table = read_scene(root)
+    whole = read_scene(root)
     one = int(options["views"]) == 1
-    views = (table.features,) if one else noisy_views(table.features, float(options["level"]))
-    return MultiView(views, table.labels)
+    return whole if one else replace(whole, views=noisy_views(whole.views[0], float(options["level"])))
 
 
 def _labelled(labels: Tensor, fold: int) -> Tensor:
@@ -187,7 +159,17 @@ def _labelled(labels: Tensor, fold: int) -> Tensor:
 SCENE = table_family(
     name="scene",
     summary="2,407 photographs with six labels as 294 features, two noisy views, 5 % labelled",
-    describe=_describe,
+    facts=lambda options: {
+        "classes": len(CLASS_NAMES),
+        "multi_label": True,
+        "views": ((FEATURES,),) * int(options["views"]),
+        "labelled": FOLD_SIZES,
+        "unlabelled": tuple(sum(ROWS.values()) - size for size in FOLD_SIZES),
+        "licence": "none stated by the authors (Boutell et al. 2004); research use is customary",
+        "source": SOURCE,
+        "folder": SCENE_FOLDER,
+        "class_names": CLASS_NAMES,
+    },
     check=lambda root, options: check_files("scene", root, SCENE_FOLDER, SCENE_FILES, SOURCE),
     read=_read,
     labelled=_labelled,

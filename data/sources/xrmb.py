@@ -21,8 +21,7 @@ from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
-from contrasweep.data.spec import Options
-from contrasweep.data.transductive import MultiView, TransductiveSpec
+from contrasweep.data.transductive import MultiView
 
 NAME = FOLDER = "xrmb"
 FILES = ("XRMBf2KALDI_window7_single1.mat", "XRMBf2KALDI_window7_single2.mat")
@@ -94,27 +93,18 @@ def _first_rows(labels: np.ndarray, file: Path) -> np.ndarray:
     return np.concatenate(drawn)
 
 
-def _describe(root: Path, options: Options) -> TransductiveSpec:
-    objects = CLASSES * OF_EACH
-    labelled = objects // FOLDS
-    return TransductiveSpec(
-        name=NAME,
-        summary=XRMB.summary,
-        classes=CLASSES,
-        multi_label=False,
-        views=tuple((width,) for width in WIDTHS),
-        labelled=(labelled,) * FOLDS,
-        unlabelled=(objects - labelled,) * FOLDS,
-        licence="none stated with the features; of the University of Wisconsin's database, for research",
-        source=SOURCE,
-        folder=FOLDER,
-    )
-
-
 XRMB = table_family(
     name=NAME,
     summary="50,000 frames of speech of 20 phones, 273 acoustic and 112 articulatory features, 250 labelled",
-    describe=_describe,
+    facts=lambda options: {
+        "classes": CLASSES,
+        "views": tuple((width,) for width in WIDTHS),
+        "labelled": (CLASSES * OF_EACH // FOLDS,) * FOLDS,
+        "unlabelled": (CLASSES * OF_EACH - CLASSES * OF_EACH // FOLDS,) * FOLDS,
+        "licence": "none stated with the features; of the University of Wisconsin's database, for research",
+        "source": SOURCE,
+        "folder": FOLDER,
+    },
     check=lambda root, options: check_files(NAME, root, FOLDER, dict.fromkeys(FILES), SOURCE),
     read=lambda root, options: read_xrmb(root),
     labelled=lambda labels, fold: fold_rows(labels, FOLDS, fold),

@@ -48,10 +48,10 @@ def _arff(folder: Path, text: str) -> Path:
 
 
 def test_an_arff_file_is_read_by_its_attributes_names(tmp_path: Path) -> None:
-    table = read_multilabel_arff(_arff(tmp_path, ARFF), ("Wet", "Sunny"))
-    assert table.features.tolist() == torch.tensor([[0.5, -0.2], [1, 3], [2.25, 4]]).tolist()
-    assert table.labels.tolist() == [[0, 1], [1, 0], [1, 1]]
-    assert (table.features.dtype, table.labels.dtype) == (torch.float32, torch.int64)
+    features, labels = read_multilabel_arff(_arff(tmp_path, ARFF), ("Wet", "Sunny"))
+    assert features.tolist() == torch.tensor([[0.5, -0.2], [1, 3], [2.25, 4]]).tolist()
+    assert labels.tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert (features.dtype, labels.dtype) == (torch.float32, torch.int64)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_level_is_checked() -> None:
 def test_real_scene_s_folds_are_the_released_ones() -> None:
     root = real_root("scene")
     table, spec = read_scene(root), dataset_spec("scene")
-    assert table.features[0, :2].tolist() == torch.tensor([0.646467, 0.666435]).tolist()
+    assert table.views[0][0, :2].tolist() == torch.tensor([0.646467, 0.666435]).tolist()
     assert table.labels.sum(dim=0).tolist() == [427, 364, 397, 433, 533, 431]
     # The released code numbers the label sets by their text.
     texts = np.unique(["".join(map(str, row)) for row in table.labels.tolist()], return_inverse=True)[1]
@@ -169,5 +169,5 @@ def test_real_scene_s_folds_are_the_released_ones() -> None:
         rest = np.setdiff1d(np.arange(2407), folds[fold])
         assert torch.equal(test, table.labels[rest])
         # Rows with an odd number are without noise in the first view.
-        assert torch.equal(data.unlabelled.views[0][rest % 2 == 1], table.features[rest[rest % 2 == 1]])
+        assert torch.equal(data.unlabelled.views[0][rest % 2 == 1], table.views[0][rest[rest % 2 == 1]])
         assert len(data.unlabelled) == len(test) == spec.unlabelled[fold]
