@@ -35,7 +35,7 @@ from contrasweep.data.encoded import check_labels, header_of
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files
-from contrasweep.data.sources.listed_images import ListedImages, images_below
+from contrasweep.data.sources.listed_images import ListedImages, names_below
 from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
 
 SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled ({}, by its link: unpack it)"
@@ -150,7 +150,8 @@ class _Files:
 @while_unchanged(16)
 def _parsed(values: int, folder: Path, *folders_below: Path) -> dict[Path, tuple[int, int]]:
     """Return the class and the bias in the names of the images below a folder."""
-    return {file: _class_and_bias(file, values) for file in images_below(folder, (".png", ".jpg", ".jpeg"))}
+    files = [folder / name for name in names_below(folder, (".png", ".jpg", ".jpeg"))]
+    return {file: _class_and_bias(file, values) for file in files}
 
 
 def _class_and_bias(file: Path, values: int) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """Image files with a folder for each class: `train/CLASS/*.jpg` and `test/CLASS/*.jpg` (or `val`)."""
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,7 +16,7 @@ from contrasweep.data.sources.listed_images import (
     CORRUPT_OPTION,
     SIZE,
     ListedImages,
-    images_below,
+    list_classes,
 )
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
 
@@ -29,104 +28,93 @@ _LOOKED_AT = 16
 """The number of images whose headers are read to learn whether all are grey."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    """One split: its classes, and its files with the class of each file, both sorted by name."""
-
-    classes: tuple[str, ...]
-    files: tuple[Path, ...]
-    labels: tuple[int, ...]
-
-
-def _check(root: Path, options: Options) -> None:
-    train, test = _tree(root, options, "train"), _tree(root, options, "test")
-    _refuse_other_classes(train, test, options)
-    _describe(root, options)
-
-
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    train, size = _tree(root, options, "train"), int(options["size"])
+    (classes, train), size = _tree(root, options, "train"), int(options["size"])
     name = IMAGE_FOLDER.full_name(options)
     return DatasetSpec(
         name=name,
         summary=f"image files of {options['path']}, resized to {size} x {size}",
-        classes=len(train.classes),
-        channels=_channels(train, str(options["colour"])),
+        classes=len(classes),
+        channels=_channels(train, options),
         image_size=size,
         view_size=size,
-        train_size=len(train.files),
-        test_size=len(_tree(root, options, "test").files),
+        train_size=len(train),
+        test_size=len(_tree(root, options, "test")[1]),
         licence="that of the images",
         source="your own files",
         folder=str(options["path"]),
-        class_names=train.classes,
-        **condition_facts(name, root, options, len(train.files)),
+        class_names=tuple(classes),
+        **condition_facts(name, root, options, len(train)),
     )
+
+
+def _check(root: Path, options: Options) -> None:
+    _describe(root, options)
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    train = _tree(root, options, "train")
-    tree = _tree(root, options, split)
-    _refuse_other_classes(train, tree, options)
-    number = {name: label for label, name in enumerate(train.classes)}
-    labels = torch.tensor([number[tree.classes[label]] for label in tree.labels])
-    images = ListedImages(tree.files, labels)
-    if split == "train":
-        images = replace(images, condition=training_condition(root, options, len(images)))
-    return images.opened(int(options["size"]), options, channels=_channels(train, str(options["colour"])))
+    images = train = _tree(root, options, "train")[1]
+    if split == "test":
+        images = _tree(root, options, "test")[1]
+    else:
+        images = replace(train, condition=training_condition(root, options, len(train)))
+    return images.opened(int(options["size"]), options, channels=_channels(train, options))
 
 
-def _tree(root: Path, options: Options, split: Split) -> _Tree:
-    """List one split.
+def _tree(root: Path, options: Options, split: Split) -> tuple[list[str], ListedImages]:
+    """Return the names of the training classes, and the images of a split with the numbers of these classes.
 
     Raises:
         DatasetMissing: there is no such folder, or no image in it.
+        DatasetDamaged: the test split has a class that the training split lacks.
     """
+    folder = _folder(root, options, split)
+    own = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    found = list_classes(folder, own, EXTENSIONS)
+    if not len(found):
+        raise _missing(options, split, f"is incomplete: {folder} holds no image")
+    if split == "train":
+        empty = (found.labels.bincount(minlength=len(own)) == 0).nonzero().flatten().tolist()
+        if empty:
+            without = ", ".join(own[label] for label in empty)
+            raise _missing(options, split, f"is incomplete: {folder} holds no image of {without}")
+        return own, found
+    classes, _ = _tree(root, options, "train")
+    other = [name for name in own if name not in classes]
+    if other:
+        what = f"class of {IMAGE_FOLDER.full_name(options)} in its test split"
+        raise DatasetDamaged(unknown(what, other[0], classes))
+    return classes, replace(found, labels=torch.tensor([classes.index(name) for name in own])[found.labels])
+
+
+def _folder(root: Path, options: Options, split: Split) -> Path:
     place = root / Path(str(options["path"])).expanduser()
-    names = FOLDERS[split]
-    name = IMAGE_FOLDER.full_name(options)
-    how = (
-        f"{' or '.join(names)} must hold a folder of image files for each class; path= is absolute, or under "
-        f"the data root (--data-root DIR or {ROOT_VARIABLE})."
+    there = [place / name for name in FOLDERS[split] if (place / name).is_dir()]
+    if not there:
+        raise _missing(options, split, f"not found: {place} has no folder {' or '.join(FOLDERS[split])}")
+    return there[0]
+
+
+def _missing(options: Options, split: Split, problem: str) -> DatasetMissing:
+    return DatasetMissing(
+        f"dataset {IMAGE_FOLDER.full_name(options)!r} {problem}. {' or '.join(FOLDERS[split])} must hold a "
+        "folder of image files for each class; path= is absolute, or under the data root (--data-root DIR or "
+        f"{ROOT_VARIABLE})."
     )
-    folder = next((place / one for one in names if (place / one).is_dir()), None)
-    if folder is None:
-        raise DatasetMissing(f"dataset {name!r} not found: {place} has no folder {' or '.join(names)}. {how}")
-    classes = sorted(entry for entry in folder.iterdir() if entry.is_dir())
-    tree = _listed(folder, *classes)
-    if not tree.files:
-        raise DatasetMissing(f"dataset {name!r} is incomplete: {folder} holds no image. {how}")
-    empty = set(range(len(tree.classes))) - set(tree.labels)
-    if split == "train" and empty:
-        without = ", ".join(tree.classes[label] for label in sorted(empty))
-        raise DatasetMissing(f"dataset {name!r} is incomplete: {folder} holds no image of {without}. {how}")
-    return tree
+
+
+def _channels(train: ListedImages, options: Options) -> int:
+    if options["colour"] != "auto":
+        return 1 if options["colour"] == "grey" else 3
+    return _most_channels(
+        *(train.files[row] for row in range(0, len(train), max(1, len(train) // _LOOKED_AT)))
+    )
 
 
 @while_unchanged(8)
-def _listed(folder: Path, *classes: Path) -> _Tree:
-    """List the files below the folder of each class."""
-    found = [(path, label) for label, place in enumerate(classes) for path in images_below(place, EXTENSIONS)]
-    return _Tree(
-        tuple(place.name for place in classes),
-        tuple(path for path, _ in found),
-        tuple(label for _, label in found),
-    )
-
-
-def _refuse_other_classes(train: _Tree, test: _Tree, options: Options) -> None:
-    other = [name for name in test.classes if name not in train.classes]
-    if other:
-        what = f"class of {IMAGE_FOLDER.full_name(options)} in its test split"
-        raise DatasetDamaged(unknown(what, other[0], train.classes))
-
-
-@lru_cache(maxsize=8)
-def _channels(train: _Tree, colour: str) -> int:
-    if colour != "auto":
-        return 1 if colour == "grey" else 3
+def _most_channels(*files: Path) -> int:
     found = []
-    for file in train.files[:: max(1, len(train.files) // _LOOKED_AT)]:
+    for file in files:
         try:
             found.append(header_of(file.read_bytes(), str(file)).channels)
         except DatasetDamaged as error:

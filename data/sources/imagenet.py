@@ -34,10 +34,9 @@ from contrasweep.data.condition_files import (
     training_condition,
 )
 from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
-from contrasweep.data.sources.listed_images import ListedImages, listed_family
+from contrasweep.data.sources.listed_images import ListedImages, list_classes, listed_family, names_below
 from contrasweep.data.spec import DatasetFamily, DatasetOption, Options, Split
 
 ALL_CLASSES, ALL_TRAIN, ALL_TEST = 1_000, 1_281_167, 50_000
@@ -123,33 +122,10 @@ def _hundred_classes(root: Path, options: Options) -> Classes:
     return names
 
 
-@while_unchanged(8)
-def _images_of(folder: Path) -> tuple[str, ...]:
-    return tuple(sorted(entry.name for entry in folder.iterdir() if entry.suffix.upper() == ".JPEG"))
-
-
-def _images_in(folder: Path) -> tuple[str, ...]:
-    return _images_of(folder) if folder.is_dir() else ()
-
-
 def _folders(place: Path) -> Classes:
     if not place.is_dir():
         return ()
     return tuple(sorted(entry.name for entry in place.iterdir() if re.fullmatch(r"n\d{8}", entry.name)))
-
-
-@dataclass(frozen=True)
-class _PathsBelow:
-    """Files below a folder. Each access makes a path: 1.3 million of them would take half a gigabyte."""
-
-    place: Path
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, row: int) -> Path:
-        return self.place / self.names[row]
 
 
 def _place(root: Path, split: Split) -> Path:
@@ -163,17 +139,14 @@ def _listed(archive: Archive, root: Path, split: Split, classes: Classes) -> Lis
         DatasetMissing: the validation images lie in one folder, and no file gives their classes.
     """
     place = _place(root, split)
-    number = {name: label for label, name in enumerate(classes)}
     if split == "train" or _folders(place):
-        found = [
-            (label, f"{name}/{file}") for name, label in number.items() for file in _images_in(place / name)
-        ]
-    else:
-        of_image = _validation_classes(archive, root)
-        flat = ((of_image.get(Path(file).stem), file) for file in _images_in(place))
-        found = sorted((number[name], file) for name, file in flat if name in number)
+        return list_classes(place, classes, (".jpeg",))
+    of_image = _validation_classes(archive, root)
+    number = {name: label for label, name in enumerate(classes)}
+    flat = [(of_image.get(Path(file).stem), file) for file in names_below(place, (".jpeg",))]
+    found = sorted((number[name], file) for name, file in flat if name in number)
     labels = torch.tensor([label for label, _ in found], dtype=torch.int64)
-    return ListedImages(_PathsBelow(place, tuple(file for _, file in found)), labels)
+    return ListedImages([place / file for _, file in found], labels)
 
 
 def _validation_classes(archive: Archive, root: Path) -> dict[str, str]:

@@ -18,7 +18,6 @@ The texture clusters of ImageNet's test images, for the unbiased accuracy, are i
 features (Section 4.3 of its paper).
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,13 +34,13 @@ from contrasweep.data.condition_files import (
     training_condition,
 )
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing
-from contrasweep.data.sources.listed_images import SIZE, ListedImages
+from contrasweep.data.sources.listed_images import SIZE, ListedImages, list_classes, names_below
 from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
 from contrasweep.data.text_table import column_of, read_text_table
 
 NAME = "imagenet9"
+ENDINGS = (".jpeg", ".jpg", ".png")
 SOURCE = "https://image-net.org (ILSVRC2012, train and val in a folder for each class)"
 IMAGENET_A = Archive(
     NAME,
@@ -103,7 +102,7 @@ def _test(root: Path, options: Options) -> ListedImages:
     found = _listed(IMAGENET_A, folder, 1, None, IN_IMAGENET_A)
     # A folder with fewer classes is accepted: the counts of single classes are not published.
     classes = [entry for entry in folder.iterdir() if entry.is_dir()]
-    images = sum(len(_images_of(place)) for place in classes)
+    images = sum(len(names_below(place, ENDINGS)) for place in classes)
     if len(classes) == A_CLASSES and images != A_IMAGES:
         raise IMAGENET_A.incomplete(
             f"{folder} holds {images:,} images of {A_CLASSES} classes, ImageNet-A has {A_IMAGES:,}"
@@ -134,22 +133,15 @@ def _listed(
     if lost:
         named = f"{', '.join(lost[:5])}{' and others' if len(lost) > 5 else ''}"
         raise archive.incomplete(f"{folder} lacks the classes {named}")
-    parts = {wnid: _images_of(folder / wnid) for wnid in sorted(classes)}
-    for wnid, files in parts.items():
-        if len(files) < fewest or (most is not None and len(files) > most):
+    classes = sorted(classes)
+    found = list_classes(folder, classes, ENDINGS)
+    for wnid, count in zip(classes, found.labels.bincount(minlength=len(classes)).tolist(), strict=True):
+        if count < fewest or (most is not None and count > most):
             allowed = "more" if most is None else str(most) if fewest == most else f"{fewest} to {most:,}"
             raise archive.incomplete(
-                f"{folder / wnid} holds {len(files):,} images, ImageNet has {allowed} of a class"
+                f"{folder / wnid} holds {count:,} images, ImageNet has {allowed} of a class"
             )
-    labels = [LABEL_OF[wnid] for wnid, part in parts.items() for _ in part]
-    return ListedImages([file for part in parts.values() for file in part], torch.tensor(labels))
-
-
-@while_unchanged(256)
-def _images_of(folder: Path) -> tuple[Path, ...]:
-    """List the images of a class by name."""
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith((".jpeg", ".jpg", ".png")))
-    return tuple(folder / name for name in names)
+    return replace(found, labels=torch.tensor([LABEL_OF[wnid] for wnid in classes])[found.labels])
 
 
 def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from contrasweep.data.encoded import FileImages, Files, open_encoded
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import Archive
 from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, spelled_name
 
@@ -97,7 +98,37 @@ def listed_family(
     return DatasetFamily(archive.dataset, summary, describe, check, opened, known)
 
 
-def images_below(place: Path, endings: Sequence[str]) -> list[Path]:
-    """Return the files at any depth below a folder with one of these endings (lower case), sorted by path."""
-    below = [Path(at) / name for at, _, names in os.walk(place) for name in names]
-    return sorted(path for path in below if path.suffix.lower() in endings)
+@dataclass(frozen=True)
+class _PathsBelow:
+    """Files below a folder. Each access makes a path: 1.3 million of them would take half a gigabyte."""
+
+    place: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, row: int) -> Path:
+        return self.place / self.names[row]
+
+
+def list_classes(place: Path, classes: Sequence[str], endings: tuple[str, ...]) -> ListedImages:
+    """List the images below the folder of each class; labels number the classes from 0 in their order.
+
+    A class without a folder has no image. See `names_below`.
+    """
+    found = [names_below(place / name, endings) if (place / name).is_dir() else () for name in classes]
+    names = tuple(f"{name}/{file}" for name, files in zip(classes, found, strict=True) for file in files)
+    counts = torch.tensor([len(files) for files in found], dtype=torch.int64)
+    return ListedImages(_PathsBelow(place, names), torch.arange(len(counts)).repeat_interleave(counts))
+
+
+@while_unchanged(256)
+def names_below(folder: Path, endings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the files at any depth below a folder with one of these endings, sorted by path.
+
+    Endings are in lower case; those of the files may have any case.
+    """
+    below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
+    found = sorted(path.relative_to(folder) for path in below if path.suffix.lower() in endings)
+    return tuple(path.as_posix() for path in found)
