@@ -269,7 +269,7 @@ def test_a_cell_that_does_not_run_says_why(monkeypatch: pytest.MonkeyPatch) -> N
     assert nowhere.runs == 0
     assert {cell.why for cell in nowhere.cells} == {next(iter({cell.why for cell in nowhere.cells}))}
     assert nowhere.cells[0].why.startswith("colormnist: ")
-    assert needed_data(nowhere) == "colormnist (not here)"
+    assert needed_data(nowhere) == ([], ["colormnist"])
     # Copies stored in another form stand in for files that are absent, and digits need no file.
     assert plan_table(TABLES["cclk-t3"], scale="quick", data_root=Path("/nowhere")).state == RUNS
 

@@ -19,7 +19,7 @@ from contrasweep.tuning.cli.options import (
     command_line,
     machine_at,
 )
-from contrasweep.tuning.cli.progress import progress_line
+from contrasweep.tuning.cli.progress import ProgressLine, progress_line
 from contrasweep.tuning.cli.rendering import (
     print_entries,
     print_json,
@@ -68,19 +68,17 @@ def tables(
         raise unknown_name("scale", scale, SCALES)
     runs = StoredRuns(ResultsStore(results))
     listed = [_listed(load_table(name), scale, runs, data_root) for name in available_tables()]
-    rows = [row for row, _ in listed]
     if json:
-        print_json(rows)
+        print_json([row for row, _ in listed])
         return
-    shown: dict[str, list[str | Text]] = {
-        row["table"]: [row["caption"], source_line(" · ".join(filter(None, facts)))]
-        for row, facts in listed
-        if row["state"] != "never here"
-    }
+    shown: dict[str, list[str | Text]] = {}
+    never: dict[str, list[str | Text]] = {}
+    for row, facts in listed:
+        if row["state"] == "never here":
+            never[row["table"]] = [row["why"]]
+        else:
+            shown[row["table"]] = [row["caption"], source_line(" · ".join(filter(None, facts)))]
     print_entries(f"Tables that run, {scale} scale", shown)
-    never: dict[str, list[str | Text]] = {
-        row["table"]: [row["why"]] for row in rows if row["state"] == "never here"
-    }
     print_entries("Never here, and why", never)
     say("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
 
@@ -121,8 +119,11 @@ def table(
     Example: contrasweep table cclk-t3 --scale quick
     """
     from contrasweep.search_spaces.tables import load_table
+    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
+    from contrasweep.tuning.tables.verdict import judge_all
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
@@ -142,9 +143,15 @@ def table(
     if dry_run:
         _print_plan(plan, json)
         return
+    failed: Mapping[str, str] = {}
     on = {"concurrency": concurrency, "machine": machine_at(address)}
-    failed = _run(plan, results, data_root, on) if run and plan.studies else {}
-    found, verdicts = _judged(plan, results, data_root)
+    if run and plan.studies:
+        with progress_line() as line:
+            failed = _run(plan, line, results=results, data_root=data_root, **on)
+    stored = StoredRuns(ResultsStore(results))
+    found = collect(plan, stored, data_root)
+    # Claims may read other stored tables of the same scale.
+    verdicts = judge_all(found, collect_others(plan, stored, data_root))
     _write(found, verdicts, format_, output, json)
     for study, why in failed.items():
         warn(f"{study}: {why}")
@@ -171,37 +178,15 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         check_folder(save, "--save")
 
 
-def _run(plan: "TablePlan", results: str, data_root: Path | None, on: Mapping[str, Any]) -> Mapping[str, str]:
+def _run(plan: "TablePlan", line: ProgressLine, **on: Any) -> Mapping[str, str]:
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
-    with progress_line() as line:
+    def show(progress: TableProgress) -> None:
+        what = "searching, " if progress.searching else ""
+        done = f"{progress.study}: {what}{progress.done}/{progress.runs} final runs"
+        line.show(f"{done} · {on_a_clock(line.elapsed)} spent")
 
-        def show(progress: TableProgress) -> None:
-            what = "searching, " if progress.searching else ""
-            line.show(
-                f"{progress.study}: {what}{progress.done}/{progress.runs} final runs · "
-                f"{on_a_clock(line.elapsed)} spent"
-            )
-
-        return run_table(
-            plan,
-            results=results,
-            data_root=data_root,
-            **on,
-            command=command_line(),
-            show=show,
-        )
-
-
-def _judged(plan: "TablePlan", results: str, data_root: Path | None) -> "tuple[TableResults, list[Verdict]]":
-    """Return the table's results and verdicts; claims may read other stored tables of the same scale."""
-    from contrasweep.tuning.store import ResultsStore
-    from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
-    from contrasweep.tuning.tables.verdict import judge_all
-
-    runs = StoredRuns(ResultsStore(results))
-    found = collect(plan, runs, data_root)
-    return found, judge_all(found, collect_others(plan, runs, data_root))
+    return run_table(plan, command=command_line(), show=show, **on)
 
 
 def _save(found: "TableResults", folder: Path) -> None:
@@ -233,8 +218,7 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
 
     if ran and not any(plan.asks_for(value.column) for value in found.values):
         gaps = dict.fromkeys(why for (_, column), why in found.gaps.items() if plan.asks_for(column))
-        reasons = "; ".join(gaps) or plan.state
-        raise SweepFailed(f"nothing of table {plan.table.id} was measured: {reasons}")
+        raise SweepFailed(f"nothing of table {plan.table.id} was measured: {'; '.join(gaps) or plan.state}")
 
 
 def _print_plan(plan: "TablePlan", as_json: bool) -> None:
@@ -243,14 +227,9 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
         return
     rows: list[dict[str, Any]] = [
         {
-            "row": cell.row,
-            "column": cell.column,
-            "state": cell.state,
-            "dataset": None if cell.experiment is None else cell.experiment.dataset,
-            "method": None if cell.experiment is None else cell.experiment.method,
-            "epochs": None if cell.experiment is None else cell.experiment.epochs,
-            "study": cell.study or None,
-            "why": cell.why or None,
+            **{name: getattr(cell, name) for name in ("row", "column", "state")},
+            **{name: getattr(cell.experiment, name, None) for name in ("dataset", "method", "epochs")},
+            **{name: getattr(cell, name) or None for name in ("study", "why")},
         }
         for cell in plan.chosen
     ]
@@ -270,7 +249,7 @@ def _listed(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the row of a table in the list, and the facts that a terminal shows in one line."""
     from contrasweep.tuning.tables.collect import runs_done
-    from contrasweep.tuning.tables.plan import data_here_and_absent, lacks_form, needed_data, plan_table
+    from contrasweep.tuning.tables.plan import lacks_form, needed_data, plan_table
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
@@ -281,11 +260,11 @@ def _listed(
     plan = plan_table(table, scale=scale, data_root=data_root)
     count, cost = runs_done(plan, runs), _cost(plan) if plan.runs else ""
     done = "done" if count >= plan.runs > 0 else f"{count} of {plan.runs} runs"
-    here, absent = data_here_and_absent(plan)
+    here, absent = needed_data(plan)
     row = {
         **line,
         "state": plan.state,
-        "data": needed_data(plan),
+        "data": ", ".join([*here, *(f"{name} (not here)" for name in absent)]),
         "done": done,
         "cost": cost,
         "why": next((cell.why for cell in plan.cells if cell.why), table.run.never or ""),
@@ -301,24 +280,21 @@ def _of_information(
     from contrasweep.data import DatasetMissing, load_clusterings
     from contrasweep.tuning.tables.plan import DATA, RUNS
 
-    state, why = RUNS, ""
+    state, why, where = RUNS, "", clusterings
     try:
         load_clusterings(clusterings, data_root)
     except DatasetMissing as error:
-        state, why = DATA, str(error)
+        state, why, where = DATA, str(error), f"not here: {clusterings}"
     row = {**line, "state": state, "data": clusterings, "done": "no runs", "cost": "0:00", "why": why}
-    where = f"not here: {clusterings}" if why else clusterings
     return row, [state, "no runs", where]
 
 
 def _short(names: list[str]) -> str:
     """Return the names of datasets as one line; more than two forms of one dataset become their number."""
     forms = Counter(name.partition(":")[0] for name in names)
-    told = {
-        base if forms[base] > 2 else name: f"{base} ({forms[base]} forms)" if forms[base] > 2 else name
-        for name, base in ((name, name.partition(":")[0]) for name in names)
-    }
-    return ", ".join(told.values())
+    bases = ((name, name.partition(":")[0]) for name in names)
+    told = (f"{base} ({forms[base]} forms)" if forms[base] > 2 else name for name, base in bases)
+    return ", ".join(dict.fromkeys(told))
 
 
 def _cost(plan: "TablePlan") -> str:

@@ -339,14 +339,8 @@ def _preset(name: str) -> Mapping[str, Any]:
     return found["settings"]
 
 
-def data_here_and_absent(plan: TablePlan) -> tuple[list[str], list[str]]:
+def needed_data(plan: TablePlan) -> tuple[list[str], list[str]]:
     """Return the datasets that a table's cells use, and those that are missing here."""
-    taken = dict.fromkeys(cell.experiment.dataset for cell in plan.running if cell.experiment is not None)
+    taken = dict.fromkeys(cell.planned.dataset for cell in plan.running)
     missing = dict.fromkeys(cell.why.partition(": ")[0] for cell in plan.cells if cell.state == DATA)
     return list(taken), list(missing)
-
-
-def needed_data(plan: TablePlan) -> str:
-    """Return the datasets of a table as text; the missing ones come last."""
-    here, absent = data_here_and_absent(plan)
-    return ", ".join([*here, *(f"{name} (not here)" for name in absent)])
