@@ -115,19 +115,10 @@ def _distinct_rows(rows: Tensor, enough: int) -> int:
 def lloyd_kmeans(
     features: Tensor, clusters: int, seed: int, *, starts: int = 3, iterations: int = 300
 ) -> Tensor:
-    """Group rows by k-means on their device; the best start is kept.
+    """Group rows by k-means on their device, where the result stays; arguments as for `kmeans_clusters`.
 
-    An empty cluster takes the row that is farthest from its centre, so no cluster stays empty.
-
-    Args:
-        features: ``(N, D)``, finite; float64 is computed in float64, other types in float32.
-        clusters: the number of groups, 1..N.
-        seed: determines the starts.
-        starts: the number of starts, at least 1.
-        iterations: the most iterations of Lloyd's algorithm for each start, at least 1.
-
-    Returns:
-        int64 ``(N,)`` on the device of the features, every number of 0..clusters-1 at least once.
+    An empty cluster takes the row that is farthest from its centre, so every number of 0..clusters-1 occurs.
+    Features in float64 are computed in float64, other types in float32.
     """
     rows = features.detach()
     rows = rows if rows.dtype == torch.float64 else rows.float()

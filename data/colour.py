@@ -51,10 +51,8 @@ _CHUNK = 4096
 def draw_palette_colours(count: int, generator: np.random.Generator) -> Tensor:
     """Draw one background colour per image: a base colour plus N(0, 40^2) on each channel, clipped.
 
-    The base colour is drawn independently of the image, so the colour is independent of the class.
-
-    Returns:
-        float32 ``(count, 3)``, RGB in 0..255, not rounded.
+    The base colour is drawn independently of the image, so the colour is independent of the class. Returns
+    float32 ``(count, 3)``, RGB in 0..255, not rounded.
     """
     base = np.asarray(BASE_COLOURS, dtype=np.float64)
     chosen = base[generator.integers(len(base), size=count)]
@@ -63,23 +61,16 @@ def draw_palette_colours(count: int, generator: np.random.Generator) -> Tensor:
 
 
 def draw_uniform_colours(count: int, generator: np.random.Generator) -> Tensor:
-    """Draw one background colour per image, each channel uniform in 0..255 and independent of the image.
-
-    Returns:
-        float32 ``(count, 3)``, RGB in 0..255, not rounded.
-    """
+    """Draw colours like `draw_palette_colours`, but each channel uniform in 0..255."""
     return torch.from_numpy(generator.uniform(0.0, 255.0, size=(count, 3))).float()
 
 
 def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImages:
     """Paint black strokes on coloured backgrounds: ``(255 - stroke) / 255 * colour``, rounded.
 
-    Args:
-        strokes: greyscale images ``(N, 1, H, W)``, where 0 is background and 255 is full stroke.
-        colours: float32 ``(N, 3)``, RGB in 0..255.
-
-    Returns:
-        RGB images ``(N, 3, H, W)`` with the same labels; ``condition`` is ``colours``.
+    Of the greyscale images ``(N, 1, H, W)``, 0 is background and 255 is full stroke; ``colours`` are float32
+    ``(N, 3)``, RGB in 0..255. Returns RGB images ``(N, 3, H, W)`` with the same labels and the colours as
+    ``condition``.
 
     Raises:
         ValueError: the strokes are not greyscale, or there is not one colour in 0..255 for each image.
@@ -96,18 +87,9 @@ def colour_backgrounds(strokes: LabelledImages, colours: Tensor) -> LabelledImag
 
 
 def white_on_colour(strokes: LabelledImages, colours: Tensor, threshold: int) -> LabelledImages:
-    """Paint white strokes on coloured backgrounds: each pixel is white or has the colour of the background.
+    """Paint white strokes: each pixel is white from ``threshold`` on, or has the colour of the background.
 
-    Args:
-        strokes: greyscale images ``(N, 1, H, W)``, where 0 is background and 255 is full stroke.
-        colours: float32 ``(N, 3)``, RGB in 0..255.
-        threshold: the smallest value of a stroke.
-
-    Returns:
-        RGB images ``(N, 3, H, W)`` with the same labels; ``condition`` is ``colours``.
-
-    Raises:
-        ValueError: see `colour_backgrounds`.
+    Arguments, result and errors are otherwise those of `colour_backgrounds`.
     """
     _require_paintable(strokes, colours)
     paper = colours.round().to(torch.uint8)[:, :, None, None]

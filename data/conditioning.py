@@ -20,11 +20,7 @@ def cluster_information(clusters: Tensor | ArrayLike, labels: Tensor | ArrayLike
     """Return the mutual information I(Z; T) and the conditional entropy H(Z | T), both in bits.
 
     The values are exact for the empirical distribution: Z is the cluster and T the label of an image drawn
-    uniformly from the given ones. I + H(Z | T) = H(Z).
-
-    Args:
-        clusters: ``(N,)`` discrete values, Z.
-        labels: ``(N,)`` discrete values, T.
+    uniformly from the given ones, both ``(N,)`` of discrete values. I + H(Z | T) = H(Z).
 
     Raises:
         ValueError: the arguments are not one-dimensional, differ in length, or are empty.
@@ -120,15 +116,10 @@ def crossing(
 ) -> tuple[float, int] | None:
     """Return the first place where the rescaled first curve rises to the rescaled second one.
 
-    Args:
-        xs: ascending places, above 0.
-        rising: the height of the first curve at each place.
-        falling: the height of the second.
-
-    Returns:
-        The place, interpolated between its two neighbours along straight lines over log x, and the number of
-        the neighbour with the smaller distance between the curves (for equal distances, the lower place).
-        None if a curve is flat, or the first one does not rise to the second.
+    ``xs`` are ascending places above 0, ``rising`` and ``falling`` the heights of the curves there. The place
+    is interpolated between its two neighbours along straight lines over log x; with it comes the number of
+    the neighbour with the smaller distance between the curves (for equal distances, the lower place). None if
+    a curve is flat, or the first one does not rise to the second.
     """
     ups, downs = rescaled(rising), rescaled(falling)
     if ups is None or downs is None:

@@ -32,15 +32,10 @@ IMBALANCE_OPTIONS: Mapping[str, DatasetOption] = {
 def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at_least: int = 0) -> list[int]:
     """Return the number of images of each class to keep.
 
-    A class with n images in level l of L keeps ``floor(n l / L)`` images by the linear rule, and
-    ``floor(n e^(l - L))`` by the exponential rule. Groups of ``group_size`` classes form the levels: level 1
-    holds classes 0..group_size-1.
-
-    Args:
-        counts: images of each class.
-        rule: linear or exponential.
-        group_size: neighbouring classes that share a level: 1, or 10 for CIFAR-100 in the paper.
-        at_least: the least number of images that a class keeps, if it has as many.
+    Of the n images of a class in level l of L, the linear rule keeps ``floor(n l / L)`` and the exponential
+    one ``floor(n e^(l - L))``; a class never keeps fewer than ``at_least``, if it has as many. Groups of
+    ``group_size`` classes (10 for CIFAR-100 in the paper) form the levels: level 1 holds classes
+    0..group_size-1.
 
     Raises:
         ValueError: the groups do not divide the classes, or a class would keep no image.
@@ -63,14 +58,9 @@ def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at
 
 
 def imbalanced_rows(labels: Tensor, name: str, kept: Sequence[int]) -> Tensor:
-    """Return the rows to keep, ``kept[c]`` of each class c, ascending.
+    """Return the rows to keep, ``kept[c]`` of each class c of ``labels``, int64 ``(N,)``, ascending.
 
-    They depend only on the dataset's name. The rows of a smaller cut are part of those of a larger one.
-
-    Args:
-        labels: int64 ``(N,)``.
-        name: the name of the random stream.
-        kept: the number of images of each class to keep, see `imbalanced_counts`.
+    They depend only on ``name``, the dataset's. The rows of a smaller cut are part of those of a larger one.
 
     Raises:
         ValueError: a class has fewer images than it should keep, or no image is kept.
@@ -102,17 +92,9 @@ def kept_counts(counts: Sequence[int], options: Options, group_size: int = 1) ->
 def imbalanced(
     images: LabelledImages, name: str, counts: Sequence[int], options: Options, group_size: int = 1
 ) -> LabelledImages:
-    """Return the training images that remain with the options; without imbalance, all of them.
+    """Return the images of a training split that remain with `IMBALANCE_OPTIONS`; all without imbalance.
 
-    Args:
-        images: a whole training split.
-        name: the name of the family, which determines the rows to keep.
-        counts: the number of images of each class in the split.
-        options: contain the values of `IMBALANCE_OPTIONS`.
-        group_size: see `imbalanced_counts`.
-
-    Raises:
-        ValueError: see `kept_counts`.
+    ``name`` is the family's, ``counts`` are the images of each class in the split. Errors: see `kept_counts`.
     """
     kept = kept_counts(counts, options, group_size)
     if options["imbalance"] == "none":

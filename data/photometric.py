@@ -33,9 +33,6 @@ def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names:
             shift of the hue in turns, -0.5..0.5.
         order: int64 ``(B, 4)``, the operation (index into `OPERATIONS`) of each turn.
         names: the operations that are on; the others are skipped.
-
-    Returns:
-        float32 ``(B, C, S, S)``.
     """
     active = [index for index, name in enumerate(OPERATIONS) if name in names]
     if views.shape[1] == 1:
@@ -59,11 +56,9 @@ def jitter(views: Tensor, chosen: Tensor, factors: Tensor, order: Tensor, names:
 
 
 def grey_(views: Tensor, rows: Tensor) -> None:
-    """Turn some views to grey in place: every channel becomes the luma. A single channel does not change.
+    """Turn the ``rows``, int64 ``(n,)``, of the views to grey in place: every channel becomes the luma.
 
-    Args:
-        views: float32 ``(B, C, S, S)``.
-        rows: int64 ``(n,)``, the views to change.
+    A single channel does not change.
     """
     if views.shape[1] == 3 and len(rows):
         here = rows.to(views.device)
@@ -74,11 +69,7 @@ def blur_(views: Tensor, rows: Tensor, sigma: Tensor) -> None:
     """Blur some views in place by a Gaussian, with reflected borders.
 
     The kernel spans ``2 * (S // 20) + 1`` pixels, a tenth of the view (Chen et al. 2020, SimCLR, appendix A).
-
-    Args:
-        views: float32 ``(B, C, S, S)``.
-        rows: int64 ``(n,)``, the views to change.
-        sigma: float32 ``(n,)``, standard deviations in pixels, above 0.
+    ``rows``, int64 ``(n,)``, are the views to change, ``sigma`` their standard deviations in pixels, above 0.
     """
     if not len(rows):
         return
@@ -92,12 +83,7 @@ def blur_(views: Tensor, rows: Tensor, sigma: Tensor) -> None:
 
 
 def normalise(views: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Subtract the mean of each channel and divide by its standard deviation.
-
-    Args:
-        views: float32 ``(B, C, S, S)`` in 0..1.
-        mean: C numbers in the views' unit.
-        std: C numbers above 0.
+    """Subtract the mean of each channel, in the views' unit, and divide by its standard deviation, above 0.
 
     Raises:
         ValueError: there is not one mean and one deviation for each channel.

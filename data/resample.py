@@ -20,15 +20,9 @@ _CROPPED_AT_ONCE, _FEWEST_AT_ONCE = 64, 16
 
 
 def whole_image(images: Tensor, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
-    """Resize whole images for evaluation, antialiased.
+    """Resize whole images, uint8 ``(N, C, H, W)``, for evaluation, antialiased, to S = ``size`` pixels.
 
-    Args:
-        images: uint8 ``(N, C, H, W)``, any device.
-        size: output height and width S in pixels.
-        interpolation: bilinear or bicubic.
-
-    Returns:
-        float32 ``(N, C, S, S)`` in 0..1 on the images' device.
+    Returns float32 ``(N, C, S, S)`` in 0..1 on the images' device.
 
     Raises:
         ValueError: the images are not uint8 ``(N, C, H, W)``, the size is below 1, or the interpolation is
@@ -62,7 +56,7 @@ def crop(
         boxes: int64 ``(B, 4)``: top, left, height, width in pixels, inside the image.
         flip: bool ``(B,)``: mirrored left to right.
         size: output height and width S in pixels.
-        interpolation: bilinear or bicubic.
+        interpolation: bilinear or bicubic, both antialiased.
         shift: int64 ``(B, 2)``: the offset of the view in the resized box, in output pixels down and right
             (negative: up and left); outside the box it is black. None shifts nothing.
 
@@ -154,22 +148,14 @@ def _weights(
     interpolation: Interpolation = "bilinear",
     shift: Tensor | None = None,
 ) -> Tensor:
-    """Return the weights that resize ``length`` pixels from ``start`` on to ``size``.
+    """Return the weights ``(B, size, source)`` that resize ``length`` pixels from ``start`` on to ``size``.
 
     The weights are a triangle, or Keys' cubic, around the centre of each output pixel, cut off at the border
     of the box and normalised to sum 1. For enlarging, this is the usual rule with a repeated border.
 
-    Args:
-        start: int64 ``(B,)``, first pixel of each box.
-        length: int64 ``(B,)``, pixels in each box.
-        size: output pixels.
-        source: stored pixels.
-        flip: bool ``(B,)``, reverse the output.
-        interpolation: bilinear or bicubic.
-        shift: int64 ``(B,)``, the number of output pixels to skip; pixels outside the box are 0.
-
-    Returns:
-        float32 ``(B, size, source)``.
+    ``start`` and ``length`` are int64 ``(B,)`` in stored pixels, of which there are ``source``; ``flip``,
+    bool ``(B,)``, reverses the output; ``shift``, int64 ``(B,)``, is the number of output pixels to skip;
+    pixels outside the box are 0.
     """
     output = torch.arange(size, device=start.device).expand(len(start), size)
     if flip is not None:

@@ -89,10 +89,8 @@ class OneClusterBatches:
     cluster of two or more occurs once per epoch, never alone. The only image of a cluster has no other image
     to contrast with and is left out; ``dropped`` counts these images.
 
-    Args:
-        clusters: int64 ``(N,)``, the cluster of each image.
-        batch_size: at least 3; with 2, an odd cluster would leave an image alone.
-        seed: chooses the stream of batches.
+    ``clusters`` int64 ``(N,)`` has the cluster of each image. ``batch_size`` is at least 3; with 2, an odd
+    cluster would leave an image alone.
 
     Raises:
         ValueError: the batch size is below 3, the clusters are not int64 ``(N,)``, or no cluster has two
@@ -133,12 +131,8 @@ class PairedBatches(UniformBatches):
 
     The partner is any other image of the cluster, with equal chances. The only image of a cluster is its own
     partner; ``alone`` counts these images. With one cluster per image, this is SimCLR. An epoch has each
-    image at most once as itself, and any number of times as a partner.
-
-    Args:
-        clusters: int64 ``(N,)``, the cluster of each image.
-        batch_size: pairs in a batch, at least 1.
-        seed: chooses the stream of batches.
+    image at most once as itself, and any number of times as a partner. ``clusters`` int64 ``(N,)`` has the
+    cluster of each image, ``batch_size`` counts pairs.
 
     Raises:
         ValueError: the batch size is below 1, or the clusters are not int64 ``(N,)`` with at least one image.
@@ -168,19 +162,11 @@ class PairedBatches(UniformBatches):
 
 
 class SemiSupervisedBatches:
-    """Batches of labelled and unlabelled images: one epoch of the unlabelled images, the labelled ones
-    cycled.
+    """Batches of labelled and unlabelled images: an epoch of the unlabelled images, the labelled ones cycled.
 
     Unlabelled images are drawn as in `UniformBatches`. Labelled images go round: over an epoch, their counts
     differ by at most one, and no image is twice in a batch. A set that is smaller than its part of a batch is
-    taken whole.
-
-    Args:
-        labelled: the number of labelled images.
-        unlabelled: the number of unlabelled images.
-        labelled_size: labelled images in a batch.
-        unlabelled_size: unlabelled images in a batch.
-        seed: chooses the stream of batches.
+    taken whole. ``labelled`` and ``unlabelled`` count the images of each set, the sizes those in a batch.
 
     Raises:
         ValueError: a number is below 1.

@@ -25,15 +25,9 @@ SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
 def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Cut ``round(fraction * N)`` rows out of N, each label in proportion to its count.
 
-    Shares are rounded by largest remainder, so that the part has exactly the requested size.
-
-    Args:
-        labels: int64 ``(N,)``.
-        fraction: the share to cut out, above 0 and below 1.
-        generator: a CPU generator that draws the rows of each label.
-
-    Returns:
-        The kept rows and the cut rows, both int64 and ascending.
+    Shares are rounded by largest remainder, so that the part has exactly the requested size. A CPU generator
+    draws the rows of each label in ``labels``, int64 ``(N,)``. Returns the kept rows and the cut rows, both
+    int64 and ascending.
 
     Raises:
         ValueError: the fraction is not between 0 and 1, or one side would be empty.
@@ -67,16 +61,11 @@ def _shares(labels: Tensor, fraction: float, size: int) -> dict[int, int]:
 def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
     """Return ``count`` rows, ascending: the share of each class, to within one row, and at least one row.
 
-    The rows depend only on ``name`` and the labels. The rows of a smaller count are among those of a larger
-    one.
-
-    Args:
-        labels: int64 ``(N,)``, or ``(N, c)`` for several labels per image, where equal rows form a class.
-        count: the number of rows, from the number of classes up to N.
-        name: the name of the random stream.
+    The rows depend only on ``name`` and the labels, int64 ``(N,)``, or ``(N, c)`` for several labels per
+    image, where equal rows form a class. The rows of a smaller count are among those of a larger one.
 
     Raises:
-        ValueError: the count is out of range.
+        ValueError: the count is not from the number of classes up to N.
     """
     order = torch.randperm(len(labels), generator=torch_generator("subset", name))
     _, group, sizes = torch.unique(labels.cpu()[order], dim=0, return_inverse=True, return_counts=True)

@@ -116,14 +116,8 @@ def image_batches(images: Images, batches: Iterable[Tensor]) -> Iterator[Tensor]
     """Yield the images of each batch of rows, in order, on the images' device.
 
     A tensor is indexed. For streamed images, threads decode the next batches while one is used; there are as
-    many threads as torch uses (`torch.get_num_threads`).
-
-    Args:
-        images: uint8 ``(N, C, S, S)``, in memory or on disk.
-        batches: int64 row numbers of any shape.
-
-    Yields:
-        uint8, with the shape of the rows and ``(C, S, S)``.
+    many threads as torch uses (`torch.get_num_threads`). Each result has the shape of its rows and then
+    ``(C, S, S)``.
 
     Raises:
         DatasetDamaged: an image cannot be decoded.
@@ -144,11 +138,9 @@ def image_chunks(images: Images, size: int) -> Iterator[Tensor]:
 
 
 def place(images: Images, placement: Placement = "auto") -> Images:
-    """Return the images decoded into memory, or left on disk.
+    """Return the images decoded into memory, or left on disk; a tensor is returned as it is.
 
-    Args:
-        images: the images of a source; a tensor is returned as it is.
-        placement: "auto" decodes images that need up to `RESIDENT_LIMIT` bytes; the others force a choice.
+    "auto" decodes images that need up to `RESIDENT_LIMIT` bytes; the other placements force a choice.
 
     Raises:
         ValueError: an unknown placement.

@@ -33,14 +33,7 @@ def top_k_clusters(values: Tensor, k: int) -> Tensor:
 
     Clusters are numbered from 0 in the order of their patterns, read from the highest entropy on (000, 001,
     010, ...), so a cluster's number does not depend on the order of the images. Among attributes of equal
-    entropy, the earlier ones are taken.
-
-    Args:
-        values: ``(N, A)`` of 0 and 1.
-        k: the number of attributes, 1..A.
-
-    Returns:
-        int64 ``(N,)`` on the CPU.
+    entropy, the earlier ones are taken. Returns int64 ``(N,)`` on the CPU for ``values`` ``(N, A)``.
 
     Raises:
         ValueError: ``values`` is not a matrix of 0 and 1, or ``k`` is out of range.
@@ -50,11 +43,7 @@ def top_k_clusters(values: Tensor, k: int) -> Tensor:
 
 
 def top_k_clusterings(values: Tensor, ks: Sequence[int]) -> Iterator[tuple[int, Tensor]]:
-    """Yield ``(k, top_k_clusters(values, k))`` for every k; each clustering refines the one before.
-
-    Args:
-        values: ``(N, A)`` of 0 and 1.
-        ks: ascending, each 1..A.
+    """Yield ``(k, top_k_clusters(values, k))`` for ascending k; each clustering refines the one before.
 
     Raises:
         ValueError: see `top_k_clusters`; or ``ks`` does not ascend.

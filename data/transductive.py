@@ -224,12 +224,8 @@ def hold_out(
     the next k seeds are the parts of another deal. The views of the held-out objects join the unlabelled
     objects, as those of the test objects do: the search scores under the conditions of the final run.
 
-    Args:
-        labelled: objects with labels.
-        unlabelled: objects without.
-        share: the share held out, 1/k for the nearest whole k; 0 for none. See `check_validation`.
-        split_seed: which part of which deal, from 0.
-        stream: the family's name and the fold, which name the stream of chance.
+    The share is 1/k for the nearest whole k, or 0 for none; see `check_validation`. ``stream``, the family's
+    name and the fold, names the stream of chance.
 
     Raises:
         ValueError: the seed is negative.

@@ -166,10 +166,7 @@ class RandomViews:
         otherwise it is the largest central box of an allowed aspect. All tries are drawn at once, and also
         the parameters of operations that are off, so the generator advances equally for all settings.
 
-        Args:
-            count: number of images.
-            source_size: stored height and width in pixels, one number for a square.
-            generator: a CPU generator.
+        ``source_size`` is the stored height and width in pixels, one number for a square.
 
         Raises:
             ValueError: the count is negative, a side is below one pixel, or the generator is not the CPU's.
@@ -199,15 +196,11 @@ class RandomViews:
         )
 
     def apply(self, images: Tensor, parameters: ViewParameters) -> Tensor:
-        """Make one view of each image with its own parameters.
+        """Make one view of each image, uint8 ``(B, C, H, W)``, with its own parameters.
 
-        Args:
-            images: uint8 ``(B, C, H, W)``, any device.
-            parameters: one row for each image, drawn for ``(H, W)``. Leave them on the CPU: reading sizes
-                from them would make an accelerator wait.
-
-        Returns:
-            float32 ``(B, C, S, S)`` on the images' device, in 0..1 unless normalised.
+        There is one row of parameters for each image, drawn for ``(H, W)``. Leave them on the CPU: reading
+        sizes from them would make an accelerator wait. Returns float32 ``(B, C, S, S)`` on the images'
+        device, in 0..1 unless normalised.
 
         Raises:
             ValueError: the images are not uint8 ``(B, C, H, W)``, the parameters do not fit the images, or

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
+from contrasweep.models.encoders.convnets import fully_connected
 from contrasweep.models.names import unknown_name
 
 
@@ -17,12 +18,9 @@ def projection_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
 
     Source: CCL-K's critic as released (there `hidden` = the encoder's width, `outputs` = 128).
     """
+    first = fully_connected(inputs, hidden)
     return nn.Sequential(
-        nn.Linear(inputs, hidden, bias=False),
-        nn.BatchNorm1d(hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, outputs, bias=False),
-        nn.BatchNorm1d(outputs, affine=False),
+        *first, nn.Linear(hidden, outputs, bias=False), nn.BatchNorm1d(outputs, affine=False)
     )
 
 
@@ -65,15 +63,8 @@ def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     Source: the 2048-2048-128 head with "batch normalization after each 2048 activation layers" of CCL-K,
     Appendix F (`hidden` 2,048, `outputs` 128).
     """
-    return nn.Sequential(
-        nn.Linear(inputs, hidden, bias=False),
-        nn.BatchNorm1d(hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, hidden, bias=False),
-        nn.BatchNorm1d(hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, outputs),
-    )
+    layers = (*fully_connected(inputs, hidden), *fully_connected(hidden, hidden))
+    return nn.Sequential(*layers, nn.Linear(hidden, outputs))
 
 
 HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = {
@@ -106,7 +97,6 @@ def build_head(name: str, inputs: int, hidden: int | None = None, outputs: int =
         raise unknown_name("head", name, HEADS)
     hidden = inputs if hidden is None else hidden
     if min(inputs, hidden, outputs) < 1:
-        raise ValueError(
-            f"widths must be at least 1, got inputs {inputs}, hidden {hidden}, outputs {outputs}"
-        )
+        given = f"inputs {inputs}, hidden {hidden}, outputs {outputs}"
+        raise ValueError(f"widths must be at least 1, got {given}")
     return HEADS[name](inputs, hidden, outputs)

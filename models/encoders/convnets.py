@@ -97,8 +97,8 @@ def small_alexnet(channels: int, image_size: int) -> Encoder:
         *_conv_block(384, 192),
         nn.MaxPool2d(3, stride=2),
         nn.Flatten(),
-        *_fully_connected(192 * pooled * pooled, 4096),
-        *_fully_connected(4096, 4096),
+        *fully_connected(192 * pooled * pooled, 4096),
+        *fully_connected(4096, 4096),
     )
     for layer in body:
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -110,5 +110,6 @@ def _conv_block(inputs: int, outputs: int) -> list[nn.Module]:
     return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
 
 
-def _fully_connected(inputs: int, outputs: int) -> list[nn.Module]:
+def fully_connected(inputs: int, outputs: int) -> list[nn.Module]:
+    """Return a bias-free linear layer, batch norm and ReLU: `(N, inputs)` to `(N, outputs)`."""
     return [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]
