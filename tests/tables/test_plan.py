@@ -258,6 +258,37 @@ def test_hardneg_infonce_in_cclk_runs_by_the_code_that_its_paper_names() -> None
         assert found.encoder.std == (0.2023, 0.1994, 0.2010)
 
 
+SCALED = ("infonce", "cl-infonce", "supcon", "eps-supinfonce")
+"""The methods that the released code of Cl-InfoNCE and FairKL trains by its SupConLoss."""
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("cl-infonce-t2", {"ut_zappos": 0.17, "wider": 0.1, "cub": 0.1}),
+        ("cl-infonce-t5", {"acc": 0.03}),
+        ("cl-infonce-fig5a", {"imagenet100": 0.03, "": 0.1}),
+        ("cl-infonce-fig6a", {"": 0.1}),
+        ("fairkl-t2", {"imagenet100": 0.1, "": 0.5}),
+        ("fairkl-t8", {"imagenet100": 0.1, "": 0.5}),
+    ],
+)
+def test_only_a_loss_with_the_released_factor_has_a_converted_rate(
+    name: str, printed: dict[str, float]
+) -> None:
+    # losses.py of both: SupConLoss multiplies by temperature / 0.07. CrossEntropyLoss has no factor, nor have the
+    # codes of MoCo, PCL, SwAV and CMC.
+    cells = plan_table(TABLES[name]).running
+    assert {cell.planned.method in SCALED for cell in cells} == {True, False}
+    for cell in cells:
+        found = cell.planned
+        rate = next(rate for column, rate in printed.items() if cell.column.startswith(column))
+        scaled = found.method in SCALED
+        factor = float(found.hyperparameters["temperature"]) / 0.07 if scaled else 1.0
+        assert found.optimizer.lr == pytest.approx(rate * factor, rel=1e-3), cell
+        assert found.optimizer.weight_decay == pytest.approx(1e-4 / factor, rel=1e-3), cell
+
+
 def test_a_cell_that_does_not_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = {(cell.row, cell.column): cell for cell in plan_table(TABLES["fairkl-t3"]).cells}
     assert cells["lnl", "rho99"].state == NEVER
