@@ -1,6 +1,7 @@
 """Space files and presets, read from a path or from the package."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -14,11 +15,15 @@ from contrasweep.search_spaces.space import Space
 
 
 class Preset(TypedDict):
-    """A paper's settings for a method on a dataset, with the expected result and the place in the paper."""
+    """A paper's settings for a method on a dataset, with the expected result and the source of each setting.
+
+    A source is a place in a paper (`CCL-K, Table 3`), a file of its authors' code (`CCL-K's released code,
+    lars.py`), or our own choice (`ours: the paper gives none`).
+    """
 
     settings: Mapping[str, Scalar | list[Scalar]]
     expect: str
-    source: str
+    sources: Mapping[str, str]
 
 
 class _Loader(yaml.SafeLoader):
@@ -95,9 +100,27 @@ def preset(method: str, dataset: str) -> Preset | None:
         return None
     name = f"presets/{method}@{dataset}.yaml"
     content = parse_yaml(shipped_text(name), f"search_spaces/{name}")
-    if not isinstance(content, dict) or set(content) != {"settings", "expect", "source"}:
-        raise SpaceError(f"search_spaces/{name}: allowed: exactly the keys settings, expect and source")
-    return Preset(settings=content["settings"], expect=content["expect"], source=content["source"])
+    if not isinstance(content, dict) or set(content) != {"settings", "expect", "sources"}:
+        raise SpaceError(f"search_spaces/{name}: allowed: exactly the keys settings, expect and sources")
+    sources = _source_of_each(content["settings"], content["sources"], f"search_spaces/{name}")
+    return Preset(settings=content["settings"], expect=content["expect"], sources=sources)
+
+
+def _source_of_each(
+    settings: Mapping[str, Any], sources: Mapping[str, list[str]], name: str
+) -> dict[str, str]:
+    """Turn `source: [settings]` of a preset into the source of each setting, in the order of the settings."""
+    for source in sources:
+        if not re.fullmatch(r"ours: .+|[^,:]+, .+", source):
+            raise SpaceError(f"{name}: the source {source!r} must read `PAPER, PLACE` or `ours: WHY`")
+    found = {setting: source for source, named in sources.items() for setting in named}
+    counts = Counter(setting for named in sources.values() for setting in named)
+    wrong = [one for one in {**settings, **counts} if one not in settings or counts[one] != 1]
+    if wrong:
+        raise SpaceError(
+            f"{name}: every setting has one source; these have none, several or no value: {wrong}"
+        )
+    return {setting: found[setting] for setting in settings}
 
 
 def available_spaces() -> tuple[str, ...]:

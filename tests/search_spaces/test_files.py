@@ -13,6 +13,10 @@ from contrasweep.search_spaces import (
     method_space,
     preset,
 )
+from contrasweep.search_spaces.files import _source_of_each
+from docs.settings_page import settings_page
+
+ROOT = Path(__file__).parents[2]
 
 
 def write(folder: Path, text: str) -> Path:
@@ -109,7 +113,21 @@ def test_a_preset_sets_plain_values_and_says_what_to_expect(method: str, dataset
     values = [one for v in found["settings"].values() for one in (v if isinstance(v, list) else [v])]
     assert all(isinstance(value, bool | int | float | str) for value in values)
     assert found["expect"]
-    assert found["source"]
+    assert list(found["sources"]) == list(found["settings"])
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ({"CCL-K, Table 1": ["a"]}, r"have none, several or no value: \['b'\]"),
+        ({"CCL-K, Table 1": ["a", "b"], "ours: none printed": ["b"]}, r"\['b'\]"),
+        ({"CCL-K, Table 1": ["a", "b", "c"]}, r"\['c'\]"),
+        ({"somewhere": ["a", "b"]}, "'somewhere' must read `PAPER, PLACE` or `ours: WHY`"),
+    ],
+)
+def test_each_setting_of_a_preset_has_one_source(sources: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(SpaceError, match=f"preset: .*{message}"):
+        _source_of_each({"a": 1, "b": 2}, sources, "preset")
 
 
 def test_the_paper_s_setting_of_fair_cclk() -> None:
@@ -121,3 +139,9 @@ def test_the_paper_s_setting_of_fair_cclk() -> None:
 
 def test_no_preset_is_none() -> None:
     assert preset("infonce", "no-such-data") is None
+
+
+def test_the_page_of_settings_is_rendered_from_the_presets() -> None:
+    assert settings_page() == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), (
+        "python -m docs.settings_page renders it again"
+    )

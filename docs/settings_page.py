@@ -1,0 +1,72 @@
+"""Render docs/settings.md: every setting of every preset, with the place that it comes from.
+
+    python -m docs.settings_page [FILE]
+
+reads `search_spaces/presets/`; no value on the page was typed by hand.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from contrasweep.search_spaces import Preset, available_presets, preset
+
+_PAGE = Path(__file__).parent / "settings.md"
+_ORIGINS = ("paper", "released code", "ours")
+_HEAD = """# The settings of the presets, and where each comes from
+
+`contrasweep sweep METHOD --data DATASET --preset` and `contrasweep train FILE --preset` start from these
+settings. Rendered by `python -m docs.settings_page` from `search_spaces/presets/`. Each setting has one
+source: a place in a paper, a file of its authors' released code, or our own choice with its reason. Where the
+paper and its code disagree, the source says which one the preset follows.
+
+"""
+
+
+def settings_page() -> str:
+    """Return the page as Markdown."""
+    presets = {f"{method}@{data}": preset(method, data) for method, data in available_presets()}
+    found = {name: one for name, one in presets.items() if one is not None}
+    counts = [
+        [f"[{name}](#{name.replace('@', '')})", len(one["settings"]), *_by_origin(one)]
+        for name, one in found.items()
+    ]
+    summary = _table(["preset", "settings", *(f"from the {one}" for one in _ORIGINS[:2]), "ours"], counts)
+    return _HEAD + "\n".join([summary, *(_section(name, one) for name, one in found.items())])
+
+
+def _by_origin(found: Preset) -> list[int]:
+    counts = Counter(origin(source) for source in found["sources"].values())
+    return [counts[one] for one in _ORIGINS]
+
+
+def origin(source: str) -> str:
+    """Return what kind of source this is: paper, released code, or ours."""
+    if source.startswith("ours: "):
+        return "ours"
+    return "released code" if "code," in source else "paper"
+
+
+def _section(name: str, found: Preset) -> str:
+    rows = []
+    for source in dict.fromkeys(found["sources"].values()):
+        own = [setting for setting, one in found["sources"].items() if one == source]
+        rows.append([source, ", ".join(f"`{one}` {_value(found['settings'][one])}" for one in own)])
+    return f"## {name}\n\n{' '.join(found['expect'].split())}\n\n{_table(['source', 'settings'], rows)}"
+
+
+def _value(value: object) -> str:
+    return f"[{', '.join(map(_value, value))}]" if isinstance(value, list) else str(value)
+
+
+def _table(header: list[str], rows: Iterable[list[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(
+        f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) if len(sys.argv) > 1 else _PAGE).write_text(settings_page(), encoding="utf-8")
