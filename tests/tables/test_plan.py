@@ -276,8 +276,8 @@ SCALED = ("infonce", "cl-infonce", "supcon", "eps-supinfonce")
 def test_only_a_loss_with_the_released_factor_has_a_converted_rate(
     name: str, printed: dict[str, float]
 ) -> None:
-    # losses.py of both: SupConLoss multiplies by temperature / 0.07. CrossEntropyLoss has no factor, nor have the
-    # codes of MoCo, PCL, SwAV and CMC.
+    # losses.py of both: SupConLoss multiplies by temperature / 0.07. CrossEntropyLoss has no factor,
+    # nor have the codes of MoCo, PCL, SwAV and CMC.
     cells = plan_table(TABLES[name]).running
     assert {cell.planned.method in SCALED for cell in cells} == {True, False}
     for cell in cells:
