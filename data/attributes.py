@@ -44,6 +44,7 @@ def read_attributes(
     image_column: str = "path",
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    table: Mapping[str, TextColumn] | None = None,
 ) -> Attributes:
     """Read the attributes of images from a CSV file.
 
@@ -55,26 +56,13 @@ def read_attributes(
         categorical: the columns whose values are categories. An empty cell has no category.
         ignore: columns to leave out. All other columns must be binary: 0 and 1, false and true (any case),
             or -1 and 1.
+        table: the contents of the file, if they were read before.
 
     Raises:
         ValueError: the file is not a table (see `read_text_table`), lacks a column or rows of ``images``, or
             has two rows of one image, or a cell of a binary column is not binary; the message names them.
     """
-    return attributes_of(
-        read_text_table(path), path, images, image_column=image_column, categorical=categorical, ignore=ignore
-    )
-
-
-def attributes_of(
-    table: Mapping[str, TextColumn],
-    path: Path,
-    images: Sequence[str] | None = None,
-    *,
-    image_column: str = "path",
-    categorical: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-) -> Attributes:
-    """Return the attributes in a table that was read from ``path``; see `read_attributes`."""
+    table = read_text_table(path) if table is None else table
     listed = column_of(table, image_column, path).texts()
     for name in (*categorical, *ignore):
         column_of(table, name, path)

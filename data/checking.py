@@ -10,7 +10,7 @@ from torch import Tensor
 from contrasweep.data.datasets import parse_image_dataset
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import DatasetDamaged, data_root
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, DatasetSpec, Split
 from contrasweep.data.streaming import image_chunks
 
 _CHUNK = 1024
@@ -68,7 +68,11 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
     splits = []
     for split, count in expected.items():
         images = family.read(place, split, options)
-        _refuse_other_count(spec, split, len(images), count, options)
+        if len(images) != count and options.get("corrupt") != "skip":
+            raise DatasetDamaged(
+                f"dataset {spec.name!r} is damaged: its {split} split holds {len(images):,} images, "
+                f"expected {count:,}"
+            )
         splits.append(_report(split, images, spec.classes, every_image=every_image))
     return DatasetReport(spec, tuple(splits), checksums)
 
@@ -88,14 +92,6 @@ def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
             )
         verified.append(file)
     return tuple(verified)
-
-
-def _refuse_other_count(spec: DatasetSpec, split: Split, found: int, expected: int, options: Options) -> None:
-    if found != expected and options.get("corrupt") != "skip":
-        raise DatasetDamaged(
-            f"dataset {spec.name!r} is damaged: its {split} split holds {found:,} images, "
-            f"expected {expected:,}"
-        )
 
 
 def _report(split: Split, images: LabelledImages, classes: int, *, every_image: bool) -> SplitReport:

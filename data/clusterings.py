@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from contrasweep.data.attributes import attributes_of
+from contrasweep.data.attributes import read_attributes
 from contrasweep.data.conditioning import InformationCurve, information_curve
 from contrasweep.data.names import first_few, unknown
 from contrasweep.data.root import check_files, data_root
@@ -60,7 +60,8 @@ class Clusterings:
             raise ValueError(f"k must lie in {allowed} ({why}), given {low}..{high}")
         chosen = [k for k in self.ks if low <= k <= high]
         if not chosen:
-            raise ValueError(f"no clusters for k in {low}..{high}; there are those for {_listed(self.ks)}")
+            there = ", ".join(map(str, self.ks))
+            raise ValueError(f"no clusters for k in {low}..{high}; there are those for k = {there}")
         return information_curve(self.of(chosen), self.labels)
 
 
@@ -105,7 +106,9 @@ def read_clusterings(
         unlabelled = (column_of(table, image_column, path).texts()[row] for row in rows)
         raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}: {first_few(unlabelled)}")
     ignore = (*ignore, label_column)
-    attributes = attributes_of(table, path, image_column=image_column, categorical=categorical, ignore=ignore)
+    attributes = read_attributes(
+        path, image_column=image_column, categorical=categorical, ignore=ignore, table=table
+    )
     values, names = attributes.values, attributes.names
     return Clusterings(
         labels=torch.from_numpy(label.codes),
@@ -160,10 +163,6 @@ def _without_footer(table: dict[str, TextColumn], path: Path) -> dict[str, TextC
 def _ut_zappos50k(root: Path) -> Clusterings:
     check_files("ut-zappos50k", root, ZAPPOS_FOLDER, ZAPPOS_FILES, ZAPPOS_SOURCE)
     return read_clusterings(root / ZAPPOS_FOLDER / "meta_data_train.csv")
-
-
-def _listed(ks: Sequence[int]) -> str:
-    return "k = " + ", ".join(map(str, ks))
 
 
 CLUSTERINGS: Mapping[str, Callable[[Path], Clusterings]] = {"ut-zappos50k": _ut_zappos50k}

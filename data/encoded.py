@@ -39,20 +39,10 @@ class EncodedImages(Protocol):
         """Return the place of an image, for messages."""
 
 
-class Files(Protocol):
-    """Paths by row."""
-
-    def __len__(self) -> int:
-        """Return the number of paths."""
-
-    def __getitem__(self, row: int, /) -> Path:
-        """Return one path."""
-
-
 class FileImages:
     """Encoded images, one file for each."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Sequence[Path]) -> None:
         self._files = files
 
     def __len__(self) -> int:

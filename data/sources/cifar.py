@@ -18,7 +18,6 @@ from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split, family_of
 
 _SHAPE = (3, 32, 32)
-_PIXELS = 3 * 32 * 32
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,7 @@ class CifarLayout:
         label_key: the entry of a batch with the labels.
         names_key: the entry of `meta` with the names of the classes.
         classes: the number of labels.
-        group_size: the number of neighbouring classes that share a level of imbalance.
         source: where to get the files.
-        torchvision: the class of torchvision with the checksums.
     """
 
     name: str
@@ -47,9 +44,7 @@ class CifarLayout:
     label_key: str
     names_key: str
     classes: int
-    group_size: int
     source: str
-    torchvision: str
 
 
 CIFAR10_LAYOUT = CifarLayout(
@@ -67,9 +62,7 @@ CIFAR10_LAYOUT = CifarLayout(
     label_key="labels",
     names_key="label_names",
     classes=10,
-    group_size=1,
     source="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz (unpack it)",
-    torchvision="CIFAR10",
 )
 
 CIFAR100_LAYOUT = CifarLayout(
@@ -81,9 +74,7 @@ CIFAR100_LAYOUT = CifarLayout(
     label_key="fine_labels",
     names_key="fine_label_names",
     classes=100,
-    group_size=10,
     source="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz (unpack it)",
-    torchvision="CIFAR100",
 )
 
 
@@ -110,9 +101,9 @@ def _read_batch(path: Path, label_key: str) -> tuple[Any, torch.Tensor]:
     except (KeyError, TypeError, ValueError) as error:
         raise DatasetDamaged(f"{path} is not a batch of CIFAR: {type(error).__name__}: {error}") from error
     shape = getattr(pixels, "shape", None)
-    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or shape != (len(labels), _PIXELS):
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or shape != (len(labels), 3 * 32 * 32):
         raise DatasetDamaged(
-            f"{path} must hold uint8 ({len(labels)}, {_PIXELS}) for its {len(labels)} labels, has {shape}"
+            f"{path} must hold uint8 ({len(labels)}, {3 * 32 * 32}) for its {len(labels)} labels, has {shape}"
         )
     return pixels, labels
 
@@ -152,10 +143,12 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
     """Return the dataset of a layout, whole or cut to unequal classes."""
     files = {**layout.train, **layout.test, **layout.meta}
     counts = [50_000 // layout.classes] * layout.classes
+    # Ten levels of imbalance, as in the paper.
+    group_size = layout.classes // 10
 
     def vary(root: Path, options: Options) -> Mapping[str, Any]:
         return {
-            "train_size": sum(kept_counts(counts, options, layout.group_size)),
+            "train_size": sum(kept_counts(counts, options, group_size)),
             "class_names": _class_names(root, layout),
             **condition_facts(layout.name, root, options, sum(counts)),
         }
@@ -170,7 +163,7 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
             return images
         # Before images are left out, because the file has a row for each image of the whole split.
         images = replace(images, condition=training_condition(root, options, len(images)))
-        return imbalanced(images, layout.name, counts, options, layout.group_size)
+        return imbalanced(images, layout.name, counts, options, group_size)
 
     facts = DatasetSpec(
         name=layout.name,
@@ -193,7 +186,7 @@ def _checksums(layout: CifarLayout) -> dict[str, str]:
     """Return the MD5 of each file under the data root, as torchvision publishes them."""
     from torchvision import datasets
 
-    known = getattr(datasets, layout.torchvision)
+    known = getattr(datasets, layout.name.upper())
     listed = (*known.train_list, *known.test_list, (known.meta["filename"], known.meta["md5"]))
     return {f"{layout.folder}/{file}": md5 for file, md5 in listed}
 

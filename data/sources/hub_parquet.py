@@ -143,7 +143,7 @@ def _listing(root: Path, path: str) -> list[ParquetPart]:
     ]
 
 
-def _train_size(train: Sequence[ParquetPart], facts: _Facts, options: Options) -> int:
+def _train_size(train: tuple[ParquetPart, ...], facts: _Facts, options: Options) -> int:
     if options["imbalance"] == "none":
         kept_counts((), options)
         return _rows(train)
@@ -174,7 +174,7 @@ def _facts_of(train: tuple[ParquetPart, ...], wanted_label: str, colour: str, si
     return _Facts(
         image=image,
         label=label,
-        classes=len(names) or _largest_label(train, label) + 1,
+        classes=len(names) or _class_count(train, label),
         class_names=names,
         licence=str(_hub_info(metadata).get("license") or "see the dataset's card"),
         size=size or first.height,
@@ -229,24 +229,15 @@ def _hub_info(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
-def _largest_label(parts: Sequence[ParquetPart], column: str) -> int:
-    """Return the largest label, from the statistics of the row groups if all have them."""
-    largest = []
-    for part in parts:
-        meta = footer(part)
-        leaves = [meta.schema.column(leaf).path for leaf in range(len(meta.schema))]
-        position = leaves.index(column)
-        for group in range(meta.num_row_groups):
-            statistics = meta.row_group(group).column(position).statistics
-            if statistics is None or not statistics.has_min_max:
-                return int(_labels(parts, column).max())
-            largest.append(int(statistics.max))
-    if not largest:
-        raise DatasetDamaged(f"{parts[0].path} holds no images")
-    return max(largest)
+def _class_count(train: tuple[ParquetPart, ...], label: str) -> int:
+    """Return the largest label and one."""
+    if not _rows(train):
+        raise DatasetDamaged(f"{train[0].path} holds no images")
+    return int(_labels(train, label).max()) + 1
 
 
-def _labels(parts: Sequence[ParquetPart], column: str) -> Tensor:
+@lru_cache(maxsize=16)
+def _labels(parts: tuple[ParquetPart, ...], column: str) -> Tensor:
     import pyarrow.parquet as pq
 
     found = []

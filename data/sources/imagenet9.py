@@ -148,8 +148,7 @@ def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None
     """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none."""
     if options["textures"] == NO_TEXTURES:
         return None
-    files = [test.files[row] for row in range(len(test))]
-    return read_texture_clusters(root / Path(str(options["textures"])).expanduser(), files)
+    return read_texture_clusters(root / Path(str(options["textures"])).expanduser(), test.files)
 
 
 def read_texture_clusters(file: Path, images: Sequence[Path]) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrasweep.data.encoded import FileImages, Files, open_encoded
+from contrasweep.data.encoded import FileImages, open_encoded
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import Archive
@@ -41,7 +41,7 @@ class ListedImages:
         bias: int64 ``(N,)``, or None.
     """
 
-    files: Files
+    files: Sequence[Path]
     labels: Tensor
     condition: Tensor | None = None
     bias: Tensor | None = None
@@ -99,7 +99,7 @@ def listed_family(
 
 
 @dataclass(frozen=True)
-class _PathsBelow:
+class _PathsBelow(Sequence[Path]):
     """Files below a folder. Each access makes a path: 1.3 million of them would take half a gigabyte."""
 
     place: Path
@@ -108,7 +108,7 @@ class _PathsBelow:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, row: int) -> Path:
+    def __getitem__(self, row: Any) -> Any:
         return self.place / self.names[row]
 
 

@@ -48,7 +48,7 @@ def test_batches_are_read_as_torchvision_reads_them(
     from torchvision import datasets
 
     write_cifar(tmp_path, layout)
-    theirs = getattr(datasets, layout.torchvision)
+    theirs = getattr(datasets, layout.name.upper())
     # These are not the published files.
     monkeypatch.setattr(theirs, "_check_integrity", lambda self: True)
     monkeypatch.setattr(theirs, "_load_meta", lambda self: None)
