@@ -34,14 +34,8 @@ def encoder_bytes(
 ) -> bytes:
     """Return the content of an encoder file (safetensors); `load_encoder` reads it back.
 
-    Args:
-        encoder: built by `build_encoder(name, channels, image_size, mean, std)`.
-        name: the encoder's registered name.
-        channels: image channels.
-        image_size: pixels per side.
-        mean: the mean of each channel, which the encoder subtracts from its images; empty: no normalisation.
-        std: the standard deviation of each channel, likewise.
-        experiment: the experiment that trained it, as JSON; the header keeps it for human readers.
+    The encoder was built by `build_encoder(name, channels, image_size, mean, std)`. The header keeps
+    `experiment`, the experiment that trained it, as JSON for human readers.
     """
     header = {"name": name, "channels": channels, "image_size": image_size}
     return _file(encoder, {**header, "mean": list(mean), "std": list(std)}, experiment)
@@ -50,14 +44,7 @@ def encoder_bytes(
 def multiview_encoder_bytes(
     encoder: Encoder, *, name: str, views: Sequence[Sequence[int]], experiment: str = ""
 ) -> bytes:
-    """Return the content of a file for the encoders of several views; `load_encoder` reads it back.
-
-    Args:
-        encoder: built by `build_multiview_encoder(name, views)`.
-        name: the registered name of the encoder of each view.
-        views: the shape of one object in each view.
-        experiment: the experiment that trained it, as JSON; the header keeps it for human readers.
-    """
+    """Return the same for the encoders of several views, built by `build_multiview_encoder(name, views)`."""
     shapes = [list(shape) for shape in views]
     return _file(encoder, {"name": name, "views": shapes}, experiment)
 

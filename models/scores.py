@@ -36,10 +36,7 @@ def mean_squared_error(probe: Callable[[Tensor], Tensor], features: Tensor, targ
 def group_balanced_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -> float:
     """Return the accuracy within each (class, bias) group that occurs, averaged over these groups.
 
-    Args:
-        predictions: int64 `(N,)`.
-        labels: int64 `(N,)`.
-        bias: int64 `(N,)`.
+    Predictions, labels and bias are int64 `(N,)`.
 
     Raises:
         ValueError: no sample, or shapes that differ.
@@ -66,12 +63,8 @@ def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) ->
 
     It follows the accuracy over texture clusters in ReBias's released code (Bahng et al., ICML 2020), which
     averages over three clusterings and leaves out groups of fewer than `UNBIASED_FEWEST` images. If a
-    grouping has no group that is large enough, the result is NaN.
-
-    Args:
-        predictions: int64 `(N,)`.
-        labels: int64 `(N,)`.
-        groupings: int64 `(N, G)`, the cluster of each sample in each of G groupings.
+    grouping has no group that is large enough, the result is NaN. Predictions and labels are int64 `(N,)`,
+    `groupings` int64 `(N, G)`: the cluster of each sample in each of G groupings.
 
     Raises:
         ValueError: no sample, or shapes that differ.
@@ -88,15 +81,10 @@ def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) ->
 def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: Average) -> float:
     """Return the F1 score of predicting every label whose score exceeds `threshold`.
 
-    A label that is neither predicted nor true has F1 0, as in scikit-learn. `weighted` weights each label by
-    how often it is true (the result is 0 if no label is ever true), `macro` weights all labels equally,
-    `micro` pools the counts first.
-
-    Args:
-        scores: `(N, L)`; probabilities, if the threshold is a probability.
-        targets: `(N, L)`, 0 or 1 (any type).
-        threshold: a score must exceed it to be a prediction. HeroCon's released code uses 0.4.
-        average: how labels are averaged.
+    `scores` and `targets`, 0 or 1 (any type), are `(N, L)`. A label that is neither predicted nor true has F1
+    0, as in scikit-learn. `weighted` weights each label by how often it is true (the result is 0 if no label
+    is ever true), `macro` weights all labels equally, `micro` pools the counts first. HeroCon's released code
+    has the threshold 0.4 of a probability.
 
     Raises:
         ValueError: no sample, shapes that differ, scores that are NaN, or an unknown average.
@@ -122,11 +110,8 @@ def macro_auc(scores: Tensor, targets: Tensor) -> MacroAUC:
     The area is the share of (positive, negative) pairs in the right order; a tie counts half. It is exact:
     all numbers are whole up to the last division. A label that is true everywhere or nowhere has no such
     pair; it is left out, and the result says how many were. If no label is left, the value is NaN. For
-    single-label data pass one-hot targets.
-
-    Args:
-        scores: `(N, L)`; only their order within a label matters.
-        targets: `(N, L)`, 0 or 1 (any type).
+    single-label data pass one-hot targets. `scores`, of which only the order within a label matters, and
+    `targets`, 0 or 1 (any type), are `(N, L)`.
 
     Raises:
         ValueError: no sample, shapes that differ, or scores that are NaN.

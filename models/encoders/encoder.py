@@ -55,11 +55,7 @@ def normalised_encoder(
 ) -> Encoder:
     """Return `encoder` with a normalisation in front of it, or `encoder` itself if no mean is given.
 
-    Args:
-        encoder: an encoder of images.
-        channels: the number of channels of the images.
-        mean: one number for each channel, or one for all, in the unit of images in 0..1.
-        std: likewise, above 0.
+    `mean` and `std` (above 0) are one number for each channel, or one for all, in the unit of images in 0..1.
 
     Raises:
         ValueError: `mean` or `std` has neither one number nor one for each channel.

@@ -40,20 +40,15 @@ class MultiViewEncoder(Encoder):
 
 
 def build_multiview_encoder(name: str, views: Sequence[Sequence[int]]) -> MultiViewEncoder:
-    """Build the encoder `name` once for each view.
+    """Build the encoder `name` once for each view, from the shape of one object in it.
 
-    Args:
-        name: a name in `VECTOR_ENCODERS` for vectors, in `ENCODERS` for square images.
-        views: the shape of one object in each view: `(d,)` or `(C, S, S)`.
+    It is a name in `VECTOR_ENCODERS` for vectors, `(d,)`, in `ENCODERS` for square images, `(C, S, S)`.
 
     Raises:
         ValueError: no encoder of that kind has this name, or the encoder does not take images of that size.
     """
-    return MultiViewEncoder(
-        [
-            build_vector_encoder(name, shape[0])
-            if len(shape) == 1
-            else build_encoder(name, shape[0], shape[1])
-            for shape in views
-        ]
-    )
+    encoders = [
+        build_vector_encoder(name, shape[0]) if len(shape) == 1 else build_encoder(name, shape[0], shape[1])
+        for shape in views
+    ]
+    return MultiViewEncoder(encoders)

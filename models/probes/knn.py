@@ -60,14 +60,9 @@ class KNNProbe:
 def fit_knn(
     features: Tensor, labels: Tensor, classes: int, *, neighbours: int = 200, temperature: float = 0.07
 ) -> KNNProbe:
-    """Return the probe with the given k and t.
+    """Return the probe with the given k >= 1 and t > 0; if k exceeds N, all rows vote.
 
-    Args:
-        features: `(N, D)`.
-        labels: `(N,)`, integers in `[0, classes)`.
-        classes: C.
-        neighbours: k >= 1; if it exceeds N, all rows vote.
-        temperature: t > 0.
+    `features` are `(N, D)`, `labels` `(N,)` integers in `[0, classes)`.
 
     Source: Instance Discrimination (Wu et al. 2018), Section 3.4: k = 200, t = 0.07.
 
@@ -92,17 +87,9 @@ def choose_knn(
 ) -> KNNProbe:
     """Return the probe on all rows, with the k and t that predict a held-out part of these rows best.
 
-    Only training rows are used: a random share of them is held out and predicted from the rest. Among equally
-    good settings the first one wins; the order is by k as given, and for each k by t as given.
-
-    Args:
-        features: `(N, D)`, N >= 2.
-        labels: `(N,)`, integers in `[0, classes)`.
-        classes: C.
-        generator: draws the held-out rows.
-        neighbours: the candidates for k.
-        temperatures: the candidates for t.
-        validation_share: the share of rows to hold out, in (0, 1); at least one is held out, and one kept.
+    Only training rows are used: the generator draws a share of them, in (0, 1), which is held out and
+    predicted from the rest; at least one row is held out, and one kept. Among equally good settings the first
+    one wins; the order is by k in `neighbours` as given, and for each k by t in `temperatures` as given.
 
     Raises:
         ValueError: as for `fit_knn`; fewer than two rows; no candidates.

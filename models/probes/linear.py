@@ -26,15 +26,11 @@ class LinearProbe:
 def fit_ridge(
     features: Tensor, targets: Tensor, *, penalty: float = 1e-6, standardise: bool = True
 ) -> LinearProbe:
-    """Least squares with a penalty, solved exactly.
+    """Least squares with a penalty, solved exactly, for `features` `(N, D)` and `targets` `(N, T)`.
 
-    Minimises `mean over N of sum_T (prediction - target)^2 + penalty * sum weight^2`.
-
-    Args:
-        features: `(N, D)`.
-        targets: `(N, T)`, floating point.
-        penalty: the factor of the squared weights; the bias has no penalty.
-        standardise: whether the penalty is on the weights of the standardised features; else of the raw ones.
+    Minimises `mean over N of sum_T (prediction - target)^2 + penalty * sum weight^2`; the bias is free of
+    penalty. `standardise` says whether the weights are those of the standardised features; else of the raw
+    ones.
 
     Raises:
         ValueError: no sample, shapes that do not match, or features that are not finite.
@@ -66,17 +62,10 @@ def fit_logistic(
     max_steps: int = 500,
     standardise: bool = True,
 ) -> LinearProbe:
-    """Multinomial logistic regression by L-BFGS with a strong-Wolfe line search.
+    """Multinomial logistic regression by L-BFGS with a strong-Wolfe line search; outputs `(N, classes)`.
 
-    Minimises `mean cross-entropy + penalty * sum weight^2` in at most `max_steps` iterations.
-
-    Args:
-        features: `(N, D)`.
-        labels: `(N,)`, integers in `[0, classes)`.
-        classes: the number of classes C; the probe's outputs are `(N, C)`.
-        penalty: the factor of the squared weights; the bias has no penalty.
-        max_steps: the largest number of L-BFGS iterations.
-        standardise: whether the penalty is on the weights of the standardised features; else of the raw ones.
+    Minimises `mean cross-entropy + penalty * sum weight^2` in at most `max_steps` iterations, for `features`
+    `(N, D)` and `labels` `(N,)`, integers in `[0, classes)`. The penalty is as in `fit_ridge`.
 
     Source: the linear evaluation of CCL-K (L-BFGS, 500 steps, penalty 1e-6 on raw weights).
 

@@ -112,13 +112,9 @@ def fit_minibatch(
 ) -> LinearProbe:
     """Train a linear classifier with cross-entropy, by a recipe, on the device of the features.
 
-    Args:
-        features: `(N, D)`.
-        labels: `(N,)`, integers in `[0, classes)`.
-        classes: the number of classes C; the probe's outputs are `(N, C)`.
-        recipe: the training settings; `PROBE_RECIPES` holds the published ones.
-        generator: draws the initial weights, from N(0, 0.01^2), and the order of the samples.
-        standardise: whether to train on standardised features; published protocols train on raw ones.
+    `features` are `(N, D)`, `labels` `(N,)` integers in `[0, classes)`; the outputs are `(N, classes)`. The
+    generator draws the initial weights, from N(0, 0.01^2), and the order of the samples. `standardise` trains
+    on standardised features; published protocols train on raw ones.
 
     Raises:
         ValueError: no sample, shapes that do not match, labels out of range, or features that are not finite.
