@@ -33,8 +33,7 @@ def methods(json: AsJson = False) -> None:
 
 
 def spaces(
-    method: Annotated[str, typer.Argument(help="Method whose search space to print.")],
-    json: AsJson = False,
+    method: Annotated[str, typer.Argument(help="Method whose search space to print.")], json: AsJson = False
 ) -> None:
     """Print a method's source and needs, and its search space: ranges, defaults, conditions, sources.
 

@@ -13,6 +13,13 @@ from contrasweep.tuning.errors import InputError
 if TYPE_CHECKING:
     from contrasweep.data import Clusterings, InformationCurve
 
+_HEADINGS = {
+    "information_bits": "I(Z;T), bits",
+    "conditional_entropy_bits": "H(Z|T), bits",
+    "rescaled_information": "rescaled I",
+    "rescaled_negative_entropy": "rescaled -H",
+}
+
 
 def clusters(
     dataset: Annotated[
@@ -46,14 +53,15 @@ def clusters(
         from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(output, "-o")
-    columns = {
-        "image_column": image_column,
-        "label_column": label_column,
-        "categorical": _names(categorical),
-        "ignore": _names(ignore),
-    }
     try:
-        found = _load(dataset, data_root, columns)
+        found = _load(
+            dataset,
+            data_root,
+            image_column=image_column,
+            label_column=label_column,
+            categorical=_names(categorical),
+            ignore=_names(ignore),
+        )
         curve = found.curve(low, high)
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -63,9 +71,20 @@ def clusters(
 
         draw_cluster_curve(curve, title, output)
     if json:
-        print_json(_content(dataset, found, curve))
+        crossing = curve.crossing
+        print_json(
+            {
+                "dataset": dataset,
+                "images": len(found.labels),
+                "classes": found.classes,
+                "curve": _points(curve),
+                "crossing": crossing and {"at": crossing.at, "k": crossing.k},
+                "attributes": list(found.ranked),
+            }
+        )
     else:
-        print_rows(title, [_row(curve, index) for index in range(len(curve.ks))])
+        points = _points(curve)
+        print_rows(title, [{_HEADINGS.get(name, name): one[name] for name in one} for one in points])
         say(_verdict(curve, found.ranked))
 
 
@@ -85,7 +104,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _load(dataset: str, data_root: Path | None, columns: dict[str, Any]) -> "Clusterings":
+def _load(dataset: str, data_root: Path | None, **columns: Any) -> "Clusterings":
     from contrasweep.data import CLUSTERINGS, DATASETS, load_clusterings, read_clusterings
 
     if dataset.endswith(".csv"):
@@ -98,16 +117,17 @@ def _load(dataset: str, data_root: Path | None, columns: dict[str, Any]) -> "Clu
     return load_clusterings(dataset, data_root)
 
 
-def _row(curve: "InformationCurve", index: int) -> dict[str, Any]:
-    rising, falling = curve.rescaled_information, curve.rescaled_negative_entropy
-    return {
-        "k": curve.ks[index],
-        "clusters": curve.clusters[index],
-        "I(Z;T), bits": curve.information[index],
-        "H(Z|T), bits": curve.conditional_entropy[index],
-        "rescaled I": rising and rising[index],
-        "rescaled -H": falling and falling[index],
+def _points(curve: "InformationCurve") -> list[dict[str, Any]]:
+    unknown = [None] * len(curve.ks)
+    columns = {
+        "k": curve.ks,
+        "clusters": curve.clusters,
+        "information_bits": curve.information,
+        "conditional_entropy_bits": curve.conditional_entropy,
+        "rescaled_information": curve.rescaled_information or unknown,
+        "rescaled_negative_entropy": curve.rescaled_negative_entropy or unknown,
     }
+    return [dict(zip(columns, point, strict=True)) for point in zip(*columns.values(), strict=True)]
 
 
 def _verdict(curve: "InformationCurve", ranked: tuple[str, ...]) -> str:
@@ -116,25 +136,3 @@ def _verdict(curve: "InformationCurve", ranked: tuple[str, ...]) -> str:
     at, k = curve.crossing.at, curve.crossing.k
     named = f"\nThese attributes: {', '.join(ranked[:k])}" if ranked else ""
     return f"Rescaled I and -H cross at k = {at:.1f}: take k = {k} of the {len(curve.ks)} compared.{named}"
-
-
-def _content(dataset: str, found: "Clusterings", curve: "InformationCurve") -> dict[str, Any]:
-    rising, falling, crossing = curve.rescaled_information, curve.rescaled_negative_entropy, curve.crossing
-    return {
-        "dataset": dataset,
-        "images": len(found.labels),
-        "classes": found.classes,
-        "curve": [
-            {
-                "k": k,
-                "clusters": curve.clusters[index],
-                "information_bits": curve.information[index],
-                "conditional_entropy_bits": curve.conditional_entropy[index],
-                "rescaled_information": rising and rising[index],
-                "rescaled_negative_entropy": falling and falling[index],
-            }
-            for index, k in enumerate(curve.ks)
-        ],
-        "crossing": crossing and {"at": crossing.at, "k": crossing.k},
-        "attributes": list(found.ranked),
-    }

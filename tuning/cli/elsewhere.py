@@ -34,7 +34,7 @@ def _send(context: typer.Context, address: str) -> None:
     from contrasweep.tuning.ray.client import name_there, run_there
 
     typed = sys.argv[1:]
-    given = _given(context, typed[1:])
+    given = context.command.make_context(context.info_name, typed[1:], resilient_parsing=True).params
     check_places(given)
     files = named_files(given)
     names = {file: name_there(place, file) for place, file in enumerate(files)}
@@ -112,11 +112,6 @@ def _is_relative_place(name: str, value: Any) -> bool:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _given(context: typer.Context, arguments: Sequence[str]) -> dict[str, Any]:
-    parsed = context.command.make_context(context.info_name, list(arguments), resilient_parsing=True)
-    return dict(parsed.params)
 
 
 def _show(stream: str, text: bytes) -> None:

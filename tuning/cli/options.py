@@ -44,8 +44,7 @@ Address = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|cpu|cuda",
-        help="Where to train; default: auto, which is a GPU where there is one.",
+        metavar="auto|cpu|cuda", help="Where to train; default: auto, which is a GPU where there is one."
     ),
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]

@@ -51,6 +51,10 @@ class ProgressLine:
         """Show the progress of one sweep of several."""
         self.show(f"{name}: {sweep_line(progress, self.elapsed)}")
 
+    def show_runs(self, done: int, of: int, before: str = "") -> None:
+        """Show how many final runs are done."""
+        self.show(f"{before}{done}/{of} final runs · {on_a_clock(self.elapsed)} spent")
+
     def close(self) -> None:
         """Leave the last line visible."""
         if self._live is None and self._line:

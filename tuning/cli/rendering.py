@@ -91,17 +91,3 @@ def text(value: Any) -> str:
 def configuration(values: Mapping[str, Any]) -> str:
     """Return values as the text of one cell, `name value` pairs; values that are None are left out."""
     return ", ".join(f"{name} {text(value)}" for name, value in values.items() if value is not None)
-
-
-def mean_and_std(
-    mean: float,
-    std: float | None,
-    n: int,
-    *,
-    scale: float = 1.0,
-    interval: tuple[float, float] | None = None,
-) -> str:
-    """Return `mean ± std [low, high] (n = N)` times `scale`; parts that are None are left out."""
-    spread = "" if std is None else f" ± {scale * std:,.1f}"
-    within = "" if interval is None else f" [{scale * interval[0]:,.1f}, {scale * interval[1]:,.1f}]"
-    return f"{scale * mean:,.1f}{spread}{within} (n = {n})"

@@ -24,8 +24,8 @@ from contrasweep.tuning.cli.options import (
     results_option,
 )
 from contrasweep.tuning.cli.progress import progress_line
-from contrasweep.tuning.cli.rendering import mean_and_std, print_json, print_rows, say, warn
-from contrasweep.tuning.durations import on_a_clock
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
+from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
@@ -83,9 +83,7 @@ def run(
                 gpus_per_worker=gpus,
                 machine=machine,
                 command=command_line(),
-                show=lambda ended, of: line.show(
-                    f"{ended}/{of} final runs · {on_a_clock(line.elapsed)} spent"
-                ),
+                show=line.show_runs,
             )
             done.append(one)
     _report(done, results, json)
@@ -97,8 +95,6 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     Raises:
         InputError: the configurations have different datasets, or one is given twice.
     """
-    from contrasweep.tuning.errors import InputError
-
     datasets = sorted({config.experiment.dataset for config in configs})
     if len(datasets) > 1:
         raise InputError(f"final runs are compared on one dataset, given {', '.join(datasets)}")
@@ -114,7 +110,6 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
 def _configs(
     source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
 ) -> "list[BestConfig]":
-    from contrasweep.tuning.errors import InputError
     from contrasweep.tuning.planning.best_config import config_of, load_best
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
@@ -123,8 +118,9 @@ def _configs(
         raise InputError(f"--top must be at least 1, given {top}")
     if Path(source).suffix in (".yaml", ".yml"):
         if top > 1 or where:
-            option = "--top" if top > 1 else "--where"
-            raise InputError(f"{option} goes with a study; {source} holds one configuration")
+            raise InputError(
+                f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
+            )
         return [load_best(Path(source), data_root)]
     return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top, where)]
 
@@ -185,13 +181,7 @@ def _print_differences(compared: "list[Comparison]") -> None:
         [
             {
                 "encoder": row.encoder,
-                "difference": mean_and_std(
-                    row.difference.mean,
-                    row.difference.std,
-                    row.difference.n,
-                    scale=100,
-                    interval=row.interval,
-                ),
+                "difference": _mean_and_std(row.difference, row.interval, scale=100),
                 "p": row.p,
                 **({"p (Holm)": row.p_holm} if several else {}),
             }
@@ -212,6 +202,11 @@ def _cell(summary: "Summary | None", score: str) -> str | None:
 
     if summary is None:
         return None
-    scale = 100 if score.endswith("accuracy") else 1
-    interval = mean_interval(summary)
-    return mean_and_std(summary.mean, summary.std, summary.n, scale=scale, interval=interval)
+    return _mean_and_std(summary, mean_interval(summary), scale=100 if score.endswith("accuracy") else 1)
+
+
+def _mean_and_std(one: "Summary", interval: tuple[float, float] | None, scale: float) -> str:
+    """Return `mean ± std [low, high] (n = N)` times `scale`; parts that are None are left out."""
+    spread = "" if one.std is None else f" ± {scale * one.std:,.1f}"
+    within = "" if interval is None else f" [{scale * interval[0]:,.1f}, {scale * interval[1]:,.1f}]"
+    return f"{scale * one.mean:,.1f}{spread}{within} (n = {one.n})"

@@ -50,10 +50,7 @@ Scale = Annotated[
 
 
 def tables(
-    scale: Scale = "paper",
-    results: Results = RESULTS,
-    data_root: DataRoot = None,
-    json: AsJson = False,
+    scale: Scale = "paper", results: Results = RESULTS, data_root: DataRoot = None, json: AsJson = False
 ) -> None:
     """List the papers' tables and figures: what they need, what they cost, how much is done.
 
@@ -132,13 +129,7 @@ def table(
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     plan = plan_table(
-        spec,
-        scale=scale,
-        tune=tune,
-        seeds=seeds,
-        trials=trials,
-        columns=column or (),
-        data_root=data_root,
+        spec, scale=scale, tune=tune, seeds=seeds, trials=trials, columns=column or (), data_root=data_root
     )
     if dry_run:
         _print_plan(plan, json)
@@ -182,9 +173,8 @@ def _run(plan: "TablePlan", line: ProgressLine, **on: Any) -> Mapping[str, str]:
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
     def show(progress: TableProgress) -> None:
-        what = "searching, " if progress.searching else ""
-        done = f"{progress.study}: {what}{progress.done}/{progress.runs} final runs"
-        line.show(f"{done} · {on_a_clock(line.elapsed)} spent")
+        searching = "searching, " if progress.searching else ""
+        line.show_runs(progress.done, progress.runs, f"{progress.study}: {searching}")
 
     return run_table(plan, command=command_line(), show=show, **on)
 

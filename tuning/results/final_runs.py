@@ -10,6 +10,7 @@ from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
 _UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
+_Row = Mapping[str, Any]
 TrialSeed = tuple[int, int]
 """The trial and the seed of a final run."""
 
@@ -45,24 +46,20 @@ class FinalSummary:
         return self.scores[main_score(list(self.scores))]
 
 
-def summarise_runs(rows: Sequence[Mapping[str, Any]]) -> list[FinalSummary]:
+def summarise_runs(rows: Sequence[_Row]) -> list[FinalSummary]:
     """Return a summary of each configuration in `rows` of final studies, then of the untrained encoders.
 
     Configurations keep their order. Configurations with the same network share the untrained encoder of a
     seed, which counts once.
     """
-    configurations = _by_configuration(rows)
-    found = [_summary(name, own, "metric.test.") for name, own in configurations.items()]
-    found += [_summary(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
+    found = [_summary(*group) for group in _groups(rows)]
     return [summary for summary in found if summary is not None]
 
 
-def scores_by_seed(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, float]]:
+def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
     """Return the `accuracy` of each configuration by seed, then of the untrained encoders, named as above."""
-    groups = [(name, own, "metric.test.") for name, own in _by_configuration(rows).items()]
-    groups += [(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
     found = {}
-    for name, own, prefix in groups:
+    for name, own, prefix in _groups(rows):
         summary = _summary(name, own, prefix)
         if summary is not None:
             column = prefix + main_score(list(summary.scores))
@@ -76,23 +73,29 @@ def main_score(names: Sequence[str]) -> str:
     return [*preferred, *names][0]
 
 
-def _by_configuration(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def _groups(rows: Sequence[_Row]) -> list[tuple[str, list[_Row], str]]:
+    """Return name, rows and prefix of the columns of each configuration, then of the untrained encoders."""
+    trained = [(name, own, "metric.test.") for name, own in _by_configuration(rows).items()]
+    return trained + [(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
+
+
+def _by_configuration(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     studies = {row.get("study") for row in rows}
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[_Row]] = {}
     for row in rows:
         of_study = f" of {str(row['study']).removesuffix(FINAL_SUFFIX)}" if len(studies) > 1 else ""
         found.setdefault(f"{row['method']}, trial {row['trial']}{of_study}", []).append(row)
     return found
 
 
-def _untrained(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def _untrained(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     """One row a seed for each distinct untrained encoder; studies with the same network share one."""
     columns = [name for row in rows[:1] for name in row if name.startswith(_UNTRAINED_METRICS)]
-    by_study: dict[str, dict[int, Mapping[str, Any]]] = {}
+    by_study: dict[str, dict[int, _Row]] = {}
     for row in rows:
         if any(row[column] is not None for column in columns):
             by_study.setdefault(str(row.get("study")), {})[row["seed"]] = row
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[_Row]] = {}
     seen: list[dict[int, list[Any]]] = []
     for study, by_seed in by_study.items():
         scores = {seed: [row[column] for column in columns] for seed, row in by_seed.items()}
@@ -104,7 +107,7 @@ def _untrained(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
     return found
 
 
-def _summary(name: str, rows: Sequence[Mapping[str, Any]], prefix: str) -> FinalSummary | None:
+def _summary(name: str, rows: Sequence[_Row], prefix: str) -> FinalSummary | None:
     columns = [column for row in rows[:1] for column in row if column.startswith(prefix)]
     found = {
         column.removeprefix(prefix): summarise(row[column] for row in rows)

@@ -25,14 +25,11 @@ def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
     front: list[int] = []
     # In this order, every point comes after all points that beat it.
     for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
-        if not any(_beats(points[other], points[place]) for other in front):
+        point = tuple(points[place])
+        others = (tuple(points[other]) for other in front)
+        if not any(one != point and all(map(operator.ge, one, point)) for one in others):
             front.append(place)
     return sorted(front)
-
-
-def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
-    pairs = list(zip(one, other, strict=True))
-    return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
 
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -67,7 +64,10 @@ def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
         InputError: the text is not a condition, or the metric is unknown (the message has the nearest name).
     """
     found = _FORM.fullmatch(text)
-    bound = math.nan if found is None else _number(found[3])
+    try:
+        bound = math.nan if found is None else float(found[3])
+    except ValueError:
+        bound = math.nan
     if found is None or math.isnan(bound):
         raise InputError(f"--where takes METRIC>=NUMBER (or <=, >, <), given {text!r}")
     known = list(metrics)
@@ -75,13 +75,6 @@ def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
         if name in known:
             return Condition(name, found[2], bound)
     raise unknown_name("metric", found[1], known)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 RULE = "highest {metric} at the last epoch among completed trials"
@@ -153,13 +146,25 @@ def best_trials(
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
     front = _front(search.metrics, kept)
     kept.sort(key=lambda one: (one.trial not in front, -one.metrics[record.metric].mean, one.trial))
-    if top is None:
-        top = len(front) or 1
     controls = untrained_scores(tables.epochs, record, record.metric)
-    rule = _rule(search, conditions)
     return [
-        _selected(record, one, controls.get(one.trial), one.trial in front, rule, store.location.uri)
-        for one in kept[:top]
+        SelectedTrial(
+            study=record.name,
+            trial=one.trial,
+            values=dict(one.values),
+            experiment=experiment_of(record, one.values),
+            metric=record.metric,
+            score=one.metrics[record.metric].mean,
+            untrained=controls.get(one.trial),
+            metrics={name: found.mean for name, found in one.metrics.items()},
+            std=one.metrics[record.metric].std,
+            seeds=record.seeds,
+            on_front=one.trial in front,
+            rule=_rule(search, conditions),
+            results=store.location.uri,
+            data_root=None if search.data_root is None else Path(search.data_root),
+        )
+        for one in kept[: (len(front) or 1) if top is None else top]
     ]
 
 
@@ -196,30 +201,3 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
     front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
     where = "".join(f", {condition}" for condition in conditions)
     return RULE.format(metric=first + mean) + front + where
-
-
-def _selected(
-    record: StudyRecord,
-    one: TrialOutcome,
-    untrained: float | None,
-    on_front: bool,
-    rule: str,
-    results: str,
-) -> SelectedTrial:
-    score, data_root = one.metrics[record.metric], record.require_search().data_root
-    return SelectedTrial(
-        study=record.name,
-        trial=one.trial,
-        values=dict(one.values),
-        experiment=experiment_of(record, one.values),
-        metric=record.metric,
-        score=score.mean,
-        untrained=untrained,
-        metrics={name: found.mean for name, found in one.metrics.items()},
-        std=score.std,
-        seeds=record.seeds,
-        on_front=on_front,
-        rule=rule,
-        results=results,
-        data_root=None if data_root is None else Path(data_root),
-    )

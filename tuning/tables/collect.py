@@ -22,14 +22,7 @@ from contrasweep.tuning.provenance import package_versions, same_series
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
-from contrasweep.tuning.tables.plan import (
-    RUNS,
-    STUDY_PREFIX,
-    CellPlan,
-    TablePlan,
-    own_prefix,
-    plan_table,
-)
+from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
