@@ -3,6 +3,9 @@
 Training data and test data come from different functions on purpose. Training and search call
 `load_training`, which opens no test file, or `load_transductive`, which gives no label of an unlabelled
 object. Only the final evaluation calls `load_test`.
+
+`root` is everywhere the folder that holds the datasets, see `data_root`; `placement` says whether encoded
+images are held in memory, see `default_placement`.
 """
 
 import os
@@ -66,10 +69,6 @@ def parse_dataset(name: str) -> tuple[Family, Options]:
 def dataset_spec(name: str, root: Path | None = None) -> DatasetFacts:
     """Return the facts of the dataset called ``name`` (`NAME` or `NAME:OPTION=VALUE,...`).
 
-    Args:
-        name: the name, with options.
-        root: the folder that holds the datasets; some facts are in files.
-
     Raises:
         ValueError: there is no such dataset or option (the message names the nearest), or an option's value
             is not allowed.
@@ -120,13 +119,8 @@ def load_training(
     The split is stratified by label. It depends only on the dataset's name and ``split_seed``. An image keeps
     its background colour on either side. Images without a label stay in training.
 
-    Args:
-        name: a name of `DATASETS`.
-        root: the folder that holds the datasets, see `data_root`.
-        validation_fraction: the share of the labelled images cut off, at least 0 and below 1; 0 leaves
-            ``validation`` None.
-        split_seed: chooses the split.
-        placement: whether encoded images are held in memory, see `default_placement`.
+    ``validation_fraction`` is the share of the labelled images cut off, at least 0 and below 1; 0 leaves
+    ``validation`` None.
 
     Raises:
         ValueError: unknown dataset or placement, or a fraction out of range.
@@ -153,12 +147,10 @@ def load_training(
 def load_test(
     name: str, root: Path | None = None, fold: int = 0, *, placement: Placement | None = None
 ) -> LabelledImages | Tensor:
-    """Load the test data: for the final evaluation only.
+    """Return the test images with their labels, for the final evaluation only.
 
-    Returns:
-        The test images with their labels. Of a transductive dataset, whose test objects training has at hand,
-        their labels alone: int64 ``(N,)`` or ``(N, c)``, row i for the unlabelled object i of
-        `load_transductive` with the same fold.
+    Of a transductive dataset, whose test objects training has at hand, return their labels alone: int64
+    ``(N,)`` or ``(N, c)``, row i for the unlabelled object i of `load_transductive` with the same fold.
 
     Raises:
         ValueError: unknown dataset or placement, or no such fold.
@@ -178,12 +170,8 @@ def load_transductive(
 ) -> TransductiveData:
     """Load the part of one fold that training may see, and hold out some labelled objects for the search.
 
-    Args:
-        name: the name of a transductive dataset; its options do not change which objects are held out.
-        root: the folder that holds the datasets, see `data_root`.
-        fold: the number of the draw of labelled objects.
-        validation: the share to hold out, at most 0.5; 0 holds out nothing; see `hold_out`.
-        split_seed: chooses the split, from 0; see `hold_out`.
+    ``fold`` is the number of the draw of labelled objects, ``validation`` the share to hold out, at most 0.5
+    (0: nothing); `hold_out` says how. The dataset's options do not change which objects are held out.
 
     Raises:
         ValueError: unknown dataset, no such fold, a share or seed out of range, or no object would be left.

@@ -32,12 +32,8 @@ def shard(batch: SemiSupervisedRows, rank: int, world: int) -> SemiSupervisedRow
 def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor | SemiSupervisedRows:
     """Return one rank's part of a global batch; the parts keep the order and cover the batch once.
 
-    If the batch does not divide by the number of ranks, the first ranks take one image more each.
-
-    Args:
-        batch: row numbers ``(B,)``, or ``(V, B)`` with views that stay together, or a `SemiSupervisedRows`.
-        rank: the number of the rank, 0..world-1.
-        world: the number of ranks.
+    If the batch does not divide by ``world``, the number of ranks, the first ranks take one image more each.
+    A batch is row numbers ``(B,)``, or ``(V, B)`` with views that stay together, or a `SemiSupervisedRows`.
 
     Raises:
         ValueError: there is no such rank, or fewer images than ranks.

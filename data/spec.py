@@ -169,9 +169,8 @@ class DatasetSpec(SharedFacts):
         """Raise ValueError where a validation split of this share has fewer images than classes."""
         labelled = self.train_size - self.unlabelled_size
         if share and round(share * labelled) < self.classes:
-            raise ValueError(
-                f"{share:g} of the {labelled} labelled images of {self.name} leaves a class without any"
-            )
+            images = f"{labelled} labelled images of {self.name}"
+            raise ValueError(f"{share:g} of the {images} leaves a class without any")
 
 
 class OptionsInName:

@@ -15,14 +15,7 @@ from torch import Tensor
 
 from contrasweep.data.images import checked_rows
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import (
-    DatasetOption,
-    DatasetSpec,
-    Options,
-    OptionsInName,
-    OptionValue,
-    SharedFacts,
-)
+from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, OptionsInName, OptionValue, SharedFacts
 
 
 @dataclass(frozen=True, eq=False)

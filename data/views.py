@@ -131,13 +131,11 @@ class RandomViews:
         if self.size < 1:
             raise ValueError(f"size must be at least 1 pixel, got {self.size}")
         if not 0.0 < self.min_crop <= self.max_crop <= 1.0:
-            raise ValueError(
-                f"crops need 0 < min_crop <= max_crop <= 1, got {self.min_crop} and {self.max_crop}"
-            )
+            given = f"{self.min_crop} and {self.max_crop}"
+            raise ValueError(f"crops need 0 < min_crop <= max_crop <= 1, got {given}")
         if not (0.0 < self.min_aspect <= self.max_aspect and math.isfinite(self.max_aspect)):
-            raise ValueError(
-                f"aspects need 0 < min_aspect <= max_aspect, got {self.min_aspect} and {self.max_aspect}"
-            )
+            given = f"{self.min_aspect} and {self.max_aspect}"
+            raise ValueError(f"aspects need 0 < min_aspect <= max_aspect, got {given}")
         for name in ("flip", "jitter_probability", "grayscale", "blur"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be a probability in 0..1, got {getattr(self, name)}")
@@ -249,9 +247,8 @@ class RandomViews:
         if self.mean is None and self.std is None:
             return
         if self.mean is None or self.std is None or len(self.mean) != len(self.std):
-            raise ValueError(
-                f"mean and std need one number for each channel or neither, got {self.mean} and {self.std}"
-            )
+            given = f"{self.mean} and {self.std}"
+            raise ValueError(f"mean and std need one number for each channel or neither, got {given}")
         if not all(math.isfinite(value) for value in self.mean):
             raise ValueError(f"mean must be finite, got {self.mean}")
         if not all(0.0 < value < math.inf for value in self.std):

@@ -29,7 +29,6 @@ from contrasweep.losses.scores import (
     softmax_and_logsumexp,
     softplus,
 )
-from contrasweep.losses.supcon import positive_scores
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import NonNegative, OneOf, Positive, require_views
 
@@ -53,7 +52,7 @@ def eps_sup_info_nce_terms(
     if variant == "c":
         return LossTerms(_MarginTerms.apply(z, chosen, temperature, epsilon) - epsilon, valid)
     scores = self_scores(z, temperature)
-    attraction = positive_scores(scores, chosen).masked_fill(~chosen.present, 0)
+    attraction = scores.gather(1, chosen.columns).masked_fill(~chosen.present, 0)
     negatives = _negative_scores(scores, chosen)
     if variant == "d":
         values = _pairwise(attraction, chosen.present, negatives, epsilon)
@@ -164,7 +163,7 @@ class EpsSupCon(Loss):
         """N terms for `views` (V, B, D) and `labels` (B,). Errors: ValueError on shapes."""
         z, chosen = _anchors_and_positives(views, labels)
         scores, valid = self_scores(z, self.temperature), chosen.counts > 0
-        attraction = positive_scores(scores, chosen)
+        attraction = scores.gather(1, chosen.columns)
         repulsion = logsumexp(_negative_scores(scores, chosen))
         denominator = logsumexp(torch.stack([logsumexp(attraction) - self.epsilon, repulsion]), 0)
         values = denominator - _mean_over(attraction.masked_fill(~chosen.present, 0), chosen.present)

@@ -13,7 +13,8 @@ class Positives(NamedTuple):
     """The positives of each anchor: the other anchors of its group.
 
     `columns` (N, M) holds their indices; the remaining places of a row, at least one, hold the anchor's own
-    index. `present` (N, M) is False in these places. `counts` (N,) is the number of positives.
+    index, where scores without self are -inf. `present` (N, M) is False in these places. `counts` (N,) is the
+    number of positives.
     """
 
     columns: Tensor

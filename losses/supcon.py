@@ -8,14 +8,7 @@ from typing import Annotated
 
 from torch import Tensor
 
-from contrasweep.losses.groups import (
-    Positives,
-    anchor_values,
-    group_index,
-    group_sizes,
-    group_sums,
-    positives,
-)
+from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums, positives
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import OneOf, Positive, require_views
@@ -39,7 +32,7 @@ def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = 
     scores = self_scores(z, temperature)
     if form == "in":
         chosen = positives(group)
-        attraction = logsumexp(positive_scores(scores, chosen))
+        attraction = logsumexp(scores.gather(1, chosen.columns))
         valid = chosen.counts > 0
     else:
         others = group_sizes(group) - 1
@@ -51,14 +44,6 @@ def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = 
 def mean_positive_score(z: Tensor, sums: Tensor, count: Tensor, temperature: float) -> Tensor:
     """Return the mean score (N,) of each anchor with its positives, from their sum (N, D) and number (N,)."""
     return (z * sums).sum(1) / count.clamp_min(1) / temperature
-
-
-def positive_scores(scores: Tensor, chosen: Positives) -> Tensor:
-    """Return the scores (N, M) of each anchor with its positives, -inf in unused places.
-
-    Unused places point at the diagonal, where scores without self are -inf.
-    """
-    return scores.gather(1, chosen.columns)
 
 
 class SupCon(Loss):

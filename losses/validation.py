@@ -107,9 +107,8 @@ def rule_of(loss: type[nn.Module], argument: str) -> Rule:
     arguments = list(inspect.signature(loss).parameters)
     if argument not in arguments:
         hint = nearest_name(argument, tuple(arguments))
-        raise ValueError(
-            f"{loss.__name__} has no argument {argument!r}.{hint} Known: {', '.join(arguments) or 'none'}."
-        )
+        known = ", ".join(arguments) or "none"
+        raise ValueError(f"{loss.__name__} has no argument {argument!r}.{hint} Known: {known}.")
     annotation = hints.get(argument)
     rule = _annotated_rule(annotation)
     if rule is not None:
@@ -146,9 +145,8 @@ def require_views(
             f"got {views.dtype} of shape {tuple(views.shape)}"
         )
     if exactly is not None and views.shape[0] != exactly:
-        raise ValueError(
-            f"this loss takes exactly {exactly} views, got {views.shape[0]} (shape {tuple(views.shape)})"
-        )
+        given = f"{views.shape[0]} (shape {tuple(views.shape)})"
+        raise ValueError(f"this loss takes exactly {exactly} views, got {given}")
     if views.shape[0] < at_least:
         raise ValueError(f"this loss needs at least {at_least} views, got shape {tuple(views.shape)}")
     for name, values in per_image.items():
@@ -158,6 +156,5 @@ def require_views(
 def require_per_image(name: str, values: Tensor, images: int) -> None:
     """Check that `values` holds one value per image, in the shape (B,)."""
     if values.shape != (images,):
-        raise ValueError(
-            f"{name} must have shape ({images},), one value per image, got {tuple(values.shape)}"
-        )
+        given = tuple(values.shape)
+        raise ValueError(f"{name} must have shape ({images},), one value per image, got {given}")

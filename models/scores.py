@@ -146,9 +146,8 @@ def _within_groups(predictions: Tensor, labels: Tensor, bias: Tensor) -> tuple[T
 def _binary(scores: Tensor, targets: Tensor) -> Tensor:
     """Return the targets as booleans, after checking that they fit the scores."""
     if scores.ndim != 2 or scores.shape[0] == 0 or scores.shape != targets.shape:
-        raise ValueError(
-            f"scores and targets must be (N, L), N >= 1; got {tuple(scores.shape)}, {tuple(targets.shape)}"
-        )
+        shapes = f"{tuple(scores.shape)}, {tuple(targets.shape)}"
+        raise ValueError(f"scores and targets must be (N, L), N >= 1; got {shapes}")
     if bool(scores.isnan().any()):
         raise ValueError("scores hold NaN")
     if not bool(((targets == 0) | (targets == 1)).all()):

@@ -86,9 +86,8 @@ def method_space(method: str) -> Space:
     """
     known = available_spaces()
     if method not in known:
-        raise SpaceError(
-            f"no search space ships for method {method!r}.{nearest(method, known)} Known: {', '.join(known)}."
-        )
+        hint = nearest(method, known)
+        raise SpaceError(f"no search space ships for method {method!r}.{hint} Known: {', '.join(known)}.")
     origin = f"search_spaces/{method}.yaml"
     return Space.parse(parse_yaml(shipped_text(f"{method}.yaml"), origin), origin)
 

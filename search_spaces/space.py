@@ -82,10 +82,8 @@ class Space(BaseModel):
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        known = ", ".join(self.names)
-        raise SpaceError(
-            f"{self.origin}: unknown parameter {name!r}.{nearest(name, self.names)} Known: {known}."
-        )
+        hint, known = nearest(name, self.names), ", ".join(self.names)
+        raise SpaceError(f"{self.origin}: unknown parameter {name!r}.{hint} Known: {known}.")
 
     def __contains__(self, name: object) -> bool:
         return name in self.names

@@ -32,16 +32,12 @@ class EncoderSpec:
 
     def check_image_size(self, image_size: int) -> None:
         """Raise ValueError unless the encoder takes images of `image_size` pixels per side."""
-        given = f"{image_size} x {image_size}"
+        takes, given = f"encoder {self.name!r} takes", f"{image_size} x {image_size}"
         if self.image_size not in (None, image_size):
-            raise ValueError(
-                f"encoder {self.name!r} takes {self.image_size} x {self.image_size} images, not {given}"
-            )
+            raise ValueError(f"{takes} {self.image_size} x {self.image_size} images, not {given}")
         if image_size < self.smallest_image:
-            raise ValueError(
-                f"encoder {self.name!r} takes images from {self.smallest_image} x {self.smallest_image} on, "
-                f"not {given}"
-            )
+            smallest = f"{self.smallest_image} x {self.smallest_image}"
+            raise ValueError(f"{takes} images from {smallest} on, not {given}")
 
 
 @dataclass(frozen=True)

@@ -120,9 +120,8 @@ def _principal_basis(inputs: Tensor, penalties: Tensor) -> tuple[Tensor, Tensor]
 def require_samples(features: Tensor, targets: int) -> None:
     """Raise ValueError unless `features` are finite, `(N, D)` with N >= 1, and there are N `targets`."""
     if features.ndim != 2 or features.shape[0] == 0 or features.shape[0] != targets:
-        raise ValueError(
-            f"a probe needs features (N, D), N >= 1, and N targets; got {tuple(features.shape)}, {targets}"
-        )
+        given = f"{tuple(features.shape)}, {targets}"
+        raise ValueError(f"a probe needs features (N, D), N >= 1, and N targets; got {given}")
     if not bool(torch.isfinite(features).all()):
         raise NonFiniteFeatures("features hold NaN or Inf: the encoder diverged")
 
