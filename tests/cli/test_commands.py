@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.cli.progress import ProgressLine, sweep_line
+from contrasweep.tuning.cli.rendering import ProgressLine, sweep_line
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep

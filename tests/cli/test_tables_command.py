@@ -141,7 +141,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import contrasweep.tuning.tables.run as running
-    from contrasweep.tuning.cli.progress import ProgressLine
+    from contrasweep.tuning.cli.rendering import ProgressLine
 
     shown: list[str] = []
 

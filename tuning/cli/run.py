@@ -23,8 +23,7 @@ from contrasweep.tuning.cli.options import (
     place_in,
     results_option,
 )
-from contrasweep.tuning.cli.progress import progress_line
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
+from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, say, warn
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:

@@ -54,20 +54,24 @@ def show(
     """
     from contrasweep.search_spaces import Space
     from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_study
+    from contrasweep.tuning.results.selection import front_trials
     from contrasweep.tuning.store import ResultsStore
 
     if plot is not None:
         check_figure(plot, "--plot")
     store = ResultsStore(results)
-    front = _front(store, study)
-    rows = [trial_row(row, front) for row in store.trials(study).to_pylist()]
+    record = store.study(study)
+    front = () if record.is_final else front_trials(store, study)
+    rows = [_trial_row(row, front) for row in store.trials(study).to_pylist()]
     if plot is not None:
         draw_study(store, study, plot)
     if json:
         print_json(rows)
         return
-    searched = [p.name for p in Space.parse(store.study(study).space).searched]
-    print_rows(f"Trials of {study}", _for_the_eye(rows, searched), footer=_damage(store, study))
+    searched = [parameter.name for parameter in Space.parse(record.space).searched]
+    damaged = "; ".join(f"{file.path} {file.reason}" for file in store.damaged(study))
+    footer = f"Left out, damaged: {damaged}" if damaged else None
+    print_rows(f"Trials of {study}", _for_the_eye(rows, searched), footer=footer)
     if plot is not None:
         say(f"Drawn: {plot}")
 
@@ -101,15 +105,17 @@ def best(
     selected = best_trials(store, study, top, where or ())
     if output is not None:
         write_whole(output, best_yaml(selected[0]))
-    if json:
-        print_json([{**selected_row(trial), "configuration": trial.values} for trial in selected])
-        return
     rows = [selected_row(trial) for trial in selected]
+    if json:
+        print_json(
+            [{**row, "configuration": trial.values} for row, trial in zip(rows, selected, strict=True)]
+        )
+        return
     first = selected[0]
-    taken = f"Trial {first.trial} is taken: {first.rule}."
-    footer = taken + _another(selected, store.study(study).require_search().metrics)
+    footer = f"Trial {first.trial} is taken: {first.rule}."
+    footer += _another(selected, store.study(study).require_search().metrics)
     print_rows(f"Best of {study} by {first.metric}", rows, footer=footer)
-    if not selected[0].beats_untrained:
+    if not first.beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:
         say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
@@ -152,11 +158,8 @@ def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
     ]
 
 
-def trial_row(row: Mapping[str, Any], front: Collection[int] = ()) -> dict[str, Any]:
-    """Return a row of the store as it is shown: the trial's status, scores and configuration.
-
-    `front` are the trials on the study's Pareto front.
-    """
+def _trial_row(row: Mapping[str, Any], front: Collection[int]) -> dict[str, Any]:
+    """Return a row of the store as it is shown; `front` are the trials on the study's Pareto front."""
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
     scores = {
         name.removeprefix("metric."): value
@@ -181,17 +184,3 @@ def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[s
         cells = {**row, "configuration": configuration(shown)}
         short.append({name.removeprefix("val."): cells[name] for name in kept})
     return short
-
-
-def _front(store: "ResultsStore", study: str) -> Collection[int]:
-    """Return the trials on the study's Pareto front; none for a study of final runs."""
-    from contrasweep.tuning.results.selection import front_trials
-
-    return () if store.study(study).is_final else front_trials(store, study)
-
-
-def _damage(store: Any, study: str) -> str | None:
-    damaged = store.damaged(study)
-    if not damaged:
-        return None
-    return "Left out, damaged: " + "; ".join(f"{file.path} {file.reason}" for file in damaged)

@@ -23,8 +23,7 @@ from contrasweep.tuning.cli.options import (
     machine_at,
     parse_settings,
 )
-from contrasweep.tuning.cli.progress import progress_line
-from contrasweep.tuning.cli.rendering import remark
+from contrasweep.tuning.cli.rendering import progress_line, remark
 from contrasweep.tuning.cli.sweep_report import print_plans, report_methods, report_sweep, say_what_differs
 from contrasweep.tuning.errors import InputError
 

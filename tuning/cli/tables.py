@@ -19,11 +19,12 @@ from contrasweep.tuning.cli.options import (
     command_line,
     machine_at,
 )
-from contrasweep.tuning.cli.progress import ProgressLine, progress_line
 from contrasweep.tuning.cli.rendering import (
+    ProgressLine,
     print_entries,
     print_json,
     print_rows,
+    progress_line,
     remark,
     say,
     source_line,

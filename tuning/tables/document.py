@@ -9,16 +9,18 @@ reads `docs/reproduction/results/*.parquet` (written by `contrasweep table ID --
 import argparse
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.figure import draw_table
-from contrasweep.tuning.tables.outdated import changed_settings
+from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.render import markdown, pipes
 from contrasweep.tuning.tables.results import TableResults, read_results
 from contrasweep.tuning.tables.text import title
@@ -102,6 +104,42 @@ def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
         rows.append([name, form, str(runs or "no run"), *numbers, time])
     headings = ("table", "form", "final runs", *VERDICTS, "wall-clock, searches too")
     return CLAIMS_COUNTED + pipes(headings, rows) + "\n"
+
+
+def changed_settings(results: TableResults) -> list[str]:
+    """Return the settings that the table has changed since its stored runs, one phrase for each change.
+
+    `contrasweep table` recognises a run by its experiment, so it never shows such a run; a saved file does.
+    The dataset is left out: it depends on which files a machine has. Of a searched form, only the settings
+    that the search held fixed are compared.
+    """
+    if results.table.run.information is not None:
+        return []
+    plan = plan_table(results.table, scale=results.scale, tune=results.tuned)
+    rows: dict[tuple[str, str, str], dict[str, None]] = {}
+    for cell in plan.cells:
+        info = results.cells.get((cell.row, cell.column))
+        if info is not None and cell.experiment is not None:
+            for change in _changes(info.settings, cell, results.tuned):
+                rows.setdefault(change, {})[cell.row] = None
+    every = {row for row, _ in results.cells}
+    return [
+        f"{name.removeprefix('hyperparameters.')} {stored}, now {now}"
+        + ("" if set(own) == every else f" ({', '.join(own)})")
+        for (name, stored, now), own in rows.items()
+    ]
+
+
+def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield each setting with its stored value and the value that the table has now."""
+    now = flat_settings(cell.planned.content())
+    fixed = {path for name in cell.settings for path in (name, f"hyperparameters.{name}")}
+    names = fixed & now.keys() if tuned else now.keys() | stored.keys()
+    for name in sorted(names - {"dataset", "seed", "validation.fraction", "validation.seed"}):
+        found = (values.get(name) for values in (stored, now))
+        before, after = ("not set" if value is None else str(value) for value in found)
+        if before != after:
+            yield name, before, after
 
 
 def _anchor(heading: str) -> str:
