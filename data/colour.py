@@ -37,10 +37,7 @@ Colours = Literal["palette", "uniform"]
 
 COLOURS_OPTION: Mapping[str, DatasetOption] = {
     "colours": DatasetOption(
-        "background colours: ten noisy base colours, or even over RGB",
-        str,
-        "palette",
-        choices=get_args(Colours),
+        "background colours: ten noisy base colours, or even over RGB", str, "palette", get_args(Colours)
     )
 }
 """The option of every family whose background colours are independent of the class."""

@@ -96,10 +96,9 @@ class LabelledImages:
         return self._mapped(self.images.to(device), lambda tensor: tensor.to(device))
 
     def _mapped(self, images: Images, change: Callable[[Tensor], Tensor]) -> "LabelledImages":
-        condition = None if self.condition is None else change(self.condition)
-        bias = None if self.bias is None else change(self.bias)
-        groupings = None if self.groupings is None else change(self.groupings)
-        return LabelledImages(images, change(self.labels), condition, bias, groupings)
+        optional = (self.condition, self.bias, self.groupings)
+        changed = (None if tensor is None else change(tensor) for tensor in optional)
+        return LabelledImages(images, change(self.labels), *changed)
 
 
 def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device) -> Tensor:

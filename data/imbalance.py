@@ -6,7 +6,7 @@ Source: Zheng et al., "Contrastive Attraction and Contrastive Repulsion for Repr
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor
@@ -19,10 +19,7 @@ Rule = Literal["linear", "exponential"]
 
 IMBALANCE_OPTIONS: Mapping[str, DatasetOption] = {
     "imbalance": DatasetOption(
-        "how the sizes of the training classes grow with their number",
-        str,
-        "none",
-        choices=("none", "linear", "exponential"),
+        "how the sizes of the training classes grow with their number", str, "none", ("none", *get_args(Rule))
     ),
     "at_least": DatasetOption("training images that every class of an imbalanced set keeps", int, 0, low=0),
 }

@@ -25,6 +25,7 @@ class EnD(Loss):
 
     alpha: NonNegative
     beta: NonNegative
+    sums_terms = True
 
     @full_precision
     def terms(self, views: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
@@ -39,10 +40,6 @@ class EnD(Loss):
         parallel = 0.5 - 0.5 * (same_class.sum() - same_cell.sum()) / conflicting.clamp_min(1)
         values = torch.stack([self.alpha * perpendicular, self.beta * parallel])
         return LossTerms(values, torch.stack([bias_pairs, conflicting]) > 0)
-
-    def forward(self, views: Tensor, labels: Tensor, bias: Tensor) -> Tensor:
-        """Return the sum of the two terms, a scalar."""
-        return self.terms(views, labels, bias).sum()
 
 
 class BiasCon(Loss):

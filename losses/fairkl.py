@@ -40,6 +40,7 @@ class FairKL(Loss):
     """
 
     form: Annotated[str, OneOf(FORMS)] = "kl"
+    sums_terms = True
 
     @full_precision
     def terms(
@@ -65,12 +66,6 @@ class FairKL(Loss):
         if self.form == "released":
             raise ValueError("form='released' is defined for bias labels only, not for bias_similarity")
         return _continuous(views, labels, bias_similarity, self.form)
-
-    def forward(
-        self, views: Tensor, labels: Tensor, bias: Tensor | None = None, bias_similarity: Tensor | None = None
-    ) -> Tensor:
-        """Return the sum of the two terms, a scalar; arguments as for `terms`."""
-        return self.terms(views, labels, bias, bias_similarity).sum()
 
 
 def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: str) -> LossTerms:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,9 @@ class Loss(nn.Module):
 
     terms: Callable[..., LossTerms]
 
+    sums_terms: ClassVar[bool] = False
+    """Whether a call returns the sum of the terms, not their mean."""
+
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, repr=False)(cls)
         cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
@@ -61,5 +64,6 @@ class Loss(nn.Module):
         super().__init__()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the mean of the terms, a scalar; arguments as for `terms`."""
-        return self.terms(*args, **kwargs).mean()
+        """Return the mean (or the sum) of the terms, a scalar; arguments as for `terms`."""
+        terms = self.terms(*args, **kwargs)
+        return terms.sum() if self.sums_terms else terms.mean()

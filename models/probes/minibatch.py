@@ -140,15 +140,9 @@ def fit_minibatch(
 
 def _optimizer(recipe: ProbeRecipe, parameters: list[Tensor]) -> torch.optim.Optimizer:
     if recipe.optimizer == "adam":
-        return torch.optim.Adam(
-            parameters, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay
-        )
+        return torch.optim.Adam(parameters, recipe.lr, recipe.betas, weight_decay=recipe.weight_decay)
     return torch.optim.SGD(
-        parameters,
-        lr=recipe.lr,
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        weight_decay=recipe.weight_decay,
+        parameters, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
     )
 
 
