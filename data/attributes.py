@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.names import first_few
+from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 
 # (text of 0, text of 1); a column uses one of these pairs.
@@ -76,7 +77,7 @@ def read_attributes(
         columns += found.values()
     if not names:
         raise ValueError(f"{path} has no attributes besides {image_column!r}")
-    rows = _rows_of(listed, images, path)
+    rows = rows_of(listed, images, path)
     values = torch.from_numpy(np.stack(columns, axis=1))[rows].float()
     return Attributes(tuple(listed[row] for row in rows.tolist()), tuple(names), values)
 
@@ -118,16 +119,21 @@ def _binary(name: str, column: TextColumn, path: Path, images: Sequence[str]) ->
     )
 
 
-def _rows_of(listed: Sequence[str], images: Sequence[str] | None, path: Path) -> Tensor:
+def rows_of(listed: Sequence[str], images: Sequence[str] | None, path: Path) -> Tensor:
+    """Return the rows of some images, or of all, in a table with one row for each image: int64 ``(M,)``.
+
+    Raises:
+        DatasetDamaged: an image has no row, or the table that was read from ``path`` lists one twice.
+    """
     row_of = {image: row for row, image in enumerate(listed)}
     if len(row_of) != len(listed):
         twice = (image for row, image in enumerate(listed) if row_of[image] != row)
-        raise ValueError(f"{path} has more than one row of {first_few(dict.fromkeys(twice))}")
+        raise DatasetDamaged(f"{path} has more than one row of {first_few(dict.fromkeys(twice))}")
     if images is None:
         return torch.arange(len(listed))
     missing = [image for image in images if image not in row_of]
     if missing:
-        raise ValueError(
+        raise DatasetDamaged(
             f"{path} lacks the rows of {len(missing):,} of {len(images):,} images: {first_few(missing)}"
         )
     return torch.tensor([row_of[image] for image in images], dtype=torch.int64)

@@ -47,10 +47,7 @@ def condition_facts(dataset: str, root: Path, options: Options, images: int) -> 
     file = _file(root, options)
     if file is None:
         return {}
-    try:
-        rows, width = _shape(file)
-    except ValueError as error:
-        raise DatasetDamaged(f"condition of dataset {dataset!r}: {error}") from None
+    rows, width = _shape(file)
     if rows != images:
         raise DatasetDamaged(
             f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
@@ -70,12 +67,7 @@ def training_condition(root: Path, options: Options, images: int) -> Tensor | No
             a value that is not finite.
     """
     file = _file(root, options)
-    if file is None:
-        return None
-    try:
-        return read_condition(file, images)
-    except ValueError as error:
-        raise DatasetDamaged(str(error)) from None
+    return None if file is None else read_condition(file, images)
 
 
 def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tensor:
@@ -92,15 +84,17 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
         float32 ``(N, D)``.
 
     Raises:
-        ValueError: the file is missing or does not have the format of its ending, a column is missing or is
-            not numeric, the number of rows is not ``images``, or a value is not finite.
+        DatasetDamaged: the file is missing or does not have the format of its ending, a column is missing or
+            is not numeric, the number of rows is not ``images``, or a value is not finite.
     """
     condition = _read(path, columns)
     if len(condition) != images:
-        raise ValueError(f"{path} holds a condition for {len(condition):,} images, but there are {images:,}")
+        raise DatasetDamaged(
+            f"{path} holds a condition for {len(condition):,} images, but there are {images:,}"
+        )
     broken = (~condition.isfinite().all(dim=1)).nonzero()[:, 0]
     if len(broken):
-        raise ValueError(
+        raise DatasetDamaged(
             f"{path}: {len(broken):,} rows hold NaN, Inf or numbers beyond float32, the first is "
             f"row {int(broken[0])}"
         )
@@ -131,11 +125,11 @@ def _shape(path: Path) -> tuple[int, int]:
 def _read(path: Path, columns: Sequence[str]) -> Tensor:
     """Return the contents of a file, `(N, D)`, for any N."""
     if path.suffix not in _READERS:
-        raise ValueError(f"{path}: a condition is read from {', '.join(_READERS)}")
+        raise DatasetDamaged(f"{path}: a condition is read from {', '.join(_READERS)}")
     if not path.is_file():
-        raise ValueError(f"{path} is not there, or no file")
+        raise DatasetDamaged(f"{path} is not there, or no file")
     if columns and path.suffix == ".npy":
-        raise ValueError(f"{path} has no columns to choose from, given {first_few(columns)}")
+        raise DatasetDamaged(f"{path} has no columns to choose from, given {first_few(columns)}")
     condition = _READERS[path.suffix](path, columns)
     return condition.view(_rows_and_width(path, tuple(condition.shape)))
 
@@ -143,7 +137,7 @@ def _read(path: Path, columns: Sequence[str]) -> Tensor:
 def _rows_and_width(path: Path, shape: tuple[int, ...]) -> tuple[int, int]:
     rows, *widths = (*shape, 1) if len(shape) == 1 else shape or (0,)
     if len(widths) != 1 or not widths[0]:
-        raise ValueError(f"{path}: a condition is (N, D) or (N,), got {shape}")
+        raise DatasetDamaged(f"{path}: a condition is (N, D) or (N,), got {shape}")
     return rows, widths[0]
 
 
@@ -151,25 +145,25 @@ def _load_npy(path: Path, mapped: Literal["r"] | None = None) -> np.ndarray:
     try:
         return np.asarray(np.load(path, mmap_mode=mapped, allow_pickle=False))
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not an array of numbers: {error}") from None
+        raise DatasetDamaged(f"{path} is not an array of numbers: {error}") from None
 
 
 def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
     from safetensors import SafetensorError, safe_open
 
     if len(columns) > 1:
-        raise ValueError(f"{path}: a condition is one tensor, given {first_few(columns)}")
+        raise DatasetDamaged(f"{path}: a condition is one tensor, given {first_few(columns)}")
     try:
         with safe_open(path, framework="pt") as file:
             names = sorted(file.keys())
             chosen = columns[0] if columns else names[0]
             if chosen not in names or (not columns and len(names) > 1):
-                raise ValueError(f"{path}: name one of its tensors ({', '.join(names)})")
+                raise DatasetDamaged(f"{path}: name one of its tensors ({', '.join(names)})")
             stored = file.get_tensor(chosen)
     except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from None
+        raise DatasetDamaged(f"{path} is not a safetensors file: {error}") from None
     if stored.is_complex():
-        raise ValueError(f"{path}: {chosen!r} holds no real numbers but {stored.dtype}")
+        raise DatasetDamaged(f"{path}: {chosen!r} holds no real numbers but {stored.dtype}")
     return torch.Tensor(stored.float())
 
 
@@ -181,10 +175,10 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Tensor:
         names = pq.read_schema(path).names
         missing = [name for name in columns if name not in names]
         if missing:
-            raise ValueError(f"{path}: {unknown('column', missing[0], tuple(names))}")
+            raise DatasetDamaged(f"{path}: {unknown('column', missing[0], tuple(names))}")
         table = pq.read_table(path, columns=list(columns) or None)
     except pa.ArrowException as error:
-        raise ValueError(f"{path} is not a Parquet file: {error}") from None
+        raise DatasetDamaged(f"{path} is not a Parquet file: {error}") from None
     parts = [_parquet_column(table.column(name), f"{path}, column {name!r}") for name in table.column_names]
     return torch.cat(parts, dim=1)
 
@@ -198,11 +192,11 @@ def _parquet_column(column: Any, where: str) -> Tensor:
     )
     values = stored.flatten() if is_list else stored
     if stored.null_count or values.null_count:
-        raise ValueError(f"{where} lacks {stored.null_count or values.null_count:,} values")
+        raise DatasetDamaged(f"{where} lacks {stored.null_count or values.null_count:,} values")
     if is_list:
         lengths = set(stored.value_lengths().to_pylist())
         if len(lengths) != 1:
-            raise ValueError(
+            raise DatasetDamaged(
                 f"{where} holds lists of {min(lengths)} to {max(lengths)} numbers, not of one length"
             )
     return _numbers(values.to_numpy(zero_copy_only=False), where).reshape(len(stored), -1)
@@ -210,7 +204,7 @@ def _parquet_column(column: Any, where: str) -> Tensor:
 
 def _numbers(stored: np.ndarray, where: str) -> Tensor:
     if stored.dtype.kind not in "fiub":
-        raise ValueError(f"{where} holds no real numbers but {stored.dtype}")
+        raise DatasetDamaged(f"{where} holds no real numbers but {stored.dtype}")
     # Values beyond float32 become Inf, which the caller reports.
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(stored, dtype=np.float32))

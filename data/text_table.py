@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrasweep.data.names import first_few, unknown
+from contrasweep.data.root import DatasetDamaged
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def read_text_table(path: Path) -> dict[str, TextColumn]:
     """Read a comma-separated file with a header. All values stay texts, and no text means "missing".
 
     Raises:
-        ValueError: the file is missing, empty or not UTF-8, it names a column twice, or a row has more or
+        DatasetDamaged: the file is missing, empty or not UTF-8, it names a column twice, or a row has more or
             fewer cells than the header (the message names it).
     """
     from pyarrow import ArrowInvalid
@@ -44,9 +45,9 @@ def read_text_table(path: Path) -> dict[str, TextColumn]:
     try:
         table = read_csv(path, read_options=reading, convert_options=converting)
     except ArrowInvalid as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise DatasetDamaged(f"{path}: {error}") from None
     if not table.num_rows:
-        raise ValueError(f"{path} has a header but no rows")
+        raise DatasetDamaged(f"{path} has a header but no rows")
     return {name: _column(table.column(name)) for name in names}
 
 
@@ -54,10 +55,10 @@ def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextCol
     """Return the column called ``name`` of a table that was read from ``path``.
 
     Raises:
-        ValueError: there is no such column; the message gives the nearest.
+        DatasetDamaged: there is no such column; the message gives the nearest.
     """
     if name not in table:
-        raise ValueError(f"{path}: {unknown('column', name, table)}")
+        raise DatasetDamaged(f"{path}: {unknown('column', name, table)}")
     return table[name]
 
 
@@ -66,14 +67,14 @@ def _header(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             names = [name.strip() for name in next(csv.reader(file), [])]
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        raise DatasetDamaged(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not text in UTF-8") from None
+        raise DatasetDamaged(f"{path} is not text in UTF-8") from None
     if not names:
-        raise ValueError(f"{path} is empty; its first line must name the columns")
+        raise DatasetDamaged(f"{path} is empty; its first line must name the columns")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{path} names these columns more than once: {first_few(twice)}")
+        raise DatasetDamaged(f"{path} names these columns more than once: {first_few(twice)}")
     return names
 
 

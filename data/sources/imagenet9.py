@@ -8,8 +8,7 @@ ImageNet has the usual layout, `imagenet/train/WNID/*.JPEG` and `imagenet/val/WN
 validation images sorted into folders), and ImageNet-A that of its archive, `imagenet-a/WNID/*.jpg`. Files
 come in the order of their paths, and so do the rows of a condition file (for FairKL, the features of a
 bias-capturing network). ImageNet-A has 200 classes; 21 of them are among the 42, and none is a crab (from its
-authors' evaluation code, and from lists of its folders in programs that read it). The archive was not
-available, so the number of images of each class was not checked; in all there are 7,500.
+authors' evaluation code, and from lists of its folders in programs that read it).
 
 The texture clusters of ImageNet's test images, for the unbiased accuracy, are in the file
 `clusters/9class_imagenet_val.csv` of ReBias's released code (MIT licence), where it was checked: columns
@@ -27,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrasweep.data.attributes import rows_of
 from contrasweep.data.condition_files import (
     CONDITION_OPTIONS,
     NO_CONDITION,
@@ -145,49 +145,31 @@ def _listed(
 
 
 def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None:
-    """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none."""
-    if options["textures"] == NO_TEXTURES:
-        return None
-    return read_texture_clusters(root / Path(str(options["textures"])).expanduser(), test.files)
-
-
-def read_texture_clusters(file: Path, images: Sequence[Path]) -> Tensor:
-    """Return the clusters of some test images in each clustering, int64 ``(N, 3)``.
-
-    Args:
-        file: the table.
-        images: the paths of the images, which end in `WNID/NAME` as in the table.
+    """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none.
 
     Raises:
         DatasetMissing: there is no such file.
         DatasetDamaged: the file does not have the published form, or lacks an image.
     """
+    if options["textures"] == NO_TEXTURES:
+        return None
+    file = root / Path(str(options["textures"])).expanduser()
     if not file.is_file():
         raise DatasetMissing(
             f"clusters of textures: {file} is not there, or no file. Get it from {TEXTURE_SOURCE}; "
             f"textures= is absolute, or under the data root (--data-root DIR or {ROOT_VARIABLE})."
         )
-    try:
-        table = read_text_table(file)
-        names = [f"cluster{number}" for number in range(1, CLUSTERINGS + 1)]
-        row_of = {path: row for row, path in enumerate(column_of(table, "path", file).texts())}
-        clusters = torch.tensor([_numbers(column_of(table, name, file).texts(), file) for name in names]).T
-    except ValueError as error:
-        raise DatasetDamaged(str(error)) from None
-    wanted = [f"{image.parent.name}/{image.name}" for image in images]
-    lost = [path for path in wanted if path not in row_of]
-    if lost:
-        raise DatasetDamaged(
-            f"{file} lacks {len(lost):,} of the {len(wanted):,} test images, the first is {lost[0]}; as "
-            f"published it has them all: {TEXTURE_SOURCE}"
-        )
-    return clusters[[row_of[path] for path in wanted]].contiguous()
+    table = read_text_table(file)
+    names = [f"cluster{number}" for number in range(1, CLUSTERINGS + 1)]
+    clusters = torch.tensor([_numbers(column_of(table, name, file).texts(), file) for name in names])
+    wanted = [f"{image.parent.name}/{image.name}" for image in test.files]
+    return clusters.T[rows_of(column_of(table, "path", file).texts(), wanted, file)].contiguous()
 
 
 def _numbers(texts: Sequence[str], file: Path) -> list[int]:
     wrong = next((text for text in texts if not (text.isdecimal() and int(text) < CLUSTERS)), None)
     if wrong is not None:
-        raise ValueError(f"{file}: a cluster is a number from 0 to {CLUSTERS - 1}, not {wrong!r}")
+        raise DatasetDamaged(f"{file}: a cluster is a number from 0 to {CLUSTERS - 1}, not {wrong!r}")
     return [int(text) for text in texts]
 
 

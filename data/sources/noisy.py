@@ -4,14 +4,13 @@ Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 202
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from contrasweep.data.images import LabelledImages
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.sources.digits import (
     MNIST_DIGITS,
@@ -48,57 +47,6 @@ DIGITS_LABELLED, DIGITS_FOLDS = 10, 10
 _CHUNK = 256
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Noise for pixels in 0..1. The sum is clipped to 0..1 and rounded to 8 bits.
-
-    Attributes:
-        law: uniform in 0..1, or gaussian with `mean` and `std`.
-        level: the probability that a pixel gets noise; 1 means all pixels. The noise of a pixel is the same
-            at every level at which it gets noise.
-        mean: the mean of the gaussian law.
-        std: the standard deviation of the gaussian law.
-
-    Raises:
-        ValueError: the law is unknown, or the level is outside 0..1.
-    """
-
-    law: Law = "uniform"
-    level: float = 1.0
-    mean: float = MNIST_MEAN
-    std: float = MNIST_STD
-
-    def __post_init__(self) -> None:
-        if self.law not in ("uniform", "gaussian"):
-            raise ValueError(f"the noise's law must be uniform or gaussian, got {self.law!r}")
-        if not 0.0 <= self.level <= 1.0:
-            raise ValueError(f"the noise's level must be in 0..1, got {self.level}")
-
-    def add(self, images: Tensor, *name: str | int) -> Tensor:
-        """Return noisy images.
-
-        Args:
-            images: uint8 ``(N, C, H, W)`` on the CPU.
-            *name: the name of the random stream, such as the dataset, the split and the view.
-
-        Returns:
-            uint8 of the same shape.
-        """
-        values, chances = numpy_generator("noise", self.law, *name), numpy_generator("noise where", *name)
-        noisy = torch.empty_like(images)
-        # In chunks, in the order of the draws: draws for all of MNIST at once would take 0.8 GB.
-        for start in range(0, len(images), _CHUNK):
-            pixels = images[start : start + _CHUNK]
-            shape = tuple(pixels.shape)
-            drawn = (
-                values.random(shape) if self.law == "uniform" else values.normal(self.mean, self.std, shape)
-            )
-            falls = torch.from_numpy(chances.random(shape) < self.level)
-            levels = pixels + torch.where(falls, torch.from_numpy(drawn), 0.0) * 255.0
-            noisy[start : start + _CHUNK] = levels.clamp_(0.0, 255.0).round_()
-        return noisy
-
-
 def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
     """Return the options of a family of noisy images, with these defaults."""
     return {
@@ -112,8 +60,34 @@ def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
     }
 
 
-def _noise_of(options: Options, mean: float = MNIST_MEAN, std: float = MNIST_STD) -> Noise:
-    return Noise(cast(Law, options["noise"]), float(options["level"]), mean, std)
+def add_noise(
+    images: Tensor, options: Options, *name: str | int, mean: float = MNIST_MEAN, std: float = MNIST_STD
+) -> Tensor:
+    """Return noisy images: noise is added to pixels in 0..1, and the sum is clipped and rounded to 8 bits.
+
+    Args:
+        images: uint8 ``(N, C, H, W)`` on the CPU.
+        options: the values of `noise_options`. The level is the probability that a pixel gets noise; the
+            noise of a pixel is the same at every level at which it gets noise.
+        *name: the name of the random stream, such as the dataset, the split and the view.
+        mean: the mean of the gaussian law.
+        std: its standard deviation.
+
+    Returns:
+        uint8 of the same shape.
+    """
+    law, level = str(options["noise"]), float(options["level"])
+    values, chances = numpy_generator("noise", law, *name), numpy_generator("noise where", *name)
+    noisy = torch.empty_like(images)
+    # In chunks, in the order of the draws: draws for all of MNIST at once would take 0.8 GB.
+    for start in range(0, len(images), _CHUNK):
+        pixels = images[start : start + _CHUNK]
+        shape = tuple(pixels.shape)
+        drawn = values.random(shape) if law == "uniform" else values.normal(mean, std, shape)
+        falls = torch.from_numpy(chances.random(shape) < level)
+        levels = pixels + torch.where(falls, torch.from_numpy(drawn), 0.0) * 255.0
+        noisy[start : start + _CHUNK] = levels.clamp_(0.0, 255.0).round_()
+    return noisy
 
 
 def labelled_rows(labels: Tensor, per_class: int, fold: int, name: str) -> Tensor:
@@ -144,18 +118,12 @@ def labelled_rows(labels: Tensor, per_class: int, fold: int, name: str) -> Tenso
     return torch.cat(drawn).sort().values
 
 
-def _noisy(pixels: Tensor, noise: Noise, views: int, *name: str) -> tuple[Tensor, ...]:
-    return tuple(noise.add(pixels, *name, view) for view in range(1, views + 1))
-
-
-def _with_noise(digits: LabelledImages, split: Split, options: Options) -> LabelledImages:
-    return replace(digits, images=_noise_of(options).add(digits.pixels, "mnist", split, 1))
-
-
 NOISY_MNIST = MNIST_DIGITS.family(
     "noisy-mnist",
     "MNIST with noise on a share of the pixels, as in HeroCon",
-    _with_noise,
+    lambda digits, split, options: replace(
+        digits, images=add_noise(digits.pixels, options, "mnist", split, 1)
+    ),
     noise_options("uniform"),
 )
 
@@ -185,12 +153,14 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
             folder=mnist.folder,
         )
 
+    def noisy(pixels: Tensor, split: Split, options: Options) -> tuple[Tensor, ...]:
+        return tuple(add_noise(pixels, options, "mnist", split, view) for view in range(1, views + 1))
+
     def read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
-        noise = _noise_of(options)
         pool = read_mnist(root, "test")
         rows = labelled_rows(pool.labels, MNIST_LABELLED, fold, "noisy-mnist")
-        labelled = MultiView(_noisy(pool.pixels, noise, views, "mnist", "test"), pool.labels).subset(rows)
-        unlabelled = MultiView(_noisy(read_mnist_pixels(root, "train"), noise, views, "mnist", "train"))
+        labelled = MultiView(noisy(pool.pixels, "test", options), pool.labels).subset(rows)
+        unlabelled = MultiView(noisy(read_mnist_pixels(root, "train"), "train", options))
         return labelled, unlabelled.subset(_unlabelled_rows(options))
 
     first = "images to be classified, the first of a fixed order; 0: all 60,000"
@@ -233,8 +203,10 @@ def _digits_facts(options: Options) -> Mapping[str, Any]:
 
 def _read_digits(root: Path, options: Options) -> MultiView:
     digits = read_all_digits()
-    views = _noisy(
-        digits.pixels, _noise_of(options, DIGITS_MEAN, DIGITS_STD), int(options["views"]), "digits"
+    count = int(options["views"])
+    views = tuple(
+        add_noise(digits.pixels, options, "digits", view, mean=DIGITS_MEAN, std=DIGITS_STD)
+        for view in range(1, count + 1)
     )
     if options["form"] == "features":
         views = tuple(view.flatten(1).float() / 255.0 for view in views)

@@ -59,7 +59,7 @@ def _check(root: Path, options: Options) -> None:
     if options["split"] == "published":
         files = dict.fromkeys(SPLIT_FILES.values()) | ZAPPOS_FILES
         check_files(name, root, ZAPPOS_FOLDER, files, ZAPPOS_SOURCE)
-    ARCHIVE.check_listed([_stored(root, path) for path in _image_paths(root)])
+    ARCHIVE.check_listed([_stored(root, path) for path in _image_paths(root / DATA_FOLDER / PATHS)])
 
 
 def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedImages:
@@ -68,7 +68,7 @@ def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedIm
     Raises:
         DatasetDamaged: a file does not have the form of the layout, or the files do not belong together.
     """
-    paths = _image_paths(root)
+    paths = _image_paths(root / DATA_FOLDER / PATHS)
     kinds = ["/".join(path.split("/")[:2]) for path in paths]
     classes = {kind: label for label, kind in enumerate(sorted(set(kinds)))}
     if len(classes) != CLASSES:
@@ -79,24 +79,19 @@ def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedIm
     return whole.subset(_published_rows(root, split, paths) if published else _random_rows(split, len(paths)))
 
 
-def _image_paths(root: Path) -> tuple[str, ...]:
-    file = root / DATA_FOLDER / PATHS
-    paths = _paths_of(file)
-    if len(paths) != sum(SIZES.values()):
-        raise DatasetDamaged(f"{file} lists {len(paths):,} images, expected {sum(SIZES.values()):,}")
-    return paths
-
-
 @while_unchanged(2)
-def _paths_of(file: Path) -> tuple[str, ...]:
+def _image_paths(file: Path) -> tuple[str, ...]:
     """Read the paths, with full stops."""
     from scipy.io import loadmat
 
     try:
         cells = loadmat(str(file))["imagepath"]
-        return tuple(_with_stops(str(np.asarray(cell).item())) for cell in cells.flatten())
+        paths = tuple(_with_stops(str(np.asarray(cell).item())) for cell in cells.flatten())
     except (ValueError, KeyError, TypeError, NotImplementedError) as error:
         raise DatasetDamaged(f"{file} holds no cell array `imagepath` ({error})") from error
+    if len(paths) != sum(SIZES.values()):
+        raise DatasetDamaged(f"{file} lists {len(paths):,} images, expected {sum(SIZES.values()):,}")
+    return paths
 
 
 def _with_stops(path: str) -> str:
@@ -114,11 +109,8 @@ def _stored(root: Path, path: str) -> Path:
 
 def _attributes(file: Path, paths: tuple[str, ...]) -> Tensor:
     """Return the attributes of the images at ``paths``, float32 ``(N, 126)``."""
-    try:
-        table = read_text_table(file)
-        identifiers = column_of(table, "CID", file).texts()
-    except ValueError as error:
-        raise DatasetDamaged(str(error)) from error
+    table = read_text_table(file)
+    identifiers = column_of(table, "CID", file).texts()
     if len(identifiers) != len(paths):
         raise DatasetDamaged(f"{file} has {len(identifiers):,} rows, {PATHS} {len(paths):,}")
     named = [Path(path).stem.replace(".", "-") for path in paths]
@@ -142,13 +134,9 @@ def _attributes(file: Path, paths: tuple[str, ...]) -> Tensor:
 
 def _published_rows(root: Path, split: Split, paths: tuple[str, ...]) -> list[int]:
     file = root / ZAPPOS_FOLDER / SPLIT_FILES[split]
-    try:
-        table = read_text_table(file)
-        # The last line is not an image: it counts the values of each column.
-        listed = column_of(table, "path", file).texts()
-        numbers = column_of(table, "", file).texts()
-    except ValueError as error:
-        raise DatasetDamaged(str(error)) from error
+    table = read_text_table(file)
+    listed, numbers = (column_of(table, name, file).texts() for name in ("path", ""))
+    # The last line is not an image: it counts the values of each column.
     wanted = {_with_stops(path) for path, number in zip(listed, numbers, strict=True) if number != "-1"}
     rows = [row for row, path in enumerate(paths) if path in wanted]
     if len(rows) != len(wanted) or len(rows) != SIZES[split]:

@@ -120,7 +120,7 @@ def test_a_table_of_textures_that_is_not_as_published_is_refused(root: Path) -> 
     file = root / "9class_imagenet_val.csv"
     whole = file.read_text()
     for text, message in (
-        (whole.rstrip().rpartition("\n")[0] + "\n", "lacks 1 of the 42 test images, the first is n02655020/"),
+        (whole.rstrip().rpartition("\n")[0] + "\n", "lacks the rows of 1 of 42 images: 'n02655020/"),
         (whole.replace(",8\n", ",9\n", 1), "a cluster is a number from 0 to 8, not '9'"),
         (whole.replace("cluster3", "klaster3"), "unknown column 'cluster3'"),
     ):

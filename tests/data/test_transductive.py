@@ -21,7 +21,7 @@ from contrasweep.data import (
 )
 from contrasweep.data.sources import TRANSDUCTIVE_FAMILIES
 from contrasweep.data.sources.digits import read_all_digits, read_mnist_pixels
-from contrasweep.data.sources.noisy import DIGITS_MEAN, DIGITS_STD, Noise, labelled_rows
+from contrasweep.data.sources.noisy import DIGITS_MEAN, DIGITS_STD, add_noise, labelled_rows
 
 TRANSDUCTIVE = [family.name for family in TRANSDUCTIVE_FAMILIES]
 
@@ -62,11 +62,11 @@ def test_every_transductive_set_agrees_with_its_spec(name: str) -> None:
 def test_real_views_are_the_images_of_noisy_mnist_under_two_noises() -> None:
     clean = read_mnist_pixels(real_root("noisy-mnist-2v"), "train")[:300]
     first, second = (view[:300] for view in _loaded("noisy-mnist-2v").unlabelled.views)
-    assert torch.equal(first, Noise("gaussian").add(clean, "mnist", "train", 1))
-    assert torch.equal(second, Noise("gaussian").add(clean, "mnist", "train", 2))
+    assert torch.equal(first, add_noise(clean, {"noise": "gaussian", "level": 1.0}, "mnist", "train", 1))
+    assert torch.equal(second, add_noise(clean, {"noise": "gaussian", "level": 1.0}, "mnist", "train", 2))
     assert not torch.equal(first, second)
     alone = _loaded("noisy-mnist-1v").unlabelled.views[0][:300]
-    assert torch.equal(alone, Noise("uniform").add(clean, "mnist", "train", 1))
+    assert torch.equal(alone, add_noise(clean, {"noise": "uniform", "level": 1.0}, "mnist", "train", 1))
 
 
 def test_fewer_unlabelled_images_are_a_part_of_all_with_their_own_labels() -> None:
