@@ -61,12 +61,9 @@ class FileImages:
 
 
 class DecodedImages:
-    """Encoded images as pixels of one shape: an `ImageRows`.
+    """Encoded images as pixels of one shape (channels, height, width): an `ImageRows`.
 
-    Args:
-        encoded: the images.
-        shape: channels, height and width that every image must have, or is resized to.
-        resize: resize images of other sizes (shorter side, then centre crop); otherwise they are refused.
+    `resize` says whether images of other sizes are resized (shorter side, then centre crop) or refused.
     """
 
     def __init__(self, encoded: EncodedImages, shape: tuple[int, int, int], *, resize: bool) -> None:

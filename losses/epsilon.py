@@ -93,9 +93,8 @@ def _pairwise(attraction: Tensor, present: Tensor, negatives: Tensor, epsilon: f
         return _mean_over(softplus(negatives + epsilon - score[:, None]), is_negative)
 
     for score, counted in zip(attraction.T, present.T, strict=True):
-        total = (
-            total + checkpoint(against_one, score, use_reentrant=False, preserve_rng_state=False) * counted
-        )
+        mean = checkpoint(against_one, score, use_reentrant=False, preserve_rng_state=False)
+        total = total + mean * counted
     return total / present.sum(1).clamp_min(1)
 
 

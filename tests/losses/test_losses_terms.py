@@ -1,9 +1,11 @@
-"""LossTerms: the mean over valid anchors; invalid anchors influence neither value nor gradient."""
+"""LossTerms: the mean over valid anchors; invalid anchors influence neither value nor gradient. And Loss."""
 
 import pytest
 import torch
+from torch import Tensor
 
-from contrasweep.losses import LossTerms
+from contrasweep.losses import Loss, LossTerms
+from contrasweep.losses.validation import Positive, rule_of
 
 
 def test_mean_is_over_valid_anchors() -> None:
@@ -36,3 +38,30 @@ def test_bad_values_pass_where_valid_and_vanish_where_not(bad: float) -> None:
 def test_dropped_fraction_has_no_gradient() -> None:
     values = torch.tensor([1.0], requires_grad=True)
     assert not LossTerms(values, torch.tensor([True])).dropped_fraction().requires_grad
+
+
+class Scaled(Loss):
+    """The values times a factor."""
+
+    factor: Positive = 2.0
+
+    def terms(self, values: Tensor) -> LossTerms:
+        return LossTerms.all_valid(values * self.factor)
+
+
+class Summed(Scaled):
+    """The same, added."""
+
+    sums_terms = True
+
+
+def test_a_loss_states_its_hyperparameters_as_fields() -> None:
+    values = torch.tensor([1.0, 3.0])
+    assert Scaled()(values).item() == 4
+    assert Scaled(3)(values=values).item() == 6
+    assert Summed(factor=3)(values).item() == 12
+    assert isinstance(Scaled(3).factor, float)
+    assert len({Scaled(), Scaled()}) == 2
+    assert rule_of(Summed, "factor") == rule_of(Scaled, "factor")
+    with pytest.raises(ValueError, match="factor must be above 0, given 0"):
+        Scaled(0)
