@@ -54,6 +54,7 @@ def train(
 
     from contrasweep.data import check_available
     from contrasweep.tuning.planning.resources import AUTO, device_for, gpus_for
+    from contrasweep.tuning.training.pretrain import pretrain
 
     alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
     here = device_for(asked) if alone else ""
@@ -66,7 +67,8 @@ def train(
         check_file(checkpoint, "--checkpoint")
         state = checkpoint.read_bytes() if checkpoint.is_file() else None
     if alone:
-        records = _here(resolved, state, data_root, here)
+        own = pretrain(resolved, state, data_root=data_root, device=here)
+        records: Records = ((record, record.checkpoint) for record in own)
     else:
         given = 1 if workers is None else workers
         records = _on_workers(resolved, state, data_root, cpus, given, gpus)
@@ -93,13 +95,6 @@ def _show(
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     return rows
-
-
-def _here(experiment: "Experiment", state: bytes | None, data_root: Path | None, device: str) -> "Records":
-    from contrasweep.tuning.training.pretrain import pretrain
-
-    for record in pretrain(experiment, state, data_root=data_root, device=device):
-        yield record, record.checkpoint
 
 
 def _on_workers(

@@ -49,9 +49,9 @@ class Condition:
     comparison: str
     bound: float
 
-    def holds(self, value: float) -> bool:
+    def holds(self, value: float | None) -> bool:
         """Whether a trial whose metric has this value is kept."""
-        return COMPARISONS[self.comparison](value, self.bound)
+        return value is not None and COMPARISONS[self.comparison](value, self.bound)
 
     def __str__(self) -> str:
         return f"{self.metric} {self.comparison} {self.bound:g}"
@@ -140,7 +140,7 @@ def best_trials(
     done = _candidates(tables.trials, record)
     if not done:
         raise SweepFailed(f"no trial of study {study} has completed yet, so there is no best one")
-    kept = [one for one in done if all(_keeps(one, condition) for condition in conditions)]
+    kept = [one for one in done if all(this.holds(one.mean(this.metric)) for this in conditions)]
     if not kept:
         wanted = " and ".join(map(str, conditions))
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
@@ -189,10 +189,6 @@ def _front(metrics: Sequence[str], candidates: Sequence[TrialOutcome]) -> frozen
         return frozenset()
     points = [[one.metrics[metric].mean for metric in metrics] for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
-
-
-def _keeps(one: TrialOutcome, condition: Condition) -> bool:
-    return condition.metric in one.metrics and condition.holds(one.metrics[condition.metric].mean)
 
 
 def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:

@@ -18,12 +18,13 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.provenance import package_versions, same_series
+from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
+from contrasweep.version import __version__
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
 """The values kept for each number k of attributes: three curves in bits, and the number of clusters."""
@@ -99,16 +100,13 @@ def search_held(
     others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
     wanted = (cell.planned.method, cell.planned.dataset)
     records = [store.study(name) for name in others]
-    alike = [one for one in records if (one.method, one.dataset) == wanted and _of_our_series(one)]
+    # This contrasweep must read what the one that made the study wrote, and be able to continue it.
+    ours = [r for r in records if same_series(r.versions.get("contrasweep", "unknown"), __version__)]
+    alike = [record for record in ours if (record.method, record.dataset) == wanted]
     if not alike:
         return None
-    ours = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
-    return next((record.name for record in alike if _searched_by(record) == ours), None)
-
-
-def _of_our_series(record: StudyRecord) -> bool:
-    """Whether this contrasweep reads what the one that made the study wrote, and can continue it."""
-    return same_series(record.versions.get("contrasweep", "unknown"), package_versions()["contrasweep"])
+    search = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
+    return next((record.name for record in alike if _searched_by(record) == search), None)
 
 
 def _searched_by(record: StudyRecord) -> dict[str, Any]:

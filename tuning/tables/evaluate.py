@@ -73,7 +73,8 @@ def evaluate(
         NotMeasured: a cell, a group, a curve, or a place on it, was not measured.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
-    reading = _Reading(tables, own, _exact if exact else float)
+    # A number as it is written: 0.1 is a tenth, not the float next to it.
+    reading = _Reading(tables, own, (lambda value: Fraction(str(value))) if exact else float)
     wanted: Sequence[str | None] = [None]
     if any(isinstance(node, Cells) and node.column == STAR for node in walk(tree)):
         named = tables[own].columns if columns is None else tuple(columns)
@@ -147,7 +148,9 @@ class _Reading:
     def _require_named_rows(self, nodes: Sequence[Node]) -> None:
         """Refuse `argmax(group) == "key"` where the row `key` was not run: it could never be the best."""
         named = [node.value for node in nodes if isinstance(node, Constant)]
-        groups = [node.parts[0] for node in nodes if isinstance(node, Call) and node.name in _BEST_ROW]
+        groups = [
+            node.parts[0] for node in nodes if isinstance(node, Call) and node.name in ("argmax", "argmin")
+        ]
         for group in groups:
             assert isinstance(group, Cells), "the parser lets only groups through"
             there = self._group(group)[0]
@@ -175,11 +178,3 @@ class _Reading:
         if curve.missing and (place is None or place in ENDS):
             raise NotMeasured(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
         return curve if place is None else curve.at(place)
-
-
-_BEST_ROW = ("argmax", "argmin")
-
-
-def _exact(value: float) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth, not the float next to it."""
-    return Fraction(str(value))

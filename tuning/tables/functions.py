@@ -144,14 +144,10 @@ def _place_of_top(curve: Curve) -> Any:
 
 
 def _above(overs: Sequence[Curve], unders: Sequence[Curve]) -> NDArray[np.bool_]:
-    return all_of(*(_higher(over, under) for over in overs for under in unders))
-
-
-def _higher(over: Curve, under: Curve) -> NDArray[np.bool_]:
-    shared = [x for x in over.xs if x in under.xs]
-    if not shared:
+    pairs = [(over, under, set(over.xs) & set(under.xs)) for over in overs for under in unders]
+    if not all(shared for *_, shared in pairs):
         raise NotMeasured("the curves have no place in common")
-    return all_of(*(_height(over.at(x)) > _height(under.at(x)) for x in shared))
+    return all_of(*(_height(a.at(x)) > _height(b.at(x)) for a, b, shared in pairs for x in shared))
 
 
 def _crossing(rising: Curve, falling: Curve) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.data import numpy_generator
-from contrasweep.search_spaces.tables import Claim, Table, load_table
+from contrasweep.search_spaces.tables import Claim, load_table
 from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk
 from contrasweep.tuning.tables.evaluate import Numbers, evaluate
 from contrasweep.tuning.tables.functions import Curve, NotMeasured
@@ -69,7 +69,8 @@ def _judge_tree(
         outcome = evaluate(tree, _numbers(known, draws), name, columns)
     except NotMeasured as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
-    share, left_out = float(outcome.true.mean()), _left_out(outcome.left_out)
+    share = float(outcome.true.mean())
+    left_out = f"without {', '.join(outcome.left_out)}" if outcome.left_out else ""
     if seeds is None:
         return Verdict(claim, _status(share), share, note=left_out)
     if len(seeds) < FEWEST_SEEDS:
@@ -85,16 +86,11 @@ def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = Non
     on columns that repeat others under other settings.
     """
     verdicts = [judge(claim, own, others) for claim in own.table.claims]
-    return [*verdicts, *_judge_figures(own), *_judge_repeated(own, others)]
-
-
-def _judge_figures(own: TableResults) -> list[Verdict]:
-    found = []
     for name in own.table.run.shown_in:
         figure = TableResults(load_table(name), own.scale, own.tuned, own.seeds)
-        verdicts = (judge(claim, figure, {own.table.id: own}) for claim in figure.table.claims)
-        found += [replace(verdict, shown_in=figure.table.number) for verdict in verdicts]
-    return found
+        judged = (judge(claim, figure, {own.table.id: own}) for claim in figure.table.claims)
+        verdicts += [replace(verdict, shown_in=figure.table.number) for verdict in judged]
+    return verdicts + _judge_repeated(own, others)
 
 
 def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None) -> list[Verdict]:
@@ -124,10 +120,6 @@ def _status(share: float) -> Status:
     if share >= SURE:
         return "holds"
     return "does not hold" if share <= 1 - SURE + 1e-12 else "undecided"
-
-
-def _left_out(names: Sequence[str]) -> str:
-    return f"without {', '.join(names)}" if names else ""
 
 
 def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, Key]]) -> list[int] | None:
@@ -179,7 +171,10 @@ def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers
             stds[key] = drawn.std(axis=1, ddof=1) if drawn.shape[1] > 1 else np.full(len(drawn), np.nan)
     rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
     columns = tuple(column.key for column in results.table.columns)
-    return Numbers(rows, columns, means, stds, _curves(results, means), _tolerance(results.table))
+    digits = [cell.digits for row in results.table.rows for cell in row.cells if cell.digits is not None]
+    # Cells that differ by less than half a unit of the last digit are printed as equal.
+    tolerance = 0.5 * 10.0 ** -min(digits, default=15)
+    return Numbers(rows, columns, means, stds, _curves(results, means), tolerance)
 
 
 _Place = tuple[float | str, float | None, Key]
@@ -224,9 +219,3 @@ def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Seq
     ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
     keys = tuple(key for _, _, key in places)
     return Curve(tuple(x for x, _, _ in places), heights, ys, keys, tuple(missing))
-
-
-def _tolerance(table: Table) -> float:
-    """Return half a unit of the last printed digit: cells that differ by less are printed as equal."""
-    digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
-    return 0.5 * 10.0 ** -min(digits, default=15)
