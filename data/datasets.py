@@ -23,7 +23,7 @@ from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
 from contrasweep.data.spec import DatasetFamily, Options
-from contrasweep.data.splits import stratified_split, with_subset
+from contrasweep.data.splits import ValidationSplit, held_out_rows, with_subset
 from contrasweep.data.streaming import Placement
 from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, hold_out
 from contrasweep.plugins import Registry
@@ -112,18 +112,21 @@ def load_training(
     validation_fraction: float = 0.0,
     split_seed: int = 0,
     *,
+    split: ValidationSplit = "class",
     placement: Placement | None = None,
 ) -> TrainingData:
     """Load the training images and cut a validation split from them; no test image is read.
 
-    The split is stratified by label. It depends only on the dataset's name and ``split_seed``. An image keeps
-    its background colour on either side. Images without a label stay in training.
+    The split depends only on the dataset's name, on ``split`` (see `held_out_rows`) and on ``split_seed``.
+    An image keeps its background colour on either side, except by `recoloured`, which gives the validation
+    images another bias. Images without a label stay in training.
 
     ``validation_fraction`` is the share of the labelled images cut off, at least 0 and below 1; 0 leaves
     ``validation`` None.
 
     Raises:
-        ValueError: unknown dataset or placement, or a fraction out of range.
+        ValueError: unknown dataset or placement, a fraction out of range, or a split that the dataset's
+            images do not allow.
         DatasetMissing: the files are not in place, or damaged.
     """
     if not 0.0 <= validation_fraction < 1.0:
@@ -136,12 +139,19 @@ def load_training(
         return TrainingData(images.placed(chosen), None)
     generator = torch_generator("validation split", name, split_seed)
     labelled = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
-    _, cut = stratified_split(images.labels[labelled], validation_fraction, generator)
-    is_cut = torch.zeros(len(images), dtype=torch.bool)
-    is_cut[labelled[cut]] = True
-    kept, cut = (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
+    bias = None if images.bias is None else images.bias[labelled]
+    rows = held_out_rows(split, images.labels[labelled], bias, validation_fraction, generator)
+    cut = labelled[rows]
+    is_kept = torch.ones(len(images), dtype=torch.bool)
+    is_kept[cut] = False
+    if split != "recoloured":
+        validation = images.subset(cut)
+    elif family.recoloured is not None:
+        validation = family.recoloured(data_root(root), options, cut, split_seed)
+    else:
+        raise ValueError(f"the images of {name} cannot be recoloured")
     # Cut before decoding, so that images are decoded directly into their places.
-    return TrainingData(images.subset(kept).placed(chosen), images.subset(cut).placed(chosen))
+    return TrainingData(images.subset(is_kept.nonzero().flatten()).placed(chosen), validation.placed(chosen))
 
 
 def load_test(

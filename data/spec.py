@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
+from torch import Tensor
+
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.names import unknown
 
@@ -105,6 +107,7 @@ class DatasetSpec(SharedFacts):
         bias_classes: number of values of the bias label, None where there is none.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
         groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
+        recolourable: whether training images can be made again with another bias.
         folds: the number of draws of the training data: one, the same images for every seed.
         has_images: whether an encoder takes images, not vectors of features.
         probed: whether probes are fitted on the encoder's features; else a method's own classifier is scored.
@@ -121,6 +124,7 @@ class DatasetSpec(SharedFacts):
     bias_classes: int | None = None
     unlabelled_size: int = 0
     groupings: int = 0
+    recolourable: bool = False
 
     folds: ClassVar[int] = 1
     has_images: ClassVar[bool] = True
@@ -156,10 +160,17 @@ class DatasetSpec(SharedFacts):
         there = {
             "accuracy": True,
             "balanced_accuracy": self.bias_classes is not None,
+            "worst_group_accuracy": self.bias_classes is not None,
             "top5_accuracy": self.classes >= TOP_FIVE_FROM,
             "unbiased_accuracy": bool(self.groupings) and test,
         }
         return tuple(name for name, is_there in there.items() if is_there)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The values of `validation.split` for the dataset; the first is the default, see `held_out_rows`."""
+        biased = ("group", "class") if self.bias_classes is not None else ("class",)
+        return ("recoloured", *biased) if self.recolourable else biased
 
     def at_view_size(self, size: int | None) -> Self:
         """Return the facts where views are made in `size` pixels, None: in the dataset's own size."""
@@ -218,9 +229,11 @@ class DatasetFamily(OptionsInName):
     `DatasetMissing` unless the files are in place, and `read(root, split, options)` gives the images of one
     split and opens no file of the other; what is stored encoded it gives as streamed images, and whoever
     loads it decides whether they stay on disk. `checksums()` gives the published MD5 of files by their path
-    under the data root, where there are any. `settings` are defaults for an experiment on the dataset (a
-    network, a batch size), as `search_spaces.load_dataset_settings(FILE)` reads them; None for the ones in
-    `search_spaces/datasets.yaml`, where contrasweep's own datasets have theirs.
+    under the data root, where there are any. `recoloured(root, options, rows, seed)` gives the training
+    images of `rows` (int64 `(M,)`, in their order) again, with biases drawn for `seed` that say nothing of
+    the class; None where the files hold each image with one bias alone. `settings` are defaults for an
+    experiment on the dataset (a network, a batch size), as `search_spaces.load_dataset_settings(FILE)` reads
+    them; None for the ones in `search_spaces/datasets.yaml`, where contrasweep's own datasets have theirs.
     """
 
     name: str
@@ -230,6 +243,7 @@ class DatasetFamily(OptionsInName):
     read: Callable[[Path, Split, Options], LabelledImages]
     options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
     checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
+    recoloured: Callable[[Path, Options, Tensor, int], LabelledImages] | None = None
     settings: Mapping[str, OptionValue] | None = None
 
     @property

@@ -7,6 +7,7 @@ larger one.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +23,43 @@ SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
 """The options of every family of labelled images."""
 
 
+ValidationSplit = Literal["class", "group", "recoloured"]
+"""How validation images are chosen; `held_out_rows` says which rows are."""
+
+
+def held_out_rows(
+    split: ValidationSplit, labels: Tensor, bias: Tensor | None, fraction: float, generator: torch.Generator
+) -> Tensor:
+    """Return the rows of the validation images, ``round(fraction * N)`` of them, int64 and ascending.
+
+    Args:
+        split: `class`: every label gives its share. `group`: every (label, bias) group gives its share,
+            rounded up or down. `recoloured`: every label gives its share, from its largest groups first, so
+            that the rows with a rare bias stay; the images then get another bias.
+        labels: int64 ``(N,)``.
+        bias: int64 ``(N,)``; None is allowed for `class` alone.
+        fraction: the share to cut out, above 0 and below 1.
+        generator: a CPU generator.
+
+    Raises:
+        ValueError: see `stratified_split`; or there is no bias.
+    """
+    if split == "class":
+        return stratified_split(labels, fraction, generator)[1]
+    if bias is None:
+        raise ValueError(f"a validation split by {split} is for data with a bias")
+    size = _size(len(labels), fraction)
+    order = torch.randperm(len(labels), generator=generator)
+    shuffled = labels.cpu()[order]
+    group, rank, _ = _ranked(torch.stack([shuffled, bias.cpu()[order]], dim=1))
+    if split == "group":
+        chosen = _evenly_spaced(group, size, generator)
+    else:
+        shares = _shares(shuffled, fraction, size)
+        chosen = torch.cat([_deepest(shuffled == label, rank, share) for label, share in shares.items()])
+    return order[chosen].sort().values
+
+
 def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Cut ``round(fraction * N)`` rows out of N, each label in proportion to its count.
 
@@ -32,11 +70,7 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
     Raises:
         ValueError: the fraction is not between 0 and 1, or one side would be empty.
     """
-    if not 0.0 < fraction < 1.0:
-        raise ValueError(f"the fraction must be above 0 and below 1, got {fraction}")
-    size = round(fraction * len(labels))
-    if size in (0, len(labels)):
-        raise ValueError(f"a fraction of {fraction} of {len(labels)} images leaves one side empty")
+    size = _size(len(labels), fraction)
     cut = []
     order = torch.randperm(len(labels), generator=generator)
     shuffled = labels.cpu()[order]
@@ -45,6 +79,48 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
     is_cut = torch.zeros(len(labels), dtype=torch.bool)
     is_cut[torch.cat(cut)] = True
     return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
+
+
+def _size(rows: int, fraction: float) -> int:
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(f"the fraction must be above 0 and below 1, got {fraction}")
+    size = round(fraction * rows)
+    if size in (0, rows):
+        raise ValueError(f"a fraction of {fraction} of {rows} images leaves one side empty")
+    return size
+
+
+def _ranked(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the groups of equal rows, their number 0, 1, ... within the group, and the sizes of the groups.
+
+    Groups are numbered in the order of their rows.
+    """
+    _, group, sizes = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
+    by_group = group.argsort(stable=True)
+    rank = torch.empty_like(group)
+    rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]
+    return group, rank, sizes
+
+
+def _evenly_spaced(group: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Return ``size`` rows at even distances of the list of all groups; the first is drawn.
+
+    So a group of n rows of N gives ``n * size / N`` of them, rounded up or down, and neighbouring groups
+    together do too. Groups are numbered by label, then bias.
+    """
+    by_group = group.argsort(stable=True)
+    start = torch.rand((), generator=generator, dtype=torch.float64)
+    places = ((torch.arange(size) + start) * (len(group) / size)).long()
+    return by_group[places.clamp_max(len(group) - 1)]
+
+
+def _deepest(members: Tensor, rank: Tensor, share: int) -> Tensor:
+    """Return ``share`` of the rows in the mask ``members``, those with the largest numbers in their groups.
+
+    So the largest group shrinks first, to the size of the next, then both together.
+    """
+    rows = members.nonzero().flatten()
+    return rows[rank[rows].argsort(descending=True, stable=True)[:share]]
 
 
 def _shares(labels: Tensor, fraction: float, size: int) -> dict[int, int]:
@@ -68,12 +144,9 @@ def subset_rows(labels: Tensor, count: int, name: str) -> Tensor:
         ValueError: the count is not from the number of classes up to N.
     """
     order = torch.randperm(len(labels), generator=torch_generator("subset", name))
-    _, group, sizes = torch.unique(labels.cpu()[order], dim=0, return_inverse=True, return_counts=True)
+    group, rank, sizes = _ranked(labels.cpu()[order])
     if not len(sizes) <= count <= len(labels):
         raise ValueError(f"{count} of {len(labels):,} images in {len(sizes)} classes cannot be kept")
-    by_group = group.argsort(stable=True)
-    rank = torch.empty_like(group)
-    rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]
     # The n-th image of a class of m comes at n/m of the order, so that all classes end together. The first
     # images of all classes come first.
     place = torch.where(rank > 0, (rank + 0.5) / sizes[group], 0.0)
@@ -108,8 +181,16 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
         count = int(options["images" if split == "train" else "test_images"])
         return images.subset(subset_rows(images.labels, count, family.name)) if count else images
 
+    def recoloured(root: Path, options: Options, rows: Tensor, seed: int) -> LabelledImages:
+        assert family.recoloured is not None, "given where the family can"
+        if count := int(options["images"]):
+            labels = family.read(root, "train", _without(options)).labels
+            rows = subset_rows(labels, count, family.name)[rows]
+        return family.recoloured(root, _without(options), rows, seed)
+
     options = {**family.options, **SUBSET_OPTIONS}
-    cut = replace(family, options=options, describe=describe, check=check, read=read)
+    again = None if family.recoloured is None else recoloured
+    cut = replace(family, options=options, describe=describe, check=check, read=read, recoloured=again)
     return cut
 
 

@@ -105,6 +105,7 @@ class TransductiveSpec(SharedFacts):
     unlabelled: tuple[int, ...]
 
     offers: ClassVar[frozenset[str]] = frozenset({"labels", "own views"})
+    splits: ClassVar[tuple[str, ...]] = ("class", "folds")
     condition_name: ClassVar[None] = None
     has_colour: ClassVar[bool] = False
     probed: ClassVar[bool] = False

@@ -24,6 +24,7 @@ from contrasweep.models.scores import (
     multi_label_f1,
     top_accuracy,
     unbiased_accuracy,
+    worst_group_accuracy,
 )
 
 __all__ = [
@@ -64,4 +65,5 @@ __all__ = [
     "projection_head",
     "top_accuracy",
     "unbiased_accuracy",
+    "worst_group_accuracy",
 ]

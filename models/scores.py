@@ -44,6 +44,14 @@ def group_balanced_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -
     return float(_within_groups(predictions, labels, bias)[1].mean())
 
 
+def worst_group_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -> float:
+    """Return the lowest accuracy within a (class, bias) group that occurs.
+
+    The arguments and errors are those of `group_balanced_accuracy`.
+    """
+    return float(_within_groups(predictions, labels, bias)[1].min())
+
+
 def top_accuracy(outputs: Tensor, labels: Tensor, k: int) -> float:
     """Return the share of rows of `outputs` `(N, C)` whose `k` largest have the class of `labels` `(N,)`.
 

@@ -21,7 +21,7 @@ from pydantic import (
 
 from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 
-ADDED_LATER = ("views.padding", "compute")
+ADDED_LATER = ("views.padding", "validation.split", "compute")
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an
 experiment's identity, so older stored experiments keep theirs."""
 
@@ -148,10 +148,22 @@ class ScheduleSettings(Settings):
 
 
 class ValidationSettings(Settings):
-    """The split cut from the training set: its share of each class and the seed that chooses it."""
+    """The split cut from the training set: its share of the training set and the seed that chooses it.
 
+    `split` says what the share is of: of each `class`, of each `group` of (class, bias), or of the classes'
+    largest groups, whose images are then `recoloured` (see `data.splits.held_out_rows`). Of transductive
+    data, a part of the labelled objects is held out, with a share of each class: by `class` the part that
+    `seed` chooses of the fold that the run's seed chooses, by `folds` the other way round.
+    """
+
+    split: Literal["class", "group", "recoloured", "folds"] = "class"
     fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def rounds(self) -> int:
+        """The number of seeds whose runs hold each labelled object out once; 1 where there are no folds."""
+        return round(1 / self.fraction) if self.split == "folds" and self.fraction else 1
 
 
 class ProbeSettings(Settings):
@@ -235,6 +247,10 @@ class Experiment(Settings):
         for path, value in values.items():
             _place(content, path, value)
         return parse_experiment(content)
+
+    def on_all_training_data(self) -> "Experiment":
+        """Return this experiment without a validation split, whose settings then say nothing."""
+        return self.with_values({"validation.fraction": 0.0, "validation.split": "class"})
 
     def with_searched(self, names: Iterable[str], values: Mapping[str, Any]) -> "Experiment":
         """Return this experiment with the searched settings `names` at `values`.

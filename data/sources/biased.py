@@ -6,6 +6,7 @@ et al., "Unbiased Supervised Contrastive Learning" (ICLR 2023), Appendix B.2.1 a
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -37,6 +38,10 @@ DIGITS_STROKE = 128
 """The smallest value of the 8 x 8 digits painted white: half full. Their strokes fade into the background, so
 the rule of MNIST would paint most of the image."""
 
+VALIDATION_RHO = 0.1
+"""The share of the own colour among recoloured validation images: as in the test, the colour says nothing of
+the class. So are the validation images in the released code of Hong & Yang (NeurIPS 2021)."""
+
 
 def bias_counts(images: int, rho: float) -> list[int]:
     """Return the number of a class's images with each colour: its own first, then the others in palette
@@ -63,17 +68,17 @@ def bias_counts(images: int, rho: float) -> list[int]:
     return [own, *(even + (position < left) for position in range(others))]
 
 
-def draw_bias(labels: Tensor, rho: float, name: str, split: str) -> Tensor:
+def draw_bias(labels: Tensor, rho: float, name: str, stream: str) -> Tensor:
     """Return the colour of each image; each class has exactly the counts of `bias_counts`.
 
-    The dataset's name and the split determine which image gets which colour. An image with its class's own
+    The dataset's name and the stream determine which image gets which colour. An image with its class's own
     colour at one rho has it at every larger rho.
 
     Args:
         labels: int64 ``(N,)``, classes 0..9.
         rho: the share of the own colour, 0..1.
         name: the dataset's bare name.
-        split: train or test.
+        stream: train, test, or the number of a validation set in words.
 
     Returns:
         int64 ``(N,)``, 0..9.
@@ -84,16 +89,16 @@ def draw_bias(labels: Tensor, rho: float, name: str, split: str) -> Tensor:
     bias = torch.empty_like(labels)
     for label in range(len(BIAS_COLOURS)):
         members = (labels == label).nonzero().flatten()
-        order = torch.randperm(len(members), generator=torch_generator("bias colour", name, split, label))
+        order = torch.randperm(len(members), generator=torch_generator("bias colour", name, stream, label))
         counts = torch.tensor(bias_counts(len(members), rho))
         colours = (label + torch.arange(len(BIAS_COLOURS))) % len(BIAS_COLOURS)
         bias[members[order]] = colours.repeat_interleave(counts)
     return bias
 
 
-def biased(strokes: LabelledImages, rho: float, name: str, split: str, stroke: int) -> LabelledImages:
+def biased(strokes: LabelledImages, rho: float, name: str, stream: str, stroke: int) -> LabelledImages:
     """Return white strokes on biased colours; ``bias`` is the colour's number and ``condition`` its RGB."""
-    bias = draw_bias(strokes.labels, rho, name, split)
+    bias = draw_bias(strokes.labels, rho, name, stream)
     colours = torch.tensor(BIAS_COLOURS, dtype=torch.float32)[bias]
     return replace(white_on_colour(strokes, colours, stroke), bias=bias)
 
@@ -101,6 +106,7 @@ def biased(strokes: LabelledImages, rho: float, name: str, split: str, stroke: i
 def _family(digits: Digits, name: str, summary: str, rho: float, stroke: int) -> DatasetFamily:
     """Return the biased sets made from these digits; `rho` is the default."""
     facts = {**ON_COLOURS, "view_size": digits.facts.image_size, "bias_classes": len(BIAS_COLOURS)}
+    facts["recolourable"] = True
 
     def paint(strokes: LabelledImages, split: Split, options: Options) -> LabelledImages:
         share = float(options["rho" if split == "train" else "test_rho"])
@@ -112,7 +118,13 @@ def _family(digits: Digits, name: str, summary: str, rho: float, stroke: int) ->
         ),
         "test_rho": DatasetOption("the same of the test images", float, 0.1, low=0.0, high=1.0),
     }
-    return digits.family(name, summary, paint, options, lambda options: facts)
+
+    def recoloured(root: Path, given: Options, rows: Tensor, seed: int) -> LabelledImages:
+        strokes = digits.read(root, "train").subset(rows)
+        return biased(strokes, VALIDATION_RHO, name, f"validation {seed}", stroke)
+
+    family = digits.family(name, summary, paint, options, lambda options: facts)
+    return replace(family, recoloured=recoloured)
 
 
 BIASED_MNIST = _family(

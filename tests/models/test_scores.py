@@ -17,6 +17,7 @@ from contrasweep.models import (
     multi_label_f1,
     top_accuracy,
     unbiased_accuracy,
+    worst_group_accuracy,
 )
 from contrasweep.models.scores import Average
 
@@ -102,7 +103,7 @@ def test_an_unknown_average_is_refused() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(rows=st.integers(1, 40), seed=st.integers(0, 2**20))
-def test_group_balanced_accuracy_is_the_loop_over_groups(rows: int, seed: int) -> None:
+def test_the_accuracies_of_groups_are_those_of_a_loop_over_them(rows: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     predictions, labels, bias = torch.randint(4, (3, rows), generator=generator)
     accuracies = []
@@ -113,6 +114,7 @@ def test_group_balanced_accuracy_is_the_loop_over_groups(rows: int, seed: int) -
                 accuracies.append(float((predictions[group] == label).double().mean()))
     expected = sum(accuracies) / len(accuracies)
     assert group_balanced_accuracy(predictions, labels, bias) == pytest.approx(expected)
+    assert worst_group_accuracy(predictions, labels, bias) == pytest.approx(min(accuracies))
 
 
 def test_the_majority_hides_nothing() -> None:
@@ -120,6 +122,7 @@ def test_the_majority_hides_nothing() -> None:
     labels = torch.tensor([0] * 50 + [1] * 50)
     bias = torch.tensor([0] * 49 + [1] + [1] * 49 + [0])
     assert group_balanced_accuracy(bias, labels, bias) == 0.5
+    assert worst_group_accuracy(bias, labels, bias) == 0.0
 
 
 def test_groups_of_other_lengths_are_refused() -> None:

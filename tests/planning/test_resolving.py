@@ -343,3 +343,42 @@ def test_what_a_set_value_switches_off_is_left_out_of_the_preset() -> None:
     assert "beta" not in {**start, **held}
     values = {"between_labels": "none", **held}
     space_of("herocon", "noisy-mnist-2v", None, values, start)
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "split"),
+    [
+        ("infonce", "digits", "class"),
+        ("fairkl", "biased-digits", "recoloured"),
+        ("fairkl", "biased-mnist:rho=0.999", "recoloured"),
+        ("fairkl", "bffhq", "group"),
+        ("fairkl", "corrupted-cifar10:percent=2", "group"),
+        ("herocon", "two-view-digits", "class"),
+        ("herocon", "scene", "folds"),
+    ],
+)
+def test_the_validation_split_suits_the_data_and_is_none_of_a_final_run(
+    method: str, dataset: str, split: str
+) -> None:
+    e = resolve(method, dataset)
+    assert e.validation.split == split
+    # Final runs hold nothing out: those of earlier versions, which had no such setting, count for the same.
+    assert e.on_all_training_data().content()["validation"] == {"fraction": 0.0, "seed": 0}
+    # A search that scores on other images is another search.
+    assert (e.identity() == e.with_values({"validation.split": "class"}).identity()) == (split == "class")
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "split", "allowed"),
+    [
+        ("infonce", "digits", "group", "class"),
+        ("fairkl", "corrupted-cifar10", "recoloured", "group, class"),
+        ("fairkl", "biased-digits", "folds", "recoloured, group, class"),
+        ("herocon", "two-view-digits", "group", "class, folds"),
+    ],
+)
+def test_a_validation_split_that_the_data_do_not_allow_is_refused(
+    method: str, dataset: str, split: str, allowed: str
+) -> None:
+    said = _refused(method, dataset, {"validation.split": split})
+    assert said == f"validation.split of {dataset}: given {split}; allowed: {allowed}"

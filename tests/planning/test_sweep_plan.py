@@ -366,3 +366,13 @@ def test_a_study_of_another_version_is_refused() -> None:
     foreign = record.model_copy(update={"versions": {**record.versions, "contrasweep": "99.0"}})
     with pytest.raises(InputError, match=r"study-1 was made by contrasweep 99\.0"):
         plan_of(foreign, "r")
+
+
+def test_a_trial_has_a_seed_for_every_part_that_is_held_out() -> None:
+    def seeds(values: dict[str, Any], **given: Any) -> int:
+        return plan_sweep("herocon", "two-view-digits", trials=1, values=values, **given).seeds
+
+    folds = {"validation.split": "folds", "validation.fraction": 0.25}
+    assert seeds({}) == 1
+    assert seeds(folds) == 4
+    assert seeds(folds, seeds=8) == 8

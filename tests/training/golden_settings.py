@@ -17,6 +17,7 @@ SETTINGS = {
     "head.hidden": None,
     "head.width": 128,
     "temperature": 0.5,
+    "validation.split": "class",
     "batch_size": 32,
     "seed": 0,
 }

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contrasweep.data import LabelledImages, torch_generator
+from contrasweep.data import LabelledImages, load_transductive, torch_generator
 from contrasweep.models import (
     PROBE_RECIPES,
     accuracy,
@@ -18,7 +18,8 @@ from contrasweep.models import (
 )
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key, prepare_data
+from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key, prepare_data, spec_for
+from contrasweep.tuning.objectives.transductive import fold_and_part
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.evaluation import extract_features, probe_scores, validation_scores
 from contrasweep.tuning.training.pretrain import build_objective
@@ -175,3 +176,19 @@ def test_the_validation_split_follows_its_settings() -> None:
     assert len(larger.validation) == len(larger.train) == 719
     assert not _same(default.validation, other.validation)
     assert len(none.train) == 1438
+
+
+def test_the_seeds_of_a_trial_hold_every_labelled_object_out_once() -> None:
+    base = resolve("herocon", "two-view-digits", {"validation.split": "folds", "validation.fraction": 0.25})
+
+    def held_out(seed: int) -> list[bytes]:
+        prepared = prepare_data(base.with_values({"seed": seed}), None, torch.device("cpu"))
+        return [view.numpy().tobytes() for view in prepared.validation.views[0]]
+
+    labelled = load_transductive("two-view-digits").labelled.views[0]
+    once, again = ([part for seed in seeds for part in held_out(seed)] for seeds in (range(4), range(4, 8)))
+    assert sorted(once) == sorted(again) == sorted(view.numpy().tobytes() for view in labelled)
+    assert held_out(0) != held_out(4)
+    assert preparation_key(base) != preparation_key(base.with_values({"seed": 1}))
+    final = base.on_all_training_data().with_values({"seed": 13})
+    assert fold_and_part(final, spec_for(final))[0] == 3

@@ -22,6 +22,9 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "biased-digits"
+METRICS_OF_BIAS = {
+    f"val.{probe}{name}" for probe in ("", "ridge_") for name in ("balanced_accuracy", "worst_group_accuracy")
+}
 Make = Callable[..., Experiment]
 
 
@@ -154,6 +157,8 @@ def test_their_own_classifier_is_scored(method: str, biased: PreparedData) -> No
     pairs = biased.validation.labels * 100 + biased.validation.bias
     groups = [float(right[pairs == pair].mean()) for pair in pairs.unique()]
     assert last.metrics["val.classifier_balanced_accuracy"] == pytest.approx(sum(groups) / len(groups))
+    assert last.metrics["val.classifier_worst_group_accuracy"] == pytest.approx(min(groups))
+    assert last.metrics.keys() >= METRICS_OF_BIAS
 
 
 def test_an_objective_without_a_classifier_says_so(data: PreparedData) -> None:

@@ -18,7 +18,7 @@ from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, pr
 from contrasweep.tuning.objectives.transductive import (
     PreparedTransductive,
     TransductiveBatch,
-    fold_of,
+    fold_and_part,
 )
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.evaluation import label_scores
@@ -148,7 +148,7 @@ def test_each_seed_has_its_own_fold_and_no_test_label_is_seen() -> None:
     assert isinstance(second, PreparedTransductive)
     assert not torch.equal(first.data.labelled.views[0], second.data.labelled.views[0])
     assert first.data.unlabelled.labels is None
-    assert fold_of(resolve("herocon", DATA, {"seed": spec.folds + 2}), spec) == 2
+    assert fold_and_part(resolve("herocon", DATA, {"seed": spec.folds + 2}), spec) == (2, 0)
 
 
 def test_data_is_shared_by_seeds_with_the_same_fold() -> None:

@@ -64,7 +64,9 @@ AshaMetric = Annotated[
     str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")]
-Seeds = Annotated[int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1.")]
+Seeds = Annotated[
+    int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1, on Scene 4.")
+]
 WarmStart = Annotated[
     str | None, typer.Option(help="Begin with the trials of these studies (comma-separated names).")
 ]

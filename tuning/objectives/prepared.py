@@ -22,7 +22,7 @@ from contrasweep.data import (
 )
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
-from contrasweep.tuning.objectives.transductive import fold_of, prepare_transductive
+from contrasweep.tuning.objectives.transductive import fold_and_part, prepare_transductive
 
 CHUNK = 1024
 """Images that go through a network at once: bounds memory, does not change the result."""
@@ -143,8 +143,11 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
 def _prepare_images(
     experiment: Experiment, spec: DatasetSpec, data_root: Path | None, device: torch.device
 ) -> PreparedData:
-    split = experiment.validation
-    loaded = load_training(experiment.dataset, data_root, split.fraction, split.seed)
+    held_out = experiment.validation
+    assert held_out.split != "folds", "checked when the experiment was resolved"
+    loaded = load_training(
+        experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split
+    )
     train = loaded.train.to(device)
     labelled = train.labelled()
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
@@ -160,8 +163,8 @@ def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSp
 
 def preparation_key(experiment: Experiment, data_root: Path | None = None) -> str:
     """Return a string that is equal for experiments for which `prepare_data` gives the same data."""
-    split = experiment.validation
+    held_out = experiment.validation.model_dump_json()
     size = experiment.views.size
-    fold = fold_of(experiment, spec_for(experiment, data_root))
+    fold, part = fold_and_part(experiment, spec_for(experiment, data_root))
     rows = experiment.probes.epoch_rows
-    return f"{experiment.dataset} {fold} {size} {split.fraction} {split.seed} {rows} {data_root}"
+    return f"{experiment.dataset} {fold} {part} {size} {held_out} {rows} {data_root}"

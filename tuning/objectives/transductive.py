@@ -72,14 +72,14 @@ class TransductiveBatch:
 def prepare_transductive(
     experiment: Experiment, spec: TransductiveSpec, data_root: Path | None, device: torch.device
 ) -> PreparedTransductive:
-    """Load the fold that belongs to the experiment's seed, with its validation part held out.
+    """Load the fold that belongs to the experiment, with its validation part held out.
 
     Raises:
         ValueError: see `data.load_transductive`: the files are not in place, for example.
     """
-    split = experiment.validation
-    fold = fold_of(experiment, spec)
-    loaded = load_transductive(experiment.dataset, data_root, fold, split.fraction, split.seed)
+    fold, part = fold_and_part(experiment, spec)
+    share = experiment.validation.fraction
+    loaded = load_transductive(experiment.dataset, data_root, fold, share, part)
     validation = None if loaded.validation is None else loaded.validation.to(device)
     here = replace(
         loaded,
@@ -90,6 +90,13 @@ def prepare_transductive(
     return PreparedTransductive(spec, here, device)
 
 
-def fold_of(experiment: Experiment, spec: DatasetFacts) -> int:
-    """Return the fold of a run: seeds take the folds in turn, so each has its own while there are folds."""
-    return experiment.seed % spec.folds
+def fold_and_part(experiment: Experiment, spec: DatasetFacts) -> tuple[int, int]:
+    """Return the fold of labelled objects of a run, and which part of them it holds out.
+
+    Seeds take the folds in turn, so each has its own while there are folds. With `validation.split` folds
+    they take the parts of one fold in turn: the seeds of a trial hold each labelled object out once.
+    """
+    held_out = experiment.validation
+    if held_out.fraction and held_out.split == "folds":
+        return held_out.seed % spec.folds, experiment.seed
+    return experiment.seed % spec.folds, held_out.seed

@@ -160,7 +160,7 @@ def _request(
         location=location,
         study=record,
         trial=config.trial,
-        experiment=config.experiment.with_values({"seed": seed, "validation.fraction": 0.0}),
+        experiment=config.experiment.on_all_training_data().with_values({"seed": seed}),
         values=config.values,
         phase="final",
         data_root=folder_of_data(data_root).absolute(),

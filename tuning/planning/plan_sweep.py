@@ -43,7 +43,7 @@ def plan_sweep(
     metric: str | None = None,
     asha_metric: str | None = None,
     seed: int = 0,
-    seeds: int = 1,
+    seeds: int | None = None,
     warm_start: Sequence[str] = (),
     storage: str | None = None,
     concurrency: int | None = None,
@@ -76,7 +76,8 @@ def plan_sweep(
             of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
         asha_metric: the metric by which `asha` compares trials; the first metric by default.
         seed: the seed of the proposals.
-        seeds: the number of seeds of each trial; they advance together, and their mean counts.
+        seeds: the number of seeds of each trial; they advance together, and their mean counts. One by
+            default; with `validation.split` folds as many as there are parts to hold out.
         warm_start: earlier studies in the same results folder whose trials the search learns from.
         storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
         concurrency: trials at once; by default as many as the machine has cores for.
@@ -96,7 +97,7 @@ def plan_sweep(
     check_names(method, dataset)
     root = folder_of_data(data_root).absolute()
     _at_least_one("trials", 1 if trials is None else trials)
-    _at_least_one("seeds", seeds)
+    _at_least_one("seeds", 1 if seeds is None else seeds)
     _at_least_one("epochs", 1 if epochs is None else epochs)
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
@@ -136,7 +137,7 @@ def plan_sweep(
         resources=resources,
         results=str(results),
         data_root=root,
-        seeds=seeds,
+        seeds=experiment.validation.rounds if seeds is None else seeds,
         grid_points=grid_points,
         limits=limits or Limits(),
         storage=None if storage is None else checked_storage(storage, study_name),

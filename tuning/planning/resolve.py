@@ -65,9 +65,10 @@ def resolve(
                 f"{p}={defaults[p]}" for p in METHODS[method].search_space()[name].when if p in defaults
             )
             raise InputError(f"{name} has no effect with {because}: leave it out")
-    suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
     base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
+    suggested = {"validation.split": spec_for(base, data_root).splits[0], **dataset_settings(dataset)}
+    suggested = {name: value for name, value in suggested.items() if name not in pinned}
     # The space turns a whole number given for a float into one: 1 and 1.0 are the same experiment.
     experiment = base.with_values({**suggested, **given, **defaults})
     check_experiment(experiment, data_root)
@@ -169,6 +170,9 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
             f"{method.name} needs batches of at least {method.smallest_batch} images, "
             f"batch_size is {experiment.batch_size}"
         )
+    if experiment.validation.split not in data.splits:
+        given = f"given {experiment.validation.split}; allowed: {', '.join(data.splits)}"
+        raise InputError(f"validation.split of {data.name}: {given}")
     with told_to_user("validation.fraction "):
         data.check_validation(experiment.validation.fraction)
     missing = [

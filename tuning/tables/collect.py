@@ -66,7 +66,7 @@ class StoredRuns:
 
 def identity_of_final(experiment: Experiment) -> str:
     """Return the hash of an experiment as a final run has it: a final run trains on all training images."""
-    return experiment.with_values({"validation.fraction": 0.0}).identity()
+    return experiment.on_all_training_data().identity()
 
 
 def plan_search(

@@ -135,7 +135,7 @@ def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator
     now = flat_settings(cell.planned.content())
     fixed = {path for name in cell.settings for path in (name, f"hyperparameters.{name}")}
     names = fixed & now.keys() if tuned else now.keys() | stored.keys()
-    for name in sorted(names - {"dataset", "seed", "validation.fraction", "validation.seed"}):
+    for name in sorted(name for name in names if not name.startswith(("dataset", "seed", "validation."))):
         found = (values.get(name) for values in (stored, now))
         before, after = ("not set" if value is None else str(value) for value in found)
         if before != after:

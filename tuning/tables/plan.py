@@ -120,8 +120,9 @@ class TablePlan:
         return self.seeds * sum(len(cells) for cells in self.studies.values())
 
     def seeds_of(self, experiment: Experiment) -> range:
-        """Return the seeds of a cell's final runs; the experiment's own seed is left to the search."""
-        return range(experiment.seed + 1, experiment.seed + 1 + self.seeds)
+        """Return the seeds of a cell's final runs; those of its trials are left to the search."""
+        searched = experiment.validation.rounds if self.tuned else 1
+        return range(experiment.seed + searched, experiment.seed + searched + self.seeds)
 
     @property
     def seconds(self) -> float | None:
@@ -134,7 +135,8 @@ class TablePlan:
             cost = self.table.run.seconds_per_epoch.get(cell.planned.dataset)
             if cost is None:
                 return None
-            total += cost * cell.planned.epochs * (self.seeds + self.trials)
+            searched = self.trials * cell.planned.validation.rounds
+            total += cost * cell.planned.epochs * (self.seeds + searched)
         return total if cells else None
 
     @property

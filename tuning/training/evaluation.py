@@ -4,7 +4,8 @@ Two probes are fitted on features of the training images. Exact ridge regression
 enough for every epoch: a scheduler compares it. The one that the experiment names (logistic regression by
 L-BFGS, a paper's minibatch recipe, nearest neighbours) is fitted on all of them and reported. A background
 colour is regressed from the features too: the larger the error, the less of the colour the features keep. On
-biased data, accuracy is also averaged over the groups of (class, bias), so that the majority hides nothing.
+biased data, accuracy is also averaged over the groups of (class, bias), and given of the worst of them, so
+that the majority hides nothing.
 Where the test images are clustered, it is also averaged over the groups of (class, cluster).
 """
 
@@ -36,6 +37,7 @@ from contrasweep.models import (
     probe_recipe,
     top_accuracy,
     unbiased_accuracy,
+    worst_group_accuracy,
 )
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
@@ -198,6 +200,9 @@ MEASURES: Mapping[str, Callable[[Tensor, Any, float], float]] = MappingProxyType
     {
         "accuracy": lambda outputs, seen, _: float((outputs.argmax(1) == seen.labels).double().mean()),
         "balanced_accuracy": lambda outputs, seen, _: group_balanced_accuracy(
+            outputs.argmax(1), seen.labels, seen.bias
+        ),
+        "worst_group_accuracy": lambda outputs, seen, _: worst_group_accuracy(
             outputs.argmax(1), seen.labels, seen.bias
         ),
         "top5_accuracy": lambda outputs, seen, _: top_accuracy(outputs, seen.labels, 5),

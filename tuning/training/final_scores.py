@@ -7,7 +7,7 @@ from pathlib import Path
 from contrasweep.data import load_test
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
-from contrasweep.tuning.objectives.transductive import fold_of
+from contrasweep.tuning.objectives.transductive import fold_and_part
 from contrasweep.tuning.training.evaluation import scores_on_test
 from contrasweep.tuning.training.pretrain import EpochRecord, build_objective
 
@@ -27,7 +27,8 @@ class FinalScores:
     def __call__(self, record: EpochRecord) -> dict[str, float]:
         """Return the test scores under `test.` and the untrained encoder's under `test.untrained_`."""
         experiment, data = self.experiment, self.data
-        test = data.test_data(load_test(experiment.dataset, self.data_root, fold_of(experiment, data.spec)))
+        fold, _ = fold_and_part(experiment, data.spec)
+        test = data.test_data(load_test(experiment.dataset, self.data_root, fold))
         untrained = build_objective(experiment, data)
         scores = scores_on_test(record.objective, untrained, data, test, experiment)
         self.export(data.encoder_file(record.objective.encoder, experiment))
