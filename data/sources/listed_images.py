@@ -52,9 +52,8 @@ class ListedImages:
     def subset(self, rows: Sequence[int]) -> "ListedImages":
         """Return the images of ``rows``, in its order."""
         index = torch.tensor(rows, dtype=torch.int64)
-        facts = [None if fact is None else fact[index] for fact in (self.labels, self.condition, self.bias)]
-        assert facts[0] is not None
-        return ListedImages(tuple(self.files[row] for row in rows), facts[0], *facts[1:])
+        condition, bias = (None if fact is None else fact[index] for fact in (self.condition, self.bias))
+        return ListedImages([self.files[row] for row in rows], self.labels[index], condition, bias)
 
     def opened(
         self, size: int, options: Options = MappingProxyType({}), *, channels: int = 3, resize: bool = True
@@ -129,6 +128,8 @@ def names_below(folder: Path, endings: tuple[str, ...]) -> tuple[str, ...]:
 
     Endings are in lower case; those of the files may have any case.
     """
-    below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
-    found = sorted(path.relative_to(folder) for path in below if path.suffix.lower() in endings)
-    return tuple(path.as_posix() for path in found)
+    found: list[tuple[str, ...]] = []
+    for at, _, names in os.walk(folder):
+        below = Path(at).relative_to(folder).parts
+        found += [(*below, name) for name in names if name.lower().endswith(endings)]
+    return tuple("/".join(parts) for parts in sorted(found))
