@@ -107,7 +107,7 @@ def test_a_preset_trains_on_its_dataset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write(tmp_path, monkeypatch)
-    shorter = {"epochs": 2, "schedule.warmup_epochs": 0, "validation.fraction": 0.34, "probes.max_steps": 5}
+    shorter = {"epochs": 2, "schedule.warmup_epochs": 1, "validation.fraction": 0.34, "probes.max_steps": 5}
     e = resolve(method, dataset, {**shorter, **values}, use_preset=True, data_root=tmp_path)
     records = list(pretrain(e, data_root=tmp_path))
     assert [record.epoch for record in records] == [0, 1, 2]
