@@ -1,6 +1,5 @@
 """`contrasweep datasets` lists the datasets; `contrasweep datasets check NAME` examines the files of one."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,32 +69,26 @@ app.command()(reporting_errors(check))
 
 
 def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
-    from contrasweep.data import check_available, dataset_spec
+    from contrasweep.data import dataset_spec
 
-    options = {name: option.summary for name, option in family.options.items()}
-    row: dict[str, Any] = {"dataset": family.name, "what it is": family.description}
+    name = family.name
+    facts: dict[str, Any] = dict.fromkeys(("train", "test", "condition", "licence", "there"))
     if family.needs_options:
-        needed = [f"{name}=..." for name, option in family.options.items() if option.default is None]
-        row["dataset"] = f"{family.name}:{','.join(needed)}"
-        facts = dict.fromkeys(("train", "test", "condition", "licence", "there"))
-        return {**row, **facts, "options": options}
-    spec = dataset_spec(family.name, data_root)
-    return {
-        **row,
-        "train": spec.train_size,
-        "test": spec.test_size,
-        "condition": spec.condition_name,
-        "licence": spec.licence,
-        "there": _there(lambda: check_available(family.name, data_root)),
-        "options": options,
-    }
+        needed = [f"{option}=..." for option, one in family.options.items() if one.default is None]
+        name = f"{name}:{','.join(needed)}"
+    else:
+        spec = dataset_spec(name, data_root)
+        facts |= {"train": spec.train_size, "test": spec.test_size, "condition": spec.condition_name}
+        facts |= {"licence": spec.licence, "there": _there(name, data_root)}
+    options = {option: one.summary for option, one in family.options.items()}
+    return {"dataset": name, "what it is": family.description, **facts, "options": options}
 
 
-def _there(check: Callable[[], None]) -> str:
-    from contrasweep.data import DatasetDamaged, DatasetMissing
+def _there(name: str, data_root: Path | None) -> str:
+    from contrasweep.data import DatasetDamaged, DatasetMissing, check_available
 
     try:
-        check()
+        check_available(name, data_root)
     except DatasetDamaged:
         return "damaged"
     except DatasetMissing:

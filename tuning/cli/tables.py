@@ -121,6 +121,7 @@ def table(
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
+    from contrasweep.tuning.tables.results import save_results
     from contrasweep.tuning.tables.verdict import judge_all
 
     if format_ not in FORMATS:
@@ -148,8 +149,11 @@ def table(
     for study, why in failed.items():
         warn(f"{study}: {why}")
     _refuse_nothing(plan, found, run)
-    if save is not None:
-        _save(found, save)
+    if save is not None and not found.values:
+        warn(f"nothing was measured: {save / found.name}.parquet is not written.")
+    elif save is not None:
+        path = save_results(found, save)
+        remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
 
@@ -178,16 +182,6 @@ def _run(plan: "TablePlan", line: ProgressLine, **on: Any) -> Mapping[str, str]:
         line.show_runs(progress.done, progress.runs, f"{progress.study}: {searching}")
 
     return run_table(plan, command=command_line(), show=show, **on)
-
-
-def _save(found: "TableResults", folder: Path) -> None:
-    from contrasweep.tuning.tables.results import save_results
-
-    if not found.values:
-        warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
-        return
-    path = save_results(found, folder)
-    remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
 
 
 def _write(

@@ -148,15 +148,12 @@ class _Reading:
     def _require_named_rows(self, nodes: Sequence[Node]) -> None:
         """Refuse `argmax(group) == "key"` where the row `key` was not run: it could never be the best."""
         named = [node.value for node in nodes if isinstance(node, Constant)]
-        groups = [
-            node.parts[0] for node in nodes if isinstance(node, Call) and node.name in ("argmax", "argmin")
-        ]
-        for group in groups:
+        best = [node for node in nodes if isinstance(node, Call) and node.name in ("argmax", "argmin")]
+        for group in (node.parts[0] for node in best):
             assert isinstance(group, Cells), "the parser lets only groups through"
-            there = self._group(group)[0]
-            for row in named:
-                if row not in there:
-                    raise NotMeasured(f"{row} in {self.column if group.column == STAR else group.column}")
+            missing = [row for row in named if row not in self._group(group)[0]]
+            if missing:
+                raise NotMeasured(f"{missing[0]} in {self.column if group.column == STAR else group.column}")
 
     def _of_curves(self, call: CurveCall) -> Any:
         """Return the value of a function of curves; `max_at` of a place alone reads all of them."""

@@ -245,16 +245,13 @@ class _Planner:
 
     def _cell(self, row: str, column: str) -> CellPlan:
         run = self.table.run
-        if run.never is not None:
-            return CellPlan(row, column, NEVER, run.never)
-        if column not in run.columns:
-            return CellPlan(row, column, NEVER, "this column is not run here")
-        how, measured = run.rows[row], run.columns[column]
-        if how.never is not None:
-            return CellPlan(row, column, NEVER, how.never)
-        if isinstance(how.preset, Mapping) and column not in how.preset:
-            return CellPlan(row, column, NEVER, "there are no settings for this column")
-        return self._planned(row, column, measured)
+        if run.never is not None or column not in run.columns:
+            return CellPlan(row, column, NEVER, run.never or "this column is not run here")
+        how = run.rows[row]
+        without_settings = isinstance(how.preset, Mapping) and column not in how.preset
+        if how.never is not None or without_settings:
+            return CellPlan(row, column, NEVER, how.never or "there are no settings for this column")
+        return self._planned(row, column, run.columns[column])
 
     def _planned(self, row: str, column: str, measured: ColumnRun) -> CellPlan:
         """Return the plan of a cell; without its data too, because the store may hold its runs."""
