@@ -240,7 +240,7 @@ def test_holm_by_hand() -> None:
         name: {block: level * (i + 1) for i, block in enumerate(blocks)}
         for name, level in (("a", 3.0), ("b", 2.0), ("c", 1.0))
     }
-    tests = paired_tests(columns, "seeds")
+    tests = paired_tests([columns], "seeds")
     assert not isinstance(tests, TooFew)
     assert [test.p for test in tests] == pytest.approx([2 / 64] * 3)
     assert [test.p_holm for test in tests] == pytest.approx([6 / 64] * 3)

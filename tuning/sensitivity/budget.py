@@ -28,8 +28,7 @@ class BudgetCurve:
     Attributes:
         trials: b, from 1 to half of the ended trials; beyond that, resampling understates the spread.
         expected: the expected best score.
-        low: lower end of the 95 % bootstrap interval.
-        high: upper end.
+        low, high: its 95 % bootstrap interval.
         seconds_a_trial: mean wall-clock of an ended trial, failed and stopped ones included.
         ended: the number of ended trials.
         without_score: the number of them that were stopped or failed; they count as the worst completed.
@@ -54,22 +53,23 @@ class BudgetCurve:
     independent: bool
 
 
-def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | TooFew:
+def budget_curve(observations: Observations) -> BudgetCurve | TooFew:
     """Return the expected best score of a study by number of trials."""
     scores = ended_scores(observations)
-    if len(scores) < enough.BUDGET or not observations.completed.any():
-        found = len(scores) if len(scores) < enough.BUDGET else 0
-        return TooFew(
-            found, enough.BUDGET, "ended trials" if found or not len(scores) else "completed trials"
-        )
     n = len(scores)
+    if n < enough.BUDGET:
+        return TooFew(n, enough.BUDGET, "ended trials")
+    if not observations.completed.any():
+        return TooFew(0, enough.BUDGET, "completed trials")
     budgets = np.unique(np.geomspace(1, max(1, n // 2), POINTS).round().astype(np.int64))
     weights = best_weights(n, budgets)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     resampled = np.sort(scores[rng.integers(n, size=(RESAMPLES, n))], axis=1) @ weights
     low, high = percentile_interval(resampled)
-    moments, seconds, best = _progress(observations)
     known = observations.over & np.isfinite(observations.seconds)
+    in_time = np.flatnonzero(observations.over)
+    in_time = in_time[np.argsort(observations.ended[in_time], kind="stable")]
+    better = improvements(observations.score[in_time])
     return BudgetCurve(
         trials=budgets,
         expected=scores @ weights,
@@ -79,9 +79,9 @@ def budget_curve(observations: Observations, seed: int = 0) -> BudgetCurve | Too
         ended=n,
         without_score=n - int(np.count_nonzero(observations.completed)),
         seconds=float(np.nanmax(observations.ended[observations.over])),
-        progress_trials=moments,
-        progress_seconds=seconds,
-        progress_score=best,
+        progress_trials=better + 1,
+        progress_seconds=observations.ended[in_time][better],
+        progress_score=observations.score[in_time][better],
         independent=observations.sampler == "random",
     )
 
@@ -108,11 +108,3 @@ def best_weights(n: int, budgets: Ints) -> Floats:
 def expected_best(scores: Floats, budget: int) -> Floats:
     """Return the mean best over all sets of `budget` of the scores, (..., n), which are ascending."""
     return np.asarray(scores @ best_weights(scores.shape[-1], np.array([budget]))[:, 0])
-
-
-def _progress(observations: Observations) -> tuple[Ints, Floats, Floats]:
-    rows = np.flatnonzero(observations.over)
-    rows = rows[np.argsort(observations.ended[rows], kind="stable")]
-    scores = observations.score[rows]
-    better = improvements(scores)
-    return better + 1, observations.ended[rows][better], scores[better]

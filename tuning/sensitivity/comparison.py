@@ -17,8 +17,15 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores, expected_best
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.statistics import holm, mean_interval, percentile_interval, signed_rank_p, summarise
+from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.statistics import (
+    LEVEL,
+    holm,
+    mean_interval,
+    percentile_interval,
+    signed_rank_p,
+    summarise,
+)
 
 RESAMPLES: Final = 2000
 
@@ -28,18 +35,13 @@ class StudyAtBudget:
     """A study, and the expected best score of the common number of its trials.
 
     Attributes:
-        study: its name.
-        method: the method it trains.
-        dataset: the dataset it trains on.
-        metric: its score.
-        ended: the number of ended trials.
-        completed: the number of them with a final score.
+        study, method, dataset, metric: its name, what it trains on what, and its score.
+        ended, completed: the number of ended trials, and of those with a final score.
         epochs: the epochs of a trial that is not stopped.
         seconds: wall-clock of all trials.
         best: the best score of all trials.
         expected: the expected best score of the common number of trials.
-        low: lower end of its 95 % bootstrap interval.
-        high: upper end.
+        low, high: its 95 % bootstrap interval.
     """
 
     study: str
@@ -61,11 +63,9 @@ class Difference:
     """The difference between the expected best scores of two studies with the same dataset and metric.
 
     Attributes:
-        first: study.
-        second: study.
+        first, second: the studies' names.
         difference: in the score's units.
-        low: lower end of the 95 % bootstrap interval (trials resampled within each study).
-        high: upper end.
+        low, high: its 95 % bootstrap interval (trials resampled within each study).
         wins: the probability that the best of the first beats the best of the second; ties count half.
     """
 
@@ -99,14 +99,11 @@ class PairedTest:
     """The paired test of two treatments over the blocks that both have.
 
     Attributes:
-        first: the name of the first treatment.
-        second: the name of the second.
+        first, second: the names of the treatments.
         blocks: the number of pairs.
         difference: the mean of the first minus the second.
-        low: lower end of its 95 % interval (Student's t).
-        high: upper end.
-        p: two-sided p value of Wilcoxon's signed-rank test.
-        p_holm: the same, corrected by Holm for the number of tests.
+        low, high: its 95 % interval (Student's t).
+        p, p_holm: two-sided p value of Wilcoxon's signed-rank test; corrected by Holm for all tests.
     """
 
     first: str
@@ -124,8 +121,7 @@ class MeanRanks:
     """Mean ranks over blocks; 1 is the best.
 
     Attributes:
-        names: the treatments, best first.
-        ranks: their mean ranks.
+        names, ranks: the treatments, best first, and their mean ranks.
         blocks: the number of datasets.
         p: p value of Friedman's test that all treatments are alike.
         critical_difference: Nemenyi's, at 5 %: mean ranks that are closer do not differ significantly.
@@ -148,14 +144,42 @@ def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget 
     if without:
         return TooFew(0, 1, f"completed trials in study {without[0]}")
     budget = max(1, count // 2)
-    resampled = {one.study: _resampled(one, budget, seed + i) for i, one in enumerate(studies)}
-    pairs = [(a, b) for a, b in itertools.combinations(studies, 2) if _comparable(a, b)]
-    return EqualBudget(
-        budget=budget,
-        studies=tuple(_at_budget(one, budget, resampled[one.study]) for one in studies),
-        differences=tuple(_difference(a, b, budget, resampled) for a, b in pairs),
-        unequal=tuple(line for a, b in pairs for line in _unequal(a, b)),
-    )
+    scores = {one.study: ended_scores(one) for one in studies}
+    expected = {name: float(expected_best(own, budget)) for name, own in scores.items()}
+    resampled = {name: _resampled(own, budget, seed + i) for i, (name, own) in enumerate(scores.items())}
+    found, differences, unequal = [], [], []
+    for one in studies:
+        own = scores[one.study]
+        low, high = map(float, percentile_interval(resampled[one.study]))
+        found.append(
+            StudyAtBudget(
+                study=one.study,
+                method=one.method,
+                dataset=one.dataset,
+                metric=one.metric,
+                ended=len(own),
+                completed=int(one.completed.sum()),
+                epochs=one.epochs,
+                seconds=float(np.nansum(one.seconds)),
+                best=float(own[-1]),
+                expected=expected[one.study],
+                low=low,
+                high=high,
+            )
+        )
+    for first, second in itertools.combinations(studies, 2):
+        if (first.dataset, first.metric) == (second.dataset, second.metric):
+            a, b = first.study, second.study
+            low, high = map(float, percentile_interval(resampled[a] - resampled[b]))
+            chance = wins(scores[a], scores[b], budget)
+            differences.append(Difference(a, b, expected[a] - expected[b], low, high, chance))
+            unequal += _unequal(first, second)
+    return EqualBudget(budget, tuple(found), tuple(differences), tuple(unequal))
+
+
+def _resampled(scores: Floats, budget: int, seed: int) -> Floats:
+    draws = np.random.default_rng(seed).integers(len(scores), size=(RESAMPLES, len(scores)))
+    return expected_best(np.sort(scores[draws], axis=1), budget)
 
 
 def wins(first: Floats, second: Floats, budget: int) -> float:
@@ -174,45 +198,6 @@ def wins(first: Floats, second: Floats, budget: int) -> float:
     return float(chances_first @ ((less + less_or_equal) / 2))
 
 
-def _comparable(first: Observations, second: Observations) -> bool:
-    return first.dataset == second.dataset and first.metric == second.metric
-
-
-def _resampled(study: Observations, budget: int, seed: int) -> Floats:
-    scores = ended_scores(study)
-    draws = np.random.default_rng(seed).integers(len(scores), size=(RESAMPLES, len(scores)))
-    return expected_best(np.sort(scores[draws], axis=1), budget)
-
-
-def _at_budget(study: Observations, budget: int, resampled: Floats) -> StudyAtBudget:
-    scores = ended_scores(study)
-    low, high = percentile_interval(resampled)
-    return StudyAtBudget(
-        study=study.study,
-        method=study.method,
-        dataset=study.dataset,
-        metric=study.metric,
-        ended=len(scores),
-        completed=int(study.completed.sum()),
-        epochs=study.epochs,
-        seconds=float(np.nansum(study.seconds)),
-        best=float(scores[-1]),
-        expected=float(expected_best(scores, budget)),
-        low=float(low),
-        high=float(high),
-    )
-
-
-def _difference(
-    first: Observations, second: Observations, budget: int, resampled: dict[str, Floats]
-) -> Difference:
-    scores, others = ended_scores(first), ended_scores(second)
-    gap = float(expected_best(scores, budget) - expected_best(others, budget))
-    low, high = percentile_interval(resampled[first.study] - resampled[second.study])
-    chance = wins(scores, others, budget)
-    return Difference(first.study, second.study, gap, float(low), float(high), chance)
-
-
 def _unequal(first: Observations, second: Observations) -> list[str]:
     found = []
     if first.epochs != second.epochs:
@@ -228,30 +213,23 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
 
 def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
     """Return the mean ranks of methods over datasets, by expected best score with the common budget."""
-    table = method_table(compared)
-    methods = sorted({method for row in table.values() for method in row})
-    whole = [row for row in table.values() if set(row) == set(methods)]
+    columns = _by_method(compared)
+    methods = sorted(columns)
+    datasets = {one.dataset: None for one in compared.studies}
+    whole = [dataset for dataset in datasets if all(dataset in columns[method] for method in methods)]
     if len(methods) < 3:
         return TooFew(len(methods), 3, "methods")
     if len(whole) < enough.BLOCKS:
         return TooFew(len(whole), enough.BLOCKS, "datasets that all methods have a study of")
-    return mean_ranks(methods, np.array([[row[method] for method in methods] for row in whole]))
-
-
-def method_table(compared: EqualBudget) -> dict[str, dict[str, float]]:
-    """Return dataset to method to expected best score: the mean over the studies of the pair."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for one in compared.studies:
-        found.setdefault(one.dataset, {}).setdefault(one.method, []).append(one.expected)
-    return {d: {m: float(np.mean(v)) for m, v in row.items()} for d, row in found.items()}
+    return mean_ranks(methods, np.array([[columns[m][dataset] for m in methods] for dataset in whole]))
 
 
 def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
     """Return the mean ranks of scores (blocks, treatments), larger is better; at least three treatments."""
     blocks, count = scores.shape
-    ranks = np.array([rankdata(-row) for row in scores]).mean(axis=0)
+    ranks = rankdata(-scores, axis=1).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
-    critical = studentized_range.ppf(0.95, count, np.inf) / math.sqrt(2)
+    critical = studentized_range.ppf(LEVEL, count, np.inf) / math.sqrt(2)
     alike = bool((np.ptp(scores, axis=1) == 0).all())
     return MeanRanks(
         names=tuple(names[i] for i in order),
@@ -264,12 +242,17 @@ def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
 
 def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
     """Test each two methods over the datasets that both have a study of."""
-    table = method_table(compared)
-    columns: dict[str, dict[str, float]] = {}
-    for dataset, row in table.items():
-        for method, value in row.items():
-            columns.setdefault(method, {})[dataset] = value
-    return paired_tests(columns, "datasets")
+    return paired_tests([_by_method(compared)], "datasets")
+
+
+def _by_method(compared: EqualBudget) -> dict[str, dict[str, float]]:
+    """Return method to dataset to expected best score: the mean over the studies of the pair."""
+    found: dict[str, dict[str, list[float]]] = {}
+    # By dataset first: the order in which pairs of methods are tested follows from it.
+    datasets = list(dict.fromkeys(one.dataset for one in compared.studies))
+    for one in sorted(compared.studies, key=lambda one: datasets.index(one.dataset)):
+        found.setdefault(one.method, {}).setdefault(one.dataset, []).append(one.expected)
+    return {m: {d: float(np.mean(v)) for d, v in of_one.items()} for m, of_one in found.items()}
 
 
 def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:
@@ -277,31 +260,41 @@ def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooF
 
     A study with several trials takes part with the trial of the best mean score.
     """
-    most = 0
     groups: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for one in studies:
-        groups.setdefault((one.dataset, one.metric), {})[one.study] = _by_seed(one)
-    tests: list[PairedTest] = []
-    for columns in groups.values():
-        result = paired_tests(columns, "shared seeds")
-        if isinstance(result, TooFew):
-            most = max(most, result.found)
-        else:
-            tests += result
-    return _holm(tests) if tests else TooFew(most, enough.PAIRS, "shared seeds")
+        groups.setdefault((one.dataset, one.metric), {})[one.study] = _by_seed(one.replicates)
+    return paired_tests(list(groups.values()), "shared seeds")
 
 
-def paired_tests(columns: Mapping[str, Mapping[str, float]], what: str) -> tuple[PairedTest, ...] | TooFew:
-    """Test each two treatments (name to block to score) over the blocks they share."""
+def _by_seed(runs: Replicates) -> dict[str, float]:
+    """Return the scores by seed of the trial with the best mean; the first of several."""
+    means = {trial: runs.score[runs.trial == trial].mean() for trial in np.unique(runs.trial)}
+    own = runs.trial == max(means, key=lambda trial: means[trial], default=None)
+    return {str(seed): float(score) for seed, score in zip(runs.seed[own], runs.score[own], strict=True)}
+
+
+def paired_tests(
+    groups: Sequence[Mapping[str, Mapping[str, float]]], what: str
+) -> tuple[PairedTest, ...] | TooFew:
+    """Test each two treatments of a group over the blocks they share, the smallest p first.
+
+    Args:
+        groups: treatment to block to score; treatments of different groups are not compared.
+        what: the blocks, in the plural.
+    """
     tests, most = [], 0
-    for first, second in itertools.combinations(columns, 2):
-        shared = sorted(set(columns[first]) & set(columns[second]))
-        most = max(most, len(shared))
-        if len(shared) < enough.PAIRS:
-            continue
-        gaps = np.array([columns[first][block] - columns[second][block] for block in shared])
-        tests.append(_test(first, second, gaps))
-    return _holm(tests) if tests else TooFew(most, enough.PAIRS, what)
+    for columns in groups:
+        for first, second in itertools.combinations(columns, 2):
+            shared = sorted(set(columns[first]) & set(columns[second]))
+            most = max(most, len(shared))
+            if len(shared) >= enough.PAIRS:
+                gaps = np.array([columns[first][block] - columns[second][block] for block in shared])
+                tests.append(_test(first, second, gaps))
+    if not tests:
+        return TooFew(most, enough.PAIRS, what)
+    tests.sort(key=lambda one: one.p)
+    corrected = holm([one.p for one in tests])
+    return tuple(replace(one, p_holm=p) for one, p in zip(tests, corrected, strict=True))
 
 
 def _test(first: str, second: str, gaps: Floats) -> PairedTest:
@@ -311,20 +304,3 @@ def _test(first: str, second: str, gaps: Floats) -> PairedTest:
     assert interval is not None, "a test takes several pairs"
     p = signed_rank_p(gaps)
     return PairedTest(first, second, mean.n, mean.mean, *interval, p, p)
-
-
-def _holm(tests: Sequence[PairedTest]) -> tuple[PairedTest, ...]:
-    """Return the tests with corrected p values, the smallest p first."""
-    ordered = sorted(tests, key=lambda one: one.p)
-    corrected = holm([one.p for one in ordered])
-    return tuple(replace(one, p_holm=p) for one, p in zip(ordered, corrected, strict=True))
-
-
-def _by_seed(study: Observations) -> dict[str, float]:
-    runs = study.replicates
-    if not len(runs.trial):
-        return {}
-    trials = np.unique(runs.trial)
-    best = max(trials, key=lambda trial: (runs.score[runs.trial == trial].mean(), -trial))
-    own = runs.trial == best
-    return {str(seed): float(score) for seed, score in zip(runs.seed[own], runs.score[own], strict=True)}

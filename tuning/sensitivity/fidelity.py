@@ -27,11 +27,9 @@ class EpochFidelity:
         epoch: the epoch.
         trials: the number of completed trials with both scores.
         spearman: Spearman's rank correlation.
-        low: lower end of its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
-        high: upper end.
+        low, high: its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
         kendall: Kendall's rank correlation: the share of pairs in the same order less those in the opposite.
-        kendall_low: lower end of its 95 % interval (Fieller et al. 1957).
-        kendall_high: upper end.
+        kendall_low, kendall_high: its 95 % interval (Fieller et al. 1957).
         corrected: `spearman` corrected for the selection (see `Fidelity`); None if nothing was stopped.
         best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first.
         reached: the number of trials that reached the epoch, completed or not.
@@ -69,10 +67,8 @@ class Fidelity:
     Attributes:
         epochs: one entry for each epoch with scores.
         rungs: the epochs at which trials were stopped.
-        completed: the number of trials with a final score.
-        stopped: the number of trials without one because they were stopped.
-        metric: the early score.
-        final_metric: the final score.
+        completed, stopped: the number of trials with a final score, and of those that were stopped.
+        metric, final_metric: the early score and the final one.
     """
 
     epochs: tuple[EpochFidelity, ...]

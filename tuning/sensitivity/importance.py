@@ -25,6 +25,11 @@ from contrasweep.tuning.statistics import LEVEL, percentile_interval
 BEST_SHARE: Final = 0.1
 FEWEST_BEST: Final = 5
 RESAMPLES: Final = 200
+STEPS: Final = 50
+"""The number of cells of a continuous axis."""
+
+_SMALLEST_WIDTH: Final = 0.5 / 1.64
+_PRIOR: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,10 @@ class Importance:
         parameter: its name.
         condition: the parents' values under which it is judged; empty for all trials.
         share: the share of the variance of "is among the best" that it explains by itself, 0..1.
-        low: lower end of the 95 % bootstrap interval.
-        high: upper end.
+        low, high: its 95 % bootstrap interval.
         by_chance: 95 % point of the share when the best are drawn at random.
         first: the share of bootstrap samples in which it is the most important; None under a condition.
-        trials: the number of ended trials that were compared.
-        best: the number of them that count as the best.
+        trials, best: the number of ended trials that were compared, and of those that count as the best.
     """
 
     parameter: str
@@ -64,7 +67,7 @@ class Importance:
         return self.share > self.by_chance
 
 
-def importances(observations: Observations, seed: int = 0) -> list[Importance | TooFew]:
+def importances(observations: Observations) -> list[Importance | TooFew]:
     """Return the importance of each parameter, in the order of the axes; TooFew where trials are too few.
 
     A conditional parameter has an entry for each condition. A trial that was stopped, failed or has no score
@@ -76,18 +79,22 @@ def importances(observations: Observations, seed: int = 0) -> list[Importance | 
     order = np.lexsort((*np.nan_to_num(codes, nan=-1.0).T, -score))
     codes, score = codes[order], score[order]
     found: list[Importance | TooFew] = []
-    overall: list[Floats] = []
-    for view in single_views(observations.axes, observations.strata):
+    overall: dict[int, tuple[Importance, Floats]] = {}
+    for place, view in enumerate(single_views(observations.axes, observations.strata)):
         rows = view.covers(observations.axes, codes)
-        result = _judge(observations.axes, view, codes[rows], score[rows], seed)
+        result = _judge(observations.axes, view, codes[rows], score[rows])
         if isinstance(result, TooFew):
             found.append(result)
             continue
-        importance, resampled = result
-        found.append(importance)
-        if not view.condition and not observations.axes[view.over[0]].when:
-            overall.append(resampled)
-    return _with_first(found, overall)
+        found.append(result[0])
+        if not view.condition:
+            overall[place] = result
+    if overall:
+        # How often each comes first. All were resampled with the same seed, so the samples belong together.
+        first = np.argmax(np.stack([resampled for _, resampled in overall.values()]), axis=0)
+        for number, (place, (importance, _)) in enumerate(overall.items()):
+            found[place] = replace(importance, first=float(np.mean(first == number)))
+    return found
 
 
 def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | None) -> float:
@@ -110,43 +117,44 @@ def pearson_share(counts: Floats, best: Floats, widths: tuple[float, float] | No
     return min(1.0, divergence * quantile / (1 - quantile))
 
 
-def best_count(ended: int) -> int:
-    """Return how many of so many ended trials count as the best."""
-    return max(FEWEST_BEST, math.ceil(BEST_SHARE * ended))
-
-
 def _judge(
-    axes: tuple[Axis, ...], view: View, codes: Floats, score: Floats, seed: int
+    axes: tuple[Axis, ...], view: View, codes: Floats, score: Floats
 ) -> tuple[Importance, Floats] | TooFew:
     """Judge one parameter among the trials of a view, best first; also return its resampled shares."""
     count = len(score)
     if count < enough.IMPORTANCE:
         return TooFew(count, enough.IMPORTANCE, "ended trials")
-    wanted = best_count(count)
+    wanted = max(FEWEST_BEST, math.ceil(BEST_SHARE * count))
     completed = int(np.isfinite(score).sum())
     if completed < wanted:
         return TooFew(completed, wanted, "completed trials")
     axis = axes[view.over[0]]
     cell, number = cells(axis, codes[:, view.over[0]])
-    onehot = np.zeros((count, number))
-    onehot[np.arange(count), cell] = 1
+    onehot = np.eye(number)[cell]
     counts, top = onehot.sum(axis=0), onehot[:wanted].sum(axis=0)
-    widths = None if axis.is_category else (bandwidth(counts), bandwidth(top))
-    rng = np.random.default_rng(seed)
-    resampled = _resampled_shares(onehot, wanted, widths, rng)
+    rng = np.random.default_rng(0)
+    resampled = _resampled_shares(onehot, wanted, _widths(axis, counts, top), rng)
     low, high = percentile_interval(resampled)
+    # The best drawn at random.
+    best = np.arange(count) < wanted
+    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float) @ onehot
+    chance = [pearson_share(counts, random, _widths(axis, counts, random)) for random in drawn]
     importance = Importance(
         parameter=axis.name,
         condition=view.condition_values(axes),
-        share=pearson_share(counts, top, widths),
+        share=pearson_share(counts, top, _widths(axis, counts, top)),
         low=float(low),
         high=float(high),
-        by_chance=_share_by_chance(onehot, wanted, axis.is_category, rng),
+        by_chance=float(np.quantile(chance, LEVEL)),
         first=None,
         trials=count,
         best=wanted,
     )
     return importance, resampled
+
+
+def _widths(axis: Axis, counts: Floats, best: Floats) -> tuple[float, float] | None:
+    return None if axis.is_category else (bandwidth(counts), bandwidth(best))
 
 
 def _resampled_shares(
@@ -158,47 +166,10 @@ def _resampled_shares(
     """
     count = len(onehot)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(float)
-    pairs = zip(weights @ onehot, _first(weights, wanted) @ onehot, strict=True)
+    # The best of a sample: its first trials, whose weights sum to `wanted`.
+    best = np.clip(wanted - (np.cumsum(weights, axis=1) - weights), 0, weights)
+    pairs = zip(weights @ onehot, best @ onehot, strict=True)
     return np.array([pearson_share(everyone, top, widths) for everyone, top in pairs])
-
-
-def _share_by_chance(onehot: Floats, wanted: int, is_category: bool, rng: np.random.Generator) -> float:
-    """Return the 95 % point of the share when the best are drawn at random."""
-    counts, best = onehot.sum(axis=0), np.arange(len(onehot)) < wanted
-    drawn = np.stack([rng.permutation(best) for _ in range(RESAMPLES)]).astype(float) @ onehot
-    shares = [
-        pearson_share(counts, top, None if is_category else (bandwidth(counts), bandwidth(top)))
-        for top in drawn
-    ]
-    return float(np.quantile(shares, LEVEL))
-
-
-def _first(weights: Floats, wanted: int) -> Floats:
-    """Return each row of weights cut off where it sums to `wanted`."""
-    before = np.cumsum(weights, axis=1) - weights
-    return np.clip(wanted - before, 0, weights)
-
-
-def _with_first(found: list[Importance | TooFew], overall: list[Floats]) -> list[Importance | TooFew]:
-    """Add how often each parameter comes first, among those judged over all trials.
-
-    All were resampled with the same seed, so the samples belong together.
-    """
-    if not overall:
-        return found
-    first = np.bincount(np.argmax(np.stack(overall), axis=0), minlength=len(overall)) / RESAMPLES
-    left = iter(first)
-    return [
-        replace(one, first=float(next(left))) if isinstance(one, Importance) and not one.condition else one
-        for one in found
-    ]
-
-
-STEPS = 50
-"""The number of cells of a continuous axis."""
-
-_SMALLEST_WIDTH = 0.5 / 1.64
-_PRIOR = 1.0
 
 
 def cells(axis: Axis, codes: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int]:
@@ -219,7 +190,17 @@ def density(counts: Floats, width: float | None) -> Floats:
         width: of the Parzen windows, in cells; None for categories, which have no order.
     """
     total = float(counts.sum())
-    return _of_categories(counts, total) if width is None else _of_numbers(counts, total, width)
+    if width is None:
+        # Optuna 5.0 smooths by the number of *distinct* values seen, not of trials: of three categories, one
+        # that decides everything then gets a tenth of its share.
+        return np.asarray((counts + _PRIOR / len(counts)) / (total + _PRIOR))
+    cell = np.flatnonzero(counts).astype(float)
+    centre = np.append(cell, (len(counts) - 1) / 2)
+    widths = np.append(np.full(len(cell), width), len(counts))
+    edges = np.arange(len(counts) + 1) - 0.5
+    below = ndtr((edges[:, None] - centre) / widths)
+    mass = np.diff(below, axis=0) / (below[-1] - below[0])
+    return np.asarray(mass @ np.append(counts[counts > 0], _PRIOR) / (total + _PRIOR))
 
 
 def bandwidth(counts: Floats) -> float:
@@ -236,20 +217,3 @@ def bandwidth(counts: Floats) -> float:
     upper = min(len(cell) - 1, int(np.searchsorted(cumulated, total * 3 // 4, side="right")))
     scott = 1.059 * min((cell[upper] - cell[lower]) / 1.34, deviation) * total**-0.2
     return max(float(scott), _SMALLEST_WIDTH)
-
-
-def _of_categories(counts: Floats, total: float) -> Floats:
-    # Optuna 5.0 smooths by the number of *distinct* values seen, not of trials: of three categories, one that
-    # decides everything then gets a tenth of its share.
-    return np.asarray((counts + _PRIOR / len(counts)) / (total + _PRIOR))
-
-
-def _of_numbers(counts: Floats, total: float, width: float) -> Floats:
-    cell = np.flatnonzero(counts).astype(float)
-    weight = counts[counts > 0]
-    centre = np.append(cell, (len(counts) - 1) / 2)
-    widths = np.append(np.full(len(cell), width), len(counts))
-    edges = np.arange(len(counts) + 1) - 0.5
-    below = ndtr((edges[:, None] - centre) / widths)
-    mass = np.diff(below, axis=0) / (below[-1] - below[0])
-    return np.asarray(mass @ np.append(weight, _PRIOR) / (total + _PRIOR))

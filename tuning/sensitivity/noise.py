@@ -18,16 +18,13 @@ class SeedNoise:
 
     Attributes:
         seed_std: standard deviation between the seeds of a configuration.
-        seed_low: lower end of its 95 % interval (chi-squared).
-        seed_high: upper end.
+        seed_low, seed_high: its 95 % interval (chi-squared).
         trial_std: standard deviation between configurations, without the seeds' part.
         share: the share of the variance of single runs that configurations explain (intraclass correlation).
-        share_low: lower end of its 95 % interval (from the F distribution; approximate if the number of seeds
+        share_low, share_high: its 95 % interval (from the F distribution; approximate if the number of seeds
             differs between trials).
-        share_high: upper end.
         detectable: two single runs that differ by less may differ by their seeds alone (95 %).
-        trials: the number of trials with two seeds or more.
-        runs: the number of their runs.
+        trials, runs: the number of trials with two seeds or more, and of their runs.
     """
 
     seed_std: float
@@ -56,11 +53,12 @@ def seed_noise(observations: Observations) -> SeedNoise | TooFew:
     mean_within = float(((score - means[row]) ** 2).sum()) / within
     mean_between = float((sizes * (means - score.mean()) ** 2).sum()) / between
     size = (sizes.sum() - (sizes**2).sum() / sizes.sum()) / between
+    seed_low, seed_high = (math.sqrt(within * mean_within / chi2.ppf(q, within)) for q in TAILS[::-1])
     share, low, high = _share(mean_between, mean_within, between, within, size)
     return SeedNoise(
         seed_std=math.sqrt(mean_within),
-        seed_low=math.sqrt(within * mean_within / chi2.ppf(TAILS[1], within)),
-        seed_high=math.sqrt(within * mean_within / chi2.ppf(TAILS[0], within)),
+        seed_low=seed_low,
+        seed_high=seed_high,
         trial_std=math.sqrt(max(0.0, (mean_between - mean_within) / size)),
         share=share,
         share_low=low,

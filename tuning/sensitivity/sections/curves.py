@@ -53,24 +53,15 @@ def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[s
         "over both; the largest interactions come first."
     )
     maps = {(p.first.name, p.second.name): p for p in one.pairs}
-    metric = one.observations.metric
-    return text, [
-        _pair_figure(maps[share.parameters[0], share.parameters[1]], share, metric)
-        for share in found[:PAIRS_DRAWN]
-    ]
-
-
-def _interaction_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
-    yield from map(share_row, found)
+    drawn = ((maps[share.parameters[0], share.parameters[1]], share) for share in found[:PAIRS_DRAWN])
+    return text, [_pair_figure(pair, share, one.observations.metric) for pair, share in drawn]
 
 
 def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
     for p in one.pairs:
-        for i, row in enumerate(p.mean):
-            for j, mean in enumerate(row):
-                if np.isfinite(mean):
-                    values = (p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j]))
-                    yield [p.first.name, p.second.name, *values, float(mean), float(p.error[i, j])]
+        for i, j in np.argwhere(np.isfinite(p.mean)):
+            values = (p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j]))
+            yield [p.first.name, p.second.name, *values, float(p.mean[i, j]), float(p.error[i, j])]
 
 
 def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
@@ -82,14 +73,19 @@ def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
         add = _add_categories if axis.is_category else _add_curve
         add(figure, curve, COLOURS[i % len(COLOURS)], name)
     parents = ", ".join(curves[0].condition)
-    title = f"{axis.name}" + (f", by {parents}" if parents else "")
+    title = f"{axis.name}, by {parents}" if parents else axis.name
     several = len(curves) > 1
-    figure.update_layout(title=title, yaxis_title=metric, showlegend=several, height=360 + 40 * several)
-    figure.update_layout(meta={"alt": f"{metric} as a function of {title}"})
-    _label_parameter(figure, axis)
+    figure.update_layout(
+        title=title,
+        xaxis_title=axis.name,
+        yaxis_title=metric,
+        showlegend=several,
+        height=360 + 40 * several,
+        meta={"alt": f"{metric} as a function of {title}"},
+    )
+    _label_values(figure, axis)
     default = axis.choices.index(axis.default) if axis.is_category else axis.default
-    figure.add_vline(x=default, line={"color": GREY, "dash": "dot", "width": 1})
-    return figure
+    return figure.add_vline(x=default, line={"color": GREY, "dash": "dot", "width": 1})
 
 
 def _add_curve(figure: go.Figure, curve: Marginal, colour: str, name: str) -> None:
@@ -104,9 +100,8 @@ def _add_categories(figure: go.Figure, curve: Marginal, colour: str, name: str) 
     half = curve.high - curve.mean
     marker = {"color": [GREY if thin else colour for thin in curve.thin], "size": 11}
     _add_points(figure, curve, colour, jitter=0.12)
-    figure.add_scatter(
-        x=curve.code, y=curve.mean, mode="markers", marker=marker, error_y=error_bars(half, half), name=name
-    )
+    arms = error_bars(half, half)
+    figure.add_scatter(x=curve.code, y=curve.mean, mode="markers", marker=marker, error_y=arms, name=name)
 
 
 def _add_points(figure: go.Figure, curve: Marginal, colour: str, jitter: float) -> None:
@@ -121,22 +116,19 @@ def _add_points(figure: go.Figure, curve: Marginal, colour: str, jitter: float) 
         spread = jitter * (rng.random(len(codes)) * 2 - 1) + 0.25 * (jitter > 0)
         x = codes + spread if curve.axis.is_category else [curve.axis.value(c) for c in codes]
         marker = {"color": colour, "size": 5, "opacity": 0.45, "symbol": symbol}
-        kind = "estimated score" if estimated else "trial"
-        figure.add_scatter(
-            x=x, y=points.score[shown], mode="markers", marker=marker, showlegend=False, name=kind
-        )
+        look = {"name": "estimated score" if estimated else "trial", "showlegend": False}
+        figure.add_scatter(x=x, y=points.score[shown], mode="markers", marker=marker, **look)
 
 
-def _label_parameter(figure: go.Figure, axis: Axis) -> None:
-    figure.update_xaxes(title=axis.name)
+def _label_values(figure: go.Figure, axis: Axis) -> None:
     if axis.is_category:
         labels = [str(choice) for choice in axis.choices]
         ends = [-0.5, len(labels) - 0.4]
         figure.update_xaxes(tickvals=list(range(len(labels))), ticktext=labels, range=ends)
-        return
-    figure.update_xaxes(type="log" if axis.is_log else "linear")
-    if axis.is_log:
+    elif axis.is_log:
         label_log_axis(figure, axis.low, axis.high)
+    else:
+        figure.update_xaxes(type="linear")
 
 
 def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
@@ -152,14 +144,8 @@ def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
             hovertemplate=f"{pair.second.name} %{{x}}<br>{pair.first.name} %{{y}}"
             f"<br>{metric} %{{z:.4f}} ± %{{customdata:.4f}}<extra></extra>",
             # Above the map: beside it, the bar would take a quarter of a phone's width.
-            colorbar={
-                "title": {"text": metric, "side": "top"},
-                "thickness": 10,
-                "orientation": "h",
-                "y": 1.0,
-                "yanchor": "bottom",
-                "nticks": 6,
-            },
+            colorbar={"title": {"text": metric, "side": "top"}, "thickness": 10, "nticks": 6}
+            | {"orientation": "h", "y": 1.0, "yanchor": "bottom"},
         )
     )
     title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
@@ -203,7 +189,12 @@ PARTS: tuple[Part[Any], ...] = (
         tell=_tell_interactions,
         name="interactions",
         tables=(
-            TidyTable("interactions", "Variance explained by interactions", SHARE_COLUMNS, _interaction_rows),
+            TidyTable(
+                "interactions",
+                "Variance explained by interactions",
+                SHARE_COLUMNS,
+                lambda found, one: map(share_row, found),
+            ),
             TidyTable(
                 "pairs",
                 "Maps of pairs",

@@ -3,12 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY, plain
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable, error_bars, short
+from contrasweep.tuning.sensitivity.sections.part import (
+    Part,
+    Row,
+    TidyTable,
+    interval_bars,
+    interval_figure,
+    short,
+)
 from contrasweep.tuning.sensitivity.tunability import Gain, Robustness, Tunability
 
 
@@ -40,18 +46,13 @@ def _gain_rows(found: Tunability, one: StudySensitivity) -> Iterator[Row]:
 def _tunability_figure(found: Tunability) -> go.Figure:
     """Draw the gains over the defaults with their intervals."""
     gains = [found.jointly, *found.parameters][::-1]
-    names = [g.parameter or "all together" for g in gains]
-    value = np.array([g.gain for g in gains])
-    arms = error_bars(np.array([g.high for g in gains]) - value, value - np.array([g.low for g in gains]))
-    marker = {"color": [COLOURS[0] if g.low > 0 else GREY for g in gains], "size": 9}
-    figure = go.Figure(go.Scatter(x=value, y=names, mode="markers", marker=marker, error_x=arms, name="gain"))
+    names, value = [g.parameter or "all together" for g in gains], [g.gain for g in gains]
+    colours = [COLOURS[0] if g.low > 0 else GREY for g in gains]
+    arms = interval_bars(value, gains)
+    title = "Gain over the defaults (95 %)"
+    figure = interval_figure(title, names, value, arms, height=30, name="gain", marker_color=colours)
     figure.add_vline(x=0, line={"color": GREY, "dash": "dot"})
-    return figure.update_layout(
-        title="Gain over the defaults (95 %)",
-        xaxis_title="gain in score",
-        height=150 + 30 * len(names),
-        showlegend=False,
-    )
+    return figure.update_layout(xaxis_title="gain in score")
 
 
 def _tell_robustness(found: Robustness, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
@@ -82,17 +83,16 @@ def _robust_figure(found: Robustness) -> go.Figure:
         ends = r.axis.codes([r.low, r.high])
         figure.add_scatter(x=ends, line={"color": COLOURS[4], "width": 12}, **common, **hover)
         for x, end, anchor in ((0.0, r.axis.low, "left"), (1.0, r.axis.high, "right")):
-            figure.add_annotation(
-                x=x, y=r.axis.name, text=plain(end), showarrow=False, yshift=-14, xanchor=anchor
-            )
-    names = [r.axis.name for r in regions]
-    for label, codes, symbol in (
+            place = {"x": x, "y": r.axis.name, "yshift": -14, "xanchor": anchor}
+            figure.add_annotation(text=plain(end), showarrow=False, **place)
+    colour = COLOURS[5]
+    for name, codes, symbol in (
         ("best", [float(r.axis.codes([r.best])[0]) for r in regions], "circle"),
         ("default", [float(r.axis.codes([r.axis.default])[0]) for r in regions], "line-ns"),
     ):
-        marker: dict[str, Any] = {"symbol": symbol, "size": 11, "color": COLOURS[5]}
-        marker["line"] = {"width": 2, "color": COLOURS[5]}
-        figure.add_scatter(x=codes, y=names, mode="markers", marker=marker, name=label)
+        marker = {"symbol": symbol, "size": 11, "color": colour, "line": {"width": 2, "color": colour}}
+        names = [r.axis.name for r in regions]
+        figure.add_scatter(x=codes, y=names, mode="markers", marker=marker, name=name)
     figure.update_layout(
         title="As good as the best", xaxis_title="range of the search", height=170 + 44 * len(regions)
     )

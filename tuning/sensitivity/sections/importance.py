@@ -1,9 +1,8 @@
 """The section on importance: PED-ANOVA's shares, and the shares of the surrogate's variance (fANOVA)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY
@@ -11,7 +10,7 @@ from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Share, condition_text
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable, error_bars
+from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable, interval_bars
 
 SHARE_COLUMNS = ("parameter", "condition", "share", "by chance", "above chance")
 
@@ -31,21 +30,18 @@ def _tell(found: Importances, one: StudySensitivity) -> tuple[str, list[go.Figur
         "space, bad regions included, so the two need not agree. A parameter that depends on another is "
         "judged within each value of that other."
     )
-    missing = [entry for entry in found if isinstance(entry, TooFew)]
-    if missing:
-        text += f"\n\nPED-ANOVA of {len(missing)} entries: {_least(missing)}."
+    for name, lack in _missing(found):
+        text += f"\n\nPED-ANOVA{name.removeprefix('importance')}: {lack}."
     known = [entry for entry in found if isinstance(entry, Importance)]
     figures = [_importance_figure(known)] if known else []
     return text, figures + ([_variance_figure(one.shares)] if one.shares else [])
 
 
-def _missing(found: Importances) -> Iterable[tuple[str, TooFew]]:
+def _missing(found: Importances) -> Iterator[tuple[str, TooFew]]:
+    """Yield the number of entries that need more trials, and the one that has the fewest."""
     missing = [entry for entry in found if isinstance(entry, TooFew)]
-    return [(f"importance of {len(missing)} entries", _least(missing))] if missing else []
-
-
-def _least(missing: Sequence[TooFew]) -> TooFew:
-    return min(missing, key=lambda entry: entry.found)
+    if missing:
+        yield f"importance of {len(missing)} entries", min(missing, key=lambda entry: entry.found)
 
 
 def _importance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]:
@@ -55,18 +51,11 @@ def _importance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]
             yield [i.parameter, condition_text(i.condition), *numbers]
 
 
-def _variance_rows(found: Importances, one: StudySensitivity) -> Iterator[Row]:
-    yield from map(share_row, one.shares)
-
-
 def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
     """Draw PED-ANOVA's shares with bootstrap intervals, and the shares by chance."""
     ordered = sorted(importances, key=lambda i: i.share)
-    share = np.array([i.share for i in ordered])
-    # The estimate can lie outside its bootstrap interval: then one arm has no length.
-    up = np.maximum(np.array([i.high for i in ordered]) - share, 0)
-    down = np.maximum(share - np.array([i.low for i in ordered]), 0)
-    figure = _share_bars(ordered, COLOURS[0], error_x=error_bars(up, down))
+    arms = interval_bars([i.share for i in ordered], ordered)
+    figure = _share_bars(ordered, COLOURS[0], error_x=arms)
     return figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share explained")
 
 
@@ -82,15 +71,8 @@ def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **b
     names = [one.name.replace(" (", "<br>(") for one in shares]
     colours = [colour if one.above_chance else GREY for one in shares]
     figure = go.Figure()
-    figure.add_bar(
-        x=[one.share for one in shares],
-        y=names,
-        orientation="h",
-        marker_color=colours,
-        name="share",
-        showlegend=False,
-        **bar,
-    )
+    values, look = [one.share for one in shares], {"marker_color": colours, "showlegend": False, **bar}
+    figure.add_bar(x=values, y=names, orientation="h", name="share", **look)
     marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
     chance = [one.by_chance for one in shares]
     figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
@@ -111,7 +93,10 @@ PARTS: tuple[Part[Any], ...] = (
                 _importance_rows,
             ),
             TidyTable(
-                "variance", "Variance explained by one parameter (fANOVA)", SHARE_COLUMNS, _variance_rows
+                "variance",
+                "Variance explained by one parameter (fANOVA)",
+                SHARE_COLUMNS,
+                lambda found, one: map(share_row, one.shares),
             ),
         ),
     ),

@@ -1,10 +1,10 @@
 """A part of the page: how the result of one analysis appears in words, as figures and as tables."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table
@@ -36,10 +36,6 @@ class TidyTable(Generic[R]):
     on_page: bool = True
 
 
-def _nothing_missing(found: object) -> Iterable[tuple[str, TooFew]]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Part(Generic[R]):
     """One analysis of a study, as the page and the tables show it.
@@ -60,13 +56,15 @@ class Part(Generic[R]):
     tables: Sequence[TidyTable[R]] = field(default=())
     name: str = ""
     hint: str = ""
-    missing: Callable[[R], Iterable[tuple[str, TooFew]]] = _nothing_missing
+    missing: Callable[[R], Iterable[tuple[str, TooFew]]] = lambda found: ()
 
     def section(self, one: StudySensitivity) -> Section:
         """Return the section about a study; where trials are too few, it says so."""
         found = self.result(one)
         if isinstance(found, TooFew):
-            return Section(self.title, " ".join(filter(None, [f"{sentence(found)}.", self.hint])))
+            words = str(found)
+            said = f"{words[:1].upper()}{words[1:]}."
+            return Section(self.title, f"{said} {self.hint}" if self.hint else said)
         text, figures = self.tell(found, one)
         shown = [
             Table(table.title, table.columns, rows)
@@ -86,12 +84,6 @@ class Part(Generic[R]):
         return [(self.name or self.title, found)] if isinstance(found, TooFew) else self.missing(found)
 
 
-def sentence(text: object) -> str:
-    """Return a text with a capital letter at its start."""
-    words = str(text)
-    return words[:1].upper() + words[1:]
-
-
 def add_band(figure: go.Figure, x: Any, low: Any, high: Any, colour: str) -> None:
     """Fill the area between two curves."""
     shape = {"mode": "lines", "line": {"width": 0, "color": colour}, "hoverinfo": "skip", "showlegend": False}
@@ -105,17 +97,28 @@ def error_bars(up: Floats, down: Floats) -> dict[str, Any]:
     return {"type": "data", "array": up, "arrayminus": down, "color": GREY, "thickness": 1.5, "width": 4}
 
 
-def add_untrained_line(figure: go.Figure, untrained: float) -> None:
-    """Draw the untrained encoder's score, where it is known."""
-    if math.isfinite(untrained):
-        line = {"color": GREY, "dash": "dot"}
-        figure.add_hline(y=untrained, line=line, annotation_text="untrained encoder")
+def interval_bars(values: Sequence[float], intervals: Sequence[Any]) -> dict[str, Any]:
+    """Return error bars from values to the `low` and `high` of each.
+
+    An estimate can lie outside its bootstrap interval; then one arm has no length.
+    """
+    up = np.array([one.high for one in intervals]) - values
+    down = values - np.array([one.low for one in intervals])
+    return error_bars(np.maximum(up, 0), np.maximum(down, 0))
+
+
+def interval_figure(
+    title: str, rows: Sequence[Any], values: Sequence[float], arms: dict[str, Any], height: int, **trace: Any
+) -> go.Figure:
+    """Draw a value with its error bars in each row, `height` pixels apart."""
+    marks = go.Scatter(x=np.array(values), y=rows, mode="markers", error_x=arms, marker_size=9, **trace)
+    return go.Figure(marks).update_layout(title=title, height=150 + height * len(rows), showlegend=False)
 
 
 def label_log_axis(figure: go.Figure, low: float, high: float) -> None:
-    """Label a logarithmic x axis in plain numbers: plotly's own ticks leave a short axis without any."""
+    """Make the x axis logarithmic, with plain numbers: plotly's own ticks leave a short axis without any."""
     ticks = log_ticks(low, high)
-    figure.update_xaxes(tickvals=ticks, ticktext=[plain(t) for t in ticks], tickangle=0)
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[plain(t) for t in ticks], tickangle=0)
 
 
 def short(value: object) -> str:

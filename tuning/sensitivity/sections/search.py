@@ -14,12 +14,12 @@ from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.fidelity import Fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise
+from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
     Row,
     TidyTable,
     add_band,
-    add_untrained_line,
     label_log_axis,
 )
 
@@ -66,15 +66,14 @@ def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Row]:
 
 def _fidelity_figure(found: Fidelity) -> go.Figure:
     """Draw the rank correlation of each epoch's score with the final one."""
-    epochs = [e.epoch for e in found.epochs]
+    epochs, low, high, spearman, kendall, corrected = zip(
+        *((e.epoch, e.low, e.high, e.spearman, e.kendall, e.corrected) for e in found.epochs), strict=True
+    )
     figure = go.Figure()
-    add_band(figure, epochs, [e.low for e in found.epochs], [e.high for e in found.epochs], COLOURS[0])
-    spearman, kendall = [e.spearman for e in found.epochs], [e.kendall for e in found.epochs]
-    mode = "lines+markers"
+    add_band(figure, epochs, low, high, COLOURS[0])
+    mode, dashed = "lines+markers", {"color": COLOURS[1], "dash": "dash"}
     figure.add_scatter(x=epochs, y=spearman, mode=mode, line_color=COLOURS[0], name="Spearman, 95 %")
-    dashed = {"color": COLOURS[1], "dash": "dash"}
     figure.add_scatter(x=epochs, y=kendall, mode=mode, line=dashed, name="Kendall")
-    corrected = [e.corrected for e in found.epochs]
     if any(value is not None for value in corrected):
         marker = {"symbol": "diamond-open", "size": 9, "color": COLOURS[3]}
         name = "Spearman, selection undone"
@@ -86,7 +85,7 @@ def _fidelity_figure(found: Fidelity) -> go.Figure:
         title="Early scores against final ones",
         xaxis_title="epoch",
         yaxis_title="rank correlation",
-        yaxis_range=[min(-0.05, *(e.low for e in found.epochs)), 1.05],
+        yaxis_range=[min(-0.05, *low), 1.05],
         xaxis_dtick=max(1, len(epochs) // 10),
     )
 
@@ -105,7 +104,7 @@ def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[g
             "shows the actual progress. "
         )
     text += f"A trial took {found.seconds_a_trial:.3g} s on average."
-    return text, [_budget_figure(found, o.metric, o.untrained), _cost_figure(found, o.metric, o.untrained)]
+    return text, [_budget_figure(found, o), _cost_figure(found, o)]
 
 
 def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Row]:
@@ -114,50 +113,43 @@ def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Row]:
         yield [int(trials), float(trials * found.seconds_a_trial), *numbers]
 
 
-def _budget_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
+def _budget_figure(found: BudgetCurve, o: Observations) -> go.Figure:
     """Draw the expected best score over the number of trials, and the actual progress."""
-    progress = (found.progress_trials, found.ended, "lines", "best so far, as it happened")
-    figure = _against_budget(found, found.trials, "expected best, 95 %", progress, untrained)
-    figure.update_layout(
-        title="What a budget buys", xaxis_title="trials", yaxis_title=f"best {metric}", xaxis_type="log"
-    )
+    figure = _expected_best(found, o, found.trials, "expected best, 95 %")
+    _add_progress(figure, found, found.progress_trials, found.ended, "as it happened", "lines")
     label_log_axis(figure, 1, found.ended)
-    return figure
+    return figure.update_layout(title="What a budget buys", xaxis_title="trials")
 
 
-def _cost_figure(found: BudgetCurve, metric: str, untrained: float) -> go.Figure:
+def _cost_figure(found: BudgetCurve, o: Observations) -> go.Figure:
     """Draw the expected best score over time, with one trial after the other, and the actual progress."""
     scale, unit = unit_for(max(found.seconds_a_trial * found.ended / 2, found.seconds))
     x = found.trials * found.seconds_a_trial / scale
-    steps = (found.progress_seconds / scale, found.seconds / scale)
-    progress = (*steps, "lines+markers", "best so far, wall-clock")
-    figure = _against_budget(found, x, "expected, one trial after the other, 95 %", progress, untrained)
-    return figure.update_layout(title="What time buys", xaxis_title=unit, yaxis_title=f"best {metric}")
+    figure = _expected_best(found, o, x, "expected, one trial after the other, 95 %")
+    moments, end = found.progress_seconds / scale, found.seconds / scale
+    _add_progress(figure, found, moments, end, "wall-clock", "lines+markers")
+    return figure.update_layout(title="What time buys", xaxis_title=unit)
 
 
-def _against_budget(
-    found: BudgetCurve, x: Any, name: str, progress: tuple[Any, float, str, str], untrained: float
-) -> go.Figure:
-    """Draw the expected best score over `x`, and the best so far.
-
-    Args:
-        found: the scores.
-        x: the budget, in trials or in time.
-        name: of the curve.
-        progress: of the best so far: the budgets at which it improved, the whole budget, plotly's mode and
-            the name.
-        untrained: score of the untrained encoder.
-    """
+def _expected_best(found: BudgetCurve, o: Observations, x: Any, name: str) -> go.Figure:
+    """Draw the expected best score over a budget `x` in trials or in time, and the untrained encoder's."""
     figure = go.Figure()
     add_band(figure, x, found.low, found.high, COLOURS[0])
     figure.add_scatter(x=x, y=found.expected, mode="lines", line_color=COLOURS[0], name=name)
-    moments, end, mode, label = progress
-    # The last step goes on to the end of the search.
+    if np.isfinite(o.untrained):
+        line = {"color": GREY, "dash": "dot"}
+        figure.add_hline(y=o.untrained, line=line, annotation_text="untrained encoder")
+    return figure.update_layout(yaxis_title=f"best {o.metric}")
+
+
+def _add_progress(
+    figure: go.Figure, found: BudgetCurve, moments: Any, end: float, name: str, mode: str
+) -> None:
+    """Draw the best so far over the budgets at which it improved, and on to the end of the search."""
     best: Floats = np.append(found.progress_score, found.progress_score[-1:])
     steps = {"color": COLOURS[5], "shape": "hv", "dash": "dash"}
-    figure.add_scatter(x=np.append(moments, end), y=best, mode=mode, line=steps, name=label)
-    add_untrained_line(figure, untrained)
-    return figure
+    name = f"best so far, {name}"
+    figure.add_scatter(x=np.append(moments, end), y=best, mode=mode, line=steps, name=name)
 
 
 def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
@@ -169,10 +161,6 @@ def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.F
         f"by less than {found.detectable:.3g} may differ by their seeds alone."
     )
     return text, []
-
-
-def _noise_rows(found: SeedNoise, one: StudySensitivity) -> Iterator[Row]:
-    yield list(asdict(found).values())
 
 
 PARTS: tuple[Part[Any], ...] = (
@@ -222,7 +210,7 @@ PARTS: tuple[Part[Any], ...] = (
                     *("share of configurations", "share low", "share high", "detectable difference"),
                     *("trials", "runs"),
                 ),
-                _noise_rows,
+                lambda found, one: [list(asdict(found).values())],
             ),
         ),
     ),

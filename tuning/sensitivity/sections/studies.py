@@ -13,7 +13,13 @@ from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import ENDINGS
-from contrasweep.tuning.sensitivity.sections.part import Row, error_bars, short
+from contrasweep.tuning.sensitivity.sections.part import (
+    Row,
+    error_bars,
+    interval_bars,
+    interval_figure,
+    short,
+)
 
 
 def comparison_sections(found: Sensitivity) -> Iterator[Section]:
@@ -95,41 +101,25 @@ def _defaults(found: Sensitivity, tables: dict[str, Table]) -> Section:
 def _equal_budget_figure(found: EqualBudget) -> go.Figure:
     """Draw the expected best score of each study with the common budget."""
     studies = found.studies[::-1]
-    value = np.array([s.expected for s in studies])
-    up, down = np.array([s.high for s in studies]) - value, value - np.array([s.low for s in studies])
-    # The estimate can lie outside the bootstrap interval of a maximum.
-    arms = error_bars(np.maximum(up, 0), np.maximum(down, 0))
-    rows = np.arange(len(value))
-    figure = go.Figure(
-        go.Scatter(x=value, y=rows, mode="markers", marker_size=9, error_x=arms, name="expected")
-    )
+    rows, value = list(range(len(studies))), [s.expected for s in studies]
+    title = f"Expected best of {found.budget} trials (95 %)"
+    figure = interval_figure(title, rows, value, interval_bars(value, studies), height=44, name="expected")
     # Names stand above their rows: beside them, they would take half of a phone's width.
     for row, s in enumerate(studies):
         name = s.study if s.dataset in s.study else f"{s.study} ({s.dataset})"
         place = {"xref": "paper", "x": 0, "xanchor": "left", "y": row, "yanchor": "bottom", "yshift": 6}
         figure.add_annotation(text=name, showarrow=False, font={"size": 11}, **place)
-    return figure.update_layout(
-        title=f"Expected best of {found.budget} trials (95 %)",
-        xaxis_title=studies[0].metric,
-        height=150 + 44 * len(studies),
-        showlegend=False,
-        yaxis={"tickvals": rows, "showticklabels": False, "ticks": ""},
-        yaxis_range=[-0.6, len(studies) - 0.2],
-    )
+    figure.update_yaxes(tickvals=rows, showticklabels=False, ticks="", range=[-0.6, len(studies) - 0.2])
+    return figure.update_layout(xaxis_title=studies[0].metric)
 
 
 def _ranks_figure(found: MeanRanks) -> go.Figure:
     """Draw mean ranks with bars of half the critical difference: methods whose bars overlap do not differ."""
-    names, ranks = list(found.names)[::-1], np.array(found.ranks[::-1])
+    names, ranks = found.names[::-1], found.ranks[::-1]
     half = np.full(len(ranks), found.critical_difference / 2)
-    arms = error_bars(half, half)
-    figure = go.Figure(go.Scatter(x=ranks, y=names, mode="markers", marker_size=9, error_x=arms, name="rank"))
-    return figure.update_layout(
-        title=f"Mean ranks over {found.blocks} datasets (Nemenyi, 5 %)",
-        xaxis_title="mean rank; 1 is the best",
-        height=150 + 34 * len(names),
-        showlegend=False,
-    )
+    title = f"Mean ranks over {found.blocks} datasets (Nemenyi, 5 %)"
+    figure = interval_figure(title, names, ranks, error_bars(half, half), height=34, name="rank")
+    return figure.update_layout(xaxis_title="mean rank; 1 is the best")
 
 
 def _ranks_table(found: MeanRanks) -> Table:
