@@ -12,7 +12,6 @@ from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.statistics import Summary
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -61,39 +60,24 @@ def _table(studies: Sequence[StudyData]) -> Table:
         cost, best = cost_of(data), data.ranked[0] if data.ranked else None
         final, control = selected_runs(data)
         score = main_score(list(final.scores)) if final is not None else ""
+        tested = final.scores[score] if final is not None else None
         rows.append(
-            (
-                data.name,
-                data.record.method,
-                data.record.dataset,
-                f"{len(data.trials):,} of {data.planned:,}",
-                cost.epochs,
-                in_words(cost.trials),
-                data.metric,
-                None if best is None else best.score,
-                None if best is None else best.untrained,
-                None if final is None else _with_n(final.scores[score]),
-                None if control is None else mean_and_std(control.scores.get(score)),
-            )
+            {
+                "study": data.name,
+                "method": data.record.method,
+                "dataset": data.record.dataset,
+                "trials": f"{len(data.trials):,} of {data.planned:,}",
+                "epochs trained": cost.epochs,
+                "trial time": in_words(cost.trials),
+                "goal": data.metric,
+                "best, validation": None if best is None else best.score,
+                "untrained, validation": None if best is None else best.untrained,
+                "final runs, test": None if tested is None else f"{mean_and_std(tested)} (n = {tested.n})",
+                "untrained, test": None if control is None else mean_and_std(control.scores.get(score)),
+            }
         )
-    columns = (
-        "study",
-        "method",
-        "dataset",
-        "trials",
-        "epochs trained",
-        "trial time",
-        "goal",
-        "best, validation",
-        "untrained, validation",
-        "final runs, test",
-        "untrained, test",
-    )
-    return Table("Studies", columns, rows, "Final runs: mean ± sample standard deviation over fresh seeds.")
-
-
-def _with_n(summary: Summary) -> str:
-    return f"{mean_and_std(summary)} (n = {summary.n})"
+    note = "Final runs: mean ± sample standard deviation over fresh seeds."
+    return Table("Studies", list(rows[0]), [list(row.values()) for row in rows], note)
 
 
 def _draw(studies: Sequence[StudyData]) -> go.Figure:
@@ -102,28 +86,17 @@ def _draw(studies: Sequence[StudyData]) -> go.Figure:
         trials, best = best_so_far(data.curves.values())
         if not trials:
             continue
-        figure.add_scatter(
-            x=[*trials, data.trials[-1].number],
-            y=[*best, best[-1]],
-            mode="lines",
-            name=data.name,
-            line={
-                "color": COLOURS[i % len(COLOURS)],
-                "dash": DASHES[(i // len(COLOURS) + i) % len(DASHES)],
-                "width": 2.2,
-                "shape": "hv",
-            },
-        )
-    metrics = sorted({data.rung_metric for data in studies})
-    figure.update_layout(
+        colour, dash = COLOURS[i % len(COLOURS)], DASHES[(i // len(COLOURS) + i) % len(DASHES)]
+        line = {"color": colour, "dash": dash, "width": 2.2, "shape": "hv"}
+        x, y = [*trials, data.trials[-1].number], [*best, best[-1]]
+        figure.add_scatter(x=x, y=y, mode="lines", name=data.name, line=line)
+    names = ", ".join(data.name for data in studies)
+    return figure.update_layout(
         title="Best so far, by trials spent",
         xaxis_title="trial",
-        yaxis_title=" / ".join(metrics),
-        meta={
-            "alt": "Best score so far by trial of " + ", ".join(d.name for d in studies) + "; see the table."
-        },
+        yaxis_title=" / ".join(sorted({data.rung_metric for data in studies})),
+        meta={"alt": f"Best score so far by trial of {names}; see the table."},
     )
-    return figure
 
 
 def _final_n(data: StudyData) -> int:

@@ -24,8 +24,7 @@ class Cost:
     Attributes:
         trials: the time in trials, summed. Of each trial, the last attempt counts, from its start to its end
             (or to now); the seeds of a trial advance together and count once.
-        train: the part of it that trained.
-        evaluate: the part of it in probes.
+        train, evaluate: the parts of it that trained, and in probes.
         wall: the time from the creation of the study to its last sign of life, including pauses between
             drivers.
         idle: the part of `wall` in which no trial ran: the start of Ray, and pauses.
@@ -71,15 +70,14 @@ def cost_of(data: StudyData) -> Cost:
 
 
 def cost_table(cost: Cost) -> Table:
-    """Return a table of the parts of the cost, with their times and shares."""
-    share = [
-        ("training", cost.train),
-        ("probes (scores after an epoch)", cost.evaluate),
-        ("data, checkpoints, store, waiting", cost.other),
-    ]
-    rows: list[tuple[object, ...]] = [
-        (what, in_words(seconds), f"{seconds / cost.trials:.0%} of the trials' time" if cost.trials else None)
-        for what, seconds in share
+    """Return a table of the parts of the cost, with their times and shares; at least one trial has run."""
+    rows = [
+        (what, in_words(seconds), f"{seconds / cost.trials:.0%} of the trials' time")
+        for what, seconds in (
+            ("training", cost.train),
+            ("probes (scores after an epoch)", cost.evaluate),
+            ("data, checkpoints, store, waiting", cost.other),
+        )
     ]
     rows += [
         ("all trials together", in_words(cost.trials), f"{cost.epochs:,} epochs trained"),
@@ -87,13 +85,11 @@ def cost_table(cost: Cost) -> Table:
         ("no trial running", in_words(cost.idle), "starting Ray, and pauses"),
         ("a slot free while others ran", in_words(cost.unused), "between trials, and at the end"),
     ]
-    return Table(
-        "Cost",
-        ("what", "time", ""),
-        rows,
-        note="Training and probes are summed over all recorded epochs, a trial's time is that of its last "
-        "attempt: after a resumed death they can differ.",
+    note = (
+        "Training and probes are summed over all recorded epochs, a trial's time is that of its last "
+        "attempt: after a resumed death they can differ."
     )
+    return Table("Cost", ("what", "time", ""), rows, note)
 
 
 def draw_cost(cost: Cost) -> go.Figure:
@@ -108,15 +104,11 @@ def draw_cost(cost: Cost) -> go.Figure:
     total = sum(seconds for _, seconds, _ in parts)
     figure = go.Figure()
     for name, seconds, colour in parts:
+        label, hover = f"{name} {seconds / total:.0%}", f"{name}: {in_words(seconds)}<extra></extra>"
         figure.add_bar(
-            y=["slots"],
-            x=[seconds],
-            orientation="h",
-            name=f"{name} {seconds / total:.0%}" if total else name,
-            marker={"color": colour},
-            hovertemplate=f"{name}: {in_words(seconds)}<extra></extra>",
+            y=["slots"], x=[seconds], orientation="h", name=label, marker_color=colour, hovertemplate=hover
         )
-    figure.update_layout(
+    return figure.update_layout(
         title=f"Where {in_words(total)} of {cost.slots} slots went",
         barmode="stack",
         height=240,
@@ -125,22 +117,19 @@ def draw_cost(cost: Cost) -> go.Figure:
         legend={"traceorder": "normal"},
         meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},
     )
-    return figure
 
 
 def _spans(data: StudyData) -> dict[int, list[Span]]:
-    """Return the times in which the seeds of each trial ran."""
+    """Return the times in which the seeds of each trial ran: until now, if a seed still runs.
+
+    A seed that was cut off at an unknown time is left out.
+    """
     spans: dict[int, list[Span]] = {}
     for row in data.rows.select(["trial", "status", "started", "finished"]).to_pylist():
-        end = row["finished"] or _end_of(row["status"], data)
+        end = row["finished"] or (data.read_at if row["status"] == "running" else None)
         if row["started"] is not None and end is not None:
             spans.setdefault(row["trial"], []).append((row["started"], max(row["started"], end)))
     return spans
-
-
-def _end_of(status: str, data: StudyData) -> datetime | None:
-    """Return the present for a trial that still runs; None for one that was cut off at an unknown time."""
-    return data.read_at if status == "running" else None
 
 
 def _total(data: StudyData, column: str) -> float:

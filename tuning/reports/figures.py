@@ -44,27 +44,18 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     """Draw the score of each trial after its last epoch, and the best score so far."""
     figure = go.Figure()
     for status, look in LOOKS.items():
-        points = [t for t in drawn if t.status == status and t.last is not None]
+        points = [(t.number, t.last, t.epoch) for t in drawn if t.status == status and t.last is not None]
         if points:
-            figure.add_scatter(
-                x=[t.number for t in points],
-                y=[t.last for t in points],
-                customdata=[t.epoch for t in points],
-                mode="markers",
-                name=status,
-                marker=_marker(look, 7),
-                hovertemplate=f"trial %{{x}}, epoch %{{customdata}}: %{{y:.4g}}<extra>{status}</extra>",
-            )
+            numbers, scores, epochs = zip(*points, strict=True)
+            hover = f"trial %{{x}}, epoch %{{customdata}}: %{{y:.4g}}<extra>{status}</extra>"
+            dots = {"mode": "markers", "marker": _marker(look, 7), "hovertemplate": hover}
+            figure.add_scatter(x=numbers, y=scores, customdata=epochs, name=status, **dots)
     trials, best = best_so_far(data.curves.values())
     if trials:
-        figure.add_scatter(
-            x=[*trials, data.trials[-1].number],
-            y=[*best, best[-1]],
-            mode="lines",
-            name="best so far",
-            line={"color": ORANGE, "width": 2.5, "shape": "hv"},
-            hovertemplate="after trial %{x}: %{y:.4g}<extra>best so far</extra>",
-        )
+        x, y, name = [*trials, data.trials[-1].number], [*best, best[-1]], "best so far"
+        line = {"color": ORANGE, "width": 2.5, "shape": "hv"}
+        hover = f"after trial %{{x}}: %{{y:.4g}}<extra>{name}</extra>"
+        figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover)
     _draw_untrained(figure, data.untrained)
     figure.update_layout(
         title="Each trial, and the best so far",
@@ -103,7 +94,12 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
             marker=_marker(look, np.where(last, 7, 0)),
             hovertemplate=f"trial %{{customdata:d}}, epoch %{{x}}: %{{y:.4g}}<extra>{status}</extra>",
         )
-    _draw_selected(figure, data)
+    if data.ranked and (selected := data.curves.get(data.ranked[0].number)) is not None:
+        epochs, scores = thinned(selected)
+        hover = f"trial {selected.trial}, epoch %{{x}}: %{{y:.4g}}<extra>selected</extra>"
+        bold = {"mode": "lines+markers", "line": {"color": ORANGE, "width": 3}, "marker": {"size": 6}}
+        name = f"selected: trial {selected.trial}"
+        figure.add_scatter(x=epochs, y=scores, name=name, hovertemplate=hover, **bold)
     _draw_untrained(figure, data.untrained)
     figure.update_layout(
         title="Learning curves",
@@ -168,12 +164,11 @@ def front_of(data: StudyData) -> Front | None:
     if not metrics or not points:
         return None
     places = set(pareto_front([point.scores for point in points]))
+    members = [points[place] for place in places]
     control = [score for score in map(data.untrained_score, metrics) if score is not None]
     return Front(
         metrics=metrics,
-        members=sorted(
-            (points[place] for place in places), key=lambda p: (*(-score for score in p.scores), p.trial)
-        ),
+        members=sorted(members, key=lambda p: (*(-score for score in p.scores), p.trial)),
         others=[point for place, point in enumerate(points) if place not in places],
         untrained=tuple(control) if len(control) == len(metrics) else None,
     )
@@ -181,21 +176,26 @@ def front_of(data: StudyData) -> Front | None:
 
 def draw_front(front: Front) -> list[go.Figure]:
     """Draw the completed trials in the plane of each pair of the metrics; those on the front stand out."""
-    pairs = itertools.combinations(range(len(front.metrics)), 2)
-    return [_draw_plane(front, across, up) for across, up in pairs]
+    return [_draw_plane(front, *pair) for pair in itertools.combinations(range(len(front.metrics)), 2)]
 
 
 def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
     figure = go.Figure()
     two = len(front.metrics) == 2
     beaten, every = ("beaten in both", "both") if two else ("not on the front", "all")
-    others: dict[str, Any] = {"mode": "markers", "marker": {"color": GREY, "size": 7}}
-    _add_points(figure, front.others, (across, up), "", name=beaten, **others)
-    members: dict[str, Any] = {"marker": {"color": BLUE, "size": 9, "symbol": "diamond"}}
+
+    def add(points: Sequence[Point], told: str, **look: Any) -> None:
+        x, y = ([point.scores[metric] for point in points] for metric in (across, up))
+        hover = f"trial %{{customdata}}: %{{x:.4g}}, %{{y:.4g}}<extra>{told}</extra>"
+        numbers = [point.trial for point in points]
+        figure.add_scatter(x=x, y=y, customdata=numbers, hovertemplate=hover, **look)
+
+    add(front.others, "", name=beaten, mode="markers", marker={"color": GREY, "size": 7})
     # The front of two metrics is a staircase; the projection of a front of more is a cloud.
     stairs = {"mode": "lines+markers", "line": {"color": BLUE, "width": 1.5, "shape": "vh"}}
-    members |= stairs if two else {"mode": "markers"}
-    _add_points(figure, front.members, (across, up), "on the front", name="Pareto front", **members)
+    look: dict[str, Any] = {"marker": {"color": BLUE, "size": 9, "symbol": "diamond"}}
+    look |= stairs if two else {"mode": "markers"}
+    add(front.members, "on the front", name="Pareto front", **look)
     if front.untrained is not None:
         figure.add_scatter(
             x=[front.untrained[across]],
@@ -217,33 +217,6 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
     return figure
 
 
-def _add_points(
-    figure: go.Figure, points: Sequence[Point], plane: tuple[int, int], told: str, **look: Any
-) -> None:
-    figure.add_scatter(
-        x=[point.scores[plane[0]] for point in points],
-        y=[point.scores[plane[1]] for point in points],
-        customdata=[point.trial for point in points],
-        hovertemplate=f"trial %{{customdata}}: %{{x:.4g}}, %{{y:.4g}}<extra>{told}</extra>",
-        **look,
-    )
-
-
-def _draw_selected(figure: go.Figure, data: StudyData) -> None:
-    if data.ranked and data.ranked[0].number in data.curves:
-        best = data.ranked[0].number
-        epochs, scores = thinned(data.curves[best])
-        figure.add_scatter(
-            x=epochs,
-            y=scores,
-            mode="lines+markers",
-            name=f"selected: trial {best}",
-            line={"color": ORANGE, "width": 3},
-            marker={"size": 6},
-            hovertemplate=f"trial {best}, epoch %{{x}}: %{{y:.4g}}<extra>selected</extra>",
-        )
-
-
 def _marker(look: Look, size: Any) -> dict[str, Any]:
     # The edge has the same colour, because symbols without a face (a bar, an open square) are all edge.
     edge = {"width": 1.5, "color": look.colour}
@@ -255,34 +228,22 @@ def _joined(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, np.ndarray
 
     A browser draws one trace of many lines far faster than one trace for each line.
     """
-    x: list[Floats] = []
-    y: list[Floats] = []
-    numbers: list[Floats] = []
-    last: list[np.ndarray] = []
-    gap = np.array([np.nan])
+    parts = []
     for curve in curves:
-        epochs, scores = thinned(curve)
-        usable = np.flatnonzero(np.isfinite(scores))
-        end = np.zeros(len(epochs) + 1, dtype=bool)
-        end[usable[-1:]] = True
-        x += [epochs, gap]
-        y += [scores, gap]
-        numbers.append(np.full(len(epochs) + 1, float(curve.trial)))
-        last.append(end)
-    return np.concatenate(x), np.concatenate(y), np.concatenate(numbers), np.concatenate(last)
+        epochs, scores = (np.append(values, np.nan) for values in thinned(curve))
+        last = np.zeros(len(epochs), dtype=bool)
+        last[np.flatnonzero(np.isfinite(scores))[-1:]] = True
+        parts.append((epochs, scores, np.full(len(epochs), float(curve.trial)), last))
+    x, y, numbers, lasts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return x, y, numbers, lasts
 
 
 def _draw_untrained(figure: go.Figure, score: float | None) -> None:
     if score is not None:
-        figure.add_hline(y=score, line={"color": GREY, "width": 1.5, "dash": "dash"})
+        line, name = {"color": GREY, "width": 1.5, "dash": "dash"}, f"untrained encoder ({score:.4g})"
+        figure.add_hline(y=score, line=line)
         # A horizontal line has no entry in the legend; this empty trace adds it.
-        figure.add_scatter(
-            x=[None],
-            y=[None],
-            mode="lines",
-            name=f"untrained encoder ({score:.4g})",
-            line={"color": GREY, "width": 1.5, "dash": "dash"},
-        )
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=name, line=line)
 
 
 def _progress_alt(data: StudyData, best: Sequence[float]) -> str:

@@ -97,22 +97,20 @@ def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
     figure = go.Figure()
     trials = sorted({row["trial"] for row in rows})
     groups = [(f"trial {t}", [r for r in rows if r["trial"] == t], score) for t in trials]
-    groups.append(("untrained", list({row["seed"]: row for row in rows}.values()), f"untrained_{score}"))
+    groups.append((UNTRAINED, list({row["seed"]: row for row in rows}.values()), f"{UNTRAINED}_{score}"))
     for i, (name, runs, column) in enumerate(groups):
         points = [(row[_TEST + column], row["seed"]) for row in runs if row.get(_TEST + column) is not None]
+        coloured = {"color": COLOURS[i % len(COLOURS)], "symbol": "circle"}
+        look = {"color": GREY, "symbol": "x"} if name == UNTRAINED else coloured
+        values, seeds = zip(*points, strict=True) if points else ((), ())
         figure.add_scatter(
-            x=[value for value, _ in points],
+            x=values,
             y=[name] * len(points),
-            customdata=[seed for _, seed in points],
+            customdata=seeds,
             mode="markers",
-            name=name,
             showlegend=False,
-            marker={
-                "color": GREY if name == "untrained" else COLOURS[i % len(COLOURS)],
-                "size": 11,
-                "symbol": "x" if name == "untrained" else "circle",
-                "opacity": 0.8,
-            },
+            name=name,
+            marker={**look, "size": 11, "opacity": 0.8},
             hovertemplate="seed %{customdata}: %{x:.4g}<extra>%{y}</extra>",
         )
     figure.update_layout(

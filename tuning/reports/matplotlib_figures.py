@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from contrasweep.data import InformationCurve
 from contrasweep.tuning.errors import InputError
@@ -14,8 +14,10 @@ from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".pdf", ".svg")
+BLACK_DASHES: Final[dict[str, Any]] = {"color": "black", "linewidth": 1, "linestyle": "--"}
 
 
 def draw_study(store: ResultsStore, study: str, path: Path) -> None:
@@ -39,18 +41,13 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     _draw_progress(right, data)
     for axes in (left, right):
         if data.untrained is not None:
-            axes.axhline(
-                data.untrained, color="black", linewidth=1, linestyle="--", label="untrained encoder"
-            )
-        axes.spines[["top", "right"]].set_visible(False)
+            axes.axhline(data.untrained, label="untrained encoder", **BLACK_DASHES)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.set(xlabel="epoch", ylabel=data.rung_metric, title="each trial")
     right.set(xlabel="trial", title="best so far")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
-    figure.suptitle(f"{data.record.method} on {data.record.dataset}: {len(data.curves)} trials", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    _save(figure, f"{data.record.method} on {data.record.dataset}: {len(data.curves)} trials", path)
 
 
 def draw_cluster_curve(curve: InformationCurve, title: str, path: Path) -> None:
@@ -73,12 +70,9 @@ def draw_cluster_curve(curve: InformationCurve, title: str, path: Path) -> None:
         axes.set_xticks(_ticks(curve.ks), [str(k) for k in _ticks(curve.ks)])
         axes.minorticks_off()
         axes.set_xlabel("k, attributes of highest entropy")
-        axes.spines[["top", "right"]].set_visible(False)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
-    figure.suptitle(title, fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    _save(figure, title, path)
 
 
 def check_figure(path: Path, option: str = "") -> None:
@@ -86,6 +80,14 @@ def check_figure(path: Path, option: str = "") -> None:
     check_file(path, option, FORMATS)
     if find_spec("matplotlib") is None:
         raise InputError("figures need matplotlib: pip install 'contrasweep[plots]'")
+
+
+def _save(figure: "Figure", title: str, path: Path) -> None:
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
 
 
 def _draw_curves(axes: "Axes", data: StudyData) -> None:
@@ -97,17 +99,11 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
             continue
         category = trial.status if choice is None else str(trial.values.get(choice))
         label = None if category in colours else category
-        complete = trial.status == "completed"
-        axes.plot(
-            curve.epochs,
-            curve.scores,
-            color=colours.setdefault(category, COLOURS[len(colours) % len(COLOURS)]),
-            linewidth=1.6 if complete else 0.9,
-            alpha=1.0 if complete else 0.6,
-            marker=None if complete else "|",
-            markevery=[-1],
-            label=label,
-        )
+        colour = colours.setdefault(category, COLOURS[len(colours) % len(COLOURS)])
+        look: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "markevery": [-1]}
+        if trial.status == "completed":
+            look = {"linewidth": 1.6}
+        axes.plot(curve.epochs, curve.scores, color=colour, label=label, **look)
 
 
 def _draw_progress(axes: "Axes", data: StudyData) -> None:
@@ -128,7 +124,7 @@ def _draw_rescaled(axes: "Axes", curve: InformationCurve) -> None:
         axes.plot(curve.ks, falling, "s-", color=COLOURS[5], markersize=3, label="-H(Z | T)")
     if crossing is not None:
         label = f"crossing at {crossing.at:.1f}"
-        axes.axvline(crossing.at, color="black", linewidth=1, linestyle="--", label=label)
+        axes.axvline(crossing.at, label=label, **BLACK_DASHES)
     title = "rescaled to 0..1" + ("" if crossing is None else f": take k = {crossing.k}")
     axes.set(title=title, ylim=(-0.03, 1.03))
 

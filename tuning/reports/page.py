@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -52,6 +53,10 @@ class Section:
     figures: Sequence[go.Figure] = ()
     tables: Sequence[Table] = ()
 
+    def named(self, study: str) -> "Section":
+        """Return the section with the study in its title, for a page about several."""
+        return replace(self, title=f"{study}: {self.title.lower()}")
+
 
 def render_page(
     title: str,
@@ -71,19 +76,16 @@ def render_page(
         refresh: the seconds after which a browser reloads the page; None for a page that does not change.
     """
     drawn = any(section.figures for section in sections)
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title,
-            subtitle=subtitle,
-            sections=[_section_view(i, section) for i, section in enumerate(sections, 1)],
-            open_sections=OPEN_SECTIONS,
-            footer=footer,
-            refresh=None if refresh is None else math.ceil(refresh),
-            plotly=Markup(get_plotlyjs()) if drawn else None,
-            templates={"light": _json(template(dark=False)), "dark": _json(template(dark=True))},
-        )
+    looks = {"light": template(dark=False), "dark": template(dark=True)}
+    return _template().render(
+        title=title,
+        subtitle=subtitle,
+        sections=[_section_view(i, section) for i, section in enumerate(sections, 1)],
+        open_sections=OPEN_SECTIONS,
+        footer=footer,
+        refresh=None if refresh is None else math.ceil(refresh),
+        plotly=Markup(get_plotlyjs()) if drawn else None,
+        templates={name: _script_safe(look.to_plotly_json()) for name, look in looks.items()},
     )
 
 
@@ -134,14 +136,11 @@ def while_running(
 
 
 @cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("contrasweep.tuning.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _template() -> Template:
+    loader = PackageLoader("contrasweep.tuning.reports")
+    whitespace: Any = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **whitespace)
+    return environment.get_template("page.html.j2")
 
 
 def _section_view(number: int, section: Section) -> dict[str, object]:
@@ -197,10 +196,6 @@ def _cell_view(text: str, numeric: bool) -> dict[str, str]:
 def _is_numeric(values: Sequence[object]) -> bool:
     given = [value for value in values if value is not None]
     return bool(given) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in given)
-
-
-def _json(content: go.layout.Template) -> Markup:
-    return _script_safe(content.to_plotly_json())
 
 
 def _script_safe(content: object) -> Markup:

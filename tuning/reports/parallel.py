@@ -8,20 +8,22 @@ margin.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.colors import sample_colorscale
 
-from contrasweep.search_spaces import Choice, Range, Scalar
+from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.reports.page import cell_text
 from contrasweep.tuning.reports.style import SEQUENTIAL, plain
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 FEWEST = 5
 """With fewer scored trials, the figure is not drawn."""
-BANDS = 5
+BAND_NAMES = ("worst fifth", "fourth", "middle", "second", "best fifth")
+BANDS = len(BAND_NAMES)
 MANY = 100
 UNUSED_AT = -0.12
 ROW_HEIGHT = 64
@@ -42,22 +44,23 @@ class Row:
 def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | None:
     """Draw the searched values of trials with a score, best trials last; None if there are too few."""
     scored = [(trial.last, trial) for trial in drawn if trial.last is not None]
-    scored.sort(key=lambda pair: (pair[0], -pair[1].number))
     searched = data.space.searched
     if len(scored) < FEWEST or not searched:
         return None
-    trials = [trial for _, trial in scored]
-    scores = [score for score, _ in scored]
+    scored.sort(key=lambda pair: (pair[0], -pair[1].number))
+    scores, trials = zip(*scored, strict=True)
     rows = [_row(parameter, trials) for parameter in searched] + [_score_row(data.rung_metric, scores)]
     figure = go.Figure()
     bands = np.array_split(np.arange(len(trials)), BANDS)
     colours = sample_colorscale(SEQUENTIAL, np.linspace(0.15, 0.9, BANDS))
     for number, (band, colour) in enumerate(zip(bands, colours, strict=True)):
+        few = len(trials) <= MANY
+        line = {"color": colour, "width": 1.6 if few else 1}
         # With many lines, those of worse trials are paler.
-        opacity = 0.85 if len(trials) <= MANY else 0.2 + 0.65 * number / (BANDS - 1)
-        name = _band_name(number, [scores[i] for i in band])
-        _draw_band(figure, rows, trials, band, colour, opacity, name)
-    _draw_ticks(figure, rows, any(UNUSED_AT in row.places for row in rows))
+        opacity = 0.85 if few else 0.2 + 0.65 * number / (BANDS - 1)
+        name = f"{BAND_NAMES[number]}: {scores[band[0]]:.3g} to {scores[band[-1]]:.3g}"
+        _draw_band(figure, rows, trials, band, line=line, opacity=opacity, name=name)
+    _draw_ticks(figure, rows)
     figure.update_layout(
         title="Searched values, by score",
         height=110 + ROW_HEIGHT * len(rows),
@@ -83,10 +86,10 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
 def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
     values = [trial.values.get(parameter.name) for trial in trials]
     if isinstance(parameter, Choice):
-        at = _spaced(parameter.choices)
-        places = [
-            UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in zip(values, trials, strict=True)
-        ]
+        last = len(parameter.choices) - 1
+        at = {choice: i / last if last else 0.5 for i, choice in enumerate(parameter.choices)}
+        pairs = zip(values, trials, strict=True)
+        places = [UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in pairs]
         return Row(parameter.name, {place: cell_text(value) for value, place in at.items()}, places)
     low, high, scale = float(parameter.low), float(parameter.high), parameter.scale
     ticks = {scale.unit(value): plain(value) for value in (low, _middle(low, high, parameter.is_log), high)}
@@ -105,16 +108,10 @@ def _middle(low: float, high: float, log: bool) -> float:
 
 def _score_row(metric: str, scores: Sequence[float]) -> Row:
     low, high = scores[0], scores[-1]
-    places = [(score - low) / (high - low) if high > low else 0.5 for score in scores]
-    return Row(
-        metric, {0.0: cell_text(low), 1.0: cell_text(high)} if high > low else {0.5: cell_text(low)}, places
-    )
-
-
-def _spaced(choices: Sequence[Scalar]) -> Mapping[Scalar, float]:
-    if len(choices) == 1:
-        return {choices[0]: 0.5}
-    return {choice: i / (len(choices) - 1) for i, choice in enumerate(choices)}
+    if low == high:
+        return Row(metric, {0.5: cell_text(low)}, [0.5] * len(scores))
+    ends = {0.0: cell_text(low), 1.0: cell_text(high)}
+    return Row(metric, ends, [(score - low) / (high - low) for score in scores])
 
 
 def _spread(number: int) -> float:
@@ -127,9 +124,7 @@ def _draw_band(
     rows: Sequence[Row],
     trials: Sequence[TrialResult],
     band: NDArray[np.intp],
-    colour: str,
-    opacity: float,
-    name: str,
+    **look: Any,
 ) -> None:
     x: list[float | None] = []
     y: list[float | None] = []
@@ -138,31 +133,17 @@ def _draw_band(
         x += [*(round(row.places[i], 4) for row in rows), None]
         y += [*range(len(rows)), None]
         numbers += [trials[i].number] * (len(rows) + 1)
-    figure.add_scatter(
-        x=x,
-        y=y,
-        customdata=numbers,
-        mode="lines",
-        name=name,
-        line={"color": colour, "width": 1.6 if len(trials) <= MANY else 1},
-        opacity=opacity,
-        hovertemplate="trial %{customdata}<extra></extra>",
-    )
+    hover = "trial %{customdata}<extra></extra>"
+    figure.add_scatter(x=x, y=y, customdata=numbers, mode="lines", hovertemplate=hover, **look)
 
 
-def _draw_ticks(figure: go.Figure, rows: Sequence[Row], unused: bool) -> None:
+def _draw_ticks(figure: go.Figure, rows: Sequence[Row]) -> None:
     for i, row in enumerate(rows):
         ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
         for number, (place, text) in enumerate(ticks.items()):
             # Many words side by side would touch on a phone, so every second one stands above the row.
             above = len(ticks) > 3 and number % 2 == 1
-            figure.add_annotation(
-                x=place, y=i, text=text, showarrow=False, yshift=12 if above else -12, font={"size": 11}
-            )
-    if unused:
+            look = {"showarrow": False, "yshift": 12 if above else -12, "font": {"size": 11}}
+            figure.add_annotation(x=place, y=i, text=text, **look)
+    if any(UNUSED_AT in row.places for row in rows):
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})
-
-
-def _band_name(number: int, scores: Sequence[float]) -> str:
-    labels = ("worst fifth", "fourth", "middle", "second", "best fifth")
-    return f"{labels[number]}: {scores[0]:.3g} to {scores[-1]:.3g}"

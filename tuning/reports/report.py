@@ -1,14 +1,13 @@
 """A report on studies: one HTML file, written once or again and again while a sweep runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.comparison import comparison_section
-from contrasweep.tuning.reports.page import Section, check_page, render_page, while_running
+from contrasweep.tuning.reports.page import check_page, render_page, while_running
 from contrasweep.tuning.reports.sections import footer_lines, state_line, study_sections
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
@@ -84,10 +83,6 @@ def _page(studies: Sequence[StudyData], refresh: float | None) -> str:
         return render_page(title, state_line(first), study_sections(first), footer, refresh=refresh)
     sections = [comparison_section(studies)]
     for data in studies:
-        sections += [_named(section, data.name) for section in study_sections(data)]
+        sections += [section.named(data.name) for section in study_sections(data)]
     names = ", ".join(data.name for data in studies)
     return render_page(f"{len(studies)} studies compared", names, sections, footer, refresh=refresh)
-
-
-def _named(section: Section, study: str) -> Section:
-    return replace(section, title=f"{study}: {section.title.lower()}")

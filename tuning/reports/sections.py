@@ -6,13 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import plotly.graph_objects as go
-
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
     MAX_POINTS,
-    Front,
     draw_curves,
     draw_front,
     draw_progress,
@@ -102,33 +99,30 @@ def _verdict(data: StudyData) -> str:
 
 def _best_table(data: StudyData) -> Table:
     shown = data.ranked[:TOP]
-    others = [
-        name
-        for name in data.record.columns.metrics
-        if name.startswith("val.") and "ridge" not in name and name != data.metric
-    ]
-    searched = [parameter.name for parameter in data.space.searched]
-    control = (
-        "untrained encoder",
-        None,
-        data.untrained_score(data.metric),
-        *(data.untrained_score(name) for name in others),
-        *(None for _ in searched),
-    )
-    rows = [
-        (
-            str(trial.number),
-            trial.epoch,
-            trial.score,
-            *(trial.metrics.get(name) for name in others),
-            *(trial.values.get(name) for name in searched),
-        )
-        for trial in shown
-    ]
+    recorded = [name for name in data.record.columns.metrics if name.startswith("val.")]
+    metrics = [data.metric, *(name for name in recorded if "ridge" not in name and name != data.metric)]
     hidden = len(data.ranked) - len(shown)
     note = f"The {TOP} best; {hidden:,} more completed." if hidden else ""
-    columns = ("trial", "epochs", data.metric, *others, *searched)
-    return Table("Completed trials, and the control", columns, [*rows, control], note)
+    cells = [(trial.epoch, trial.score, *map(trial.metrics.get, metrics[1:])) for trial in shown]
+    title = "Completed trials, and the control"
+    table = _trial_table(title, data, shown, ("epochs", *metrics), cells, note)
+    control = ("untrained encoder", None, *map(data.untrained_score, metrics))
+    padded = (*control, *[None] * (len(table.columns) - len(control)))
+    return replace(table, rows=[*table.rows, padded])
+
+
+def _trial_table(
+    title: str,
+    data: StudyData,
+    trials: Sequence[TrialResult],
+    columns: Sequence[str],
+    cells: Sequence[Sequence[object]],
+    note: str,
+) -> Table:
+    """Return a table with a row for each trial: its number, its `cells` under `columns`, and its values."""
+    searched = [parameter.name for parameter in data.space.searched]
+    rows = [(t.number, *own, *map(t.values.get, searched)) for t, own in zip(trials, cells, strict=True)]
+    return Table(title, ("trial", *columns, *searched), rows, note)
 
 
 def _curves(data: StudyData) -> Section | None:
@@ -171,57 +165,35 @@ def _pareto(data: StudyData) -> Section | None:
         f"Larger is better: {', '.join(front.metrics)}. A trial is on the front if no other completed trial "
         "is better by one of them without being worse by another."
     )
+    by_number = {trial.number: trial for trial in data.trials}
+    hidden = len(front.members) - MAX_ROWS
+    note = f"The first {MAX_ROWS}; {hidden} more." if hidden > 0 else ""
+    listed = [by_number[point.trial] for point in front.members[:MAX_ROWS]]
+    cells = [point.scores for point in front.members[:MAX_ROWS]]
+    table = _trial_table("On the front", data, listed, front.metrics, cells, note)
     shown = replace(front, others=front.others[:: max(1, -(-len(front.others) // MAX_FRONT))])
-    return Section("Pareto front", _text(how, colour, few), draw_front(shown), [_front_table(data, front)])
-
-
-def _front_table(data: StudyData, front: Front) -> Table:
-    searched = [parameter.name for parameter in data.space.searched]
-    values = {trial.number: trial.values for trial in data.trials}
-    rows = [
-        (point.trial, *point.scores, *(values[point.trial].get(name) for name in searched))
-        for point in front.members[:MAX_ROWS]
-    ]
-    hidden = len(front.members) - len(rows)
-    note = f"The first {MAX_ROWS}; {hidden} more." if hidden else ""
-    return Table("On the front", ("trial", *front.metrics, *searched), rows, note)
+    return Section("Pareto front", _text(how, colour, few), draw_front(shown), [table])
 
 
 def _failed(data: StudyData) -> Section:
     failed = [trial for trial in data.trials if trial.status == "failed"]
     if not failed:
         return Section("Failed trials", "None.")
-    reasons = _reasons(failed)
-    said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."
-    tables = [_failure_table(data, failed)]
-    if len(reasons) < len(failed):
-        tables.insert(0, Table("Errors", ("trials", "error, the first of its kind"), reasons[:TOP]))
-    return Section("Failed trials", said, tables=tables)
-
-
-def _reasons(failed: Sequence[TrialResult]) -> list[tuple[int, str]]:
-    """Group errors that differ only in numbers: the size of each group, and its first error."""
+    # Errors that differ only in numbers are one kind.
     kinds: dict[str, list[str]] = {}
     for trial in failed:
         error = _shortened(trial.error)
         kinds.setdefault(re.sub(r"\d+(\.\d+)?", "#", error), []).append(error)
-    return sorted(((len(errors), errors[0]) for errors in kinds.values()), key=lambda pair: -pair[0])
-
-
-def _failure_table(data: StudyData, failed: Sequence[TrialResult]) -> Table:
-    searched = [parameter.name for parameter in data.space.searched]
-    rows = [
-        (
-            trial.number,
-            trial.epoch,
-            _shortened(trial.error),
-            *(trial.values.get(name) for name in searched),
-        )
-        for trial in failed[:MAX_ROWS]
-    ]
-    hidden = len(failed) - len(rows)
-    note = f"The first {MAX_ROWS}; `contrasweep show {data.name}` lists all." if hidden else ""
-    return Table("Failed trials", ("trial", "epoch", "error", *searched), rows, note)
+    tables = []
+    if len(kinds) < len(failed):
+        reasons = sorted(((len(kind), kind[0]) for kind in kinds.values()), key=lambda pair: -pair[0])
+        tables.append(Table("Errors", ("trials", "error, the first of its kind"), reasons[:TOP]))
+    shown, columns = failed[:MAX_ROWS], ("epoch", "error")
+    note = f"The first {MAX_ROWS}; `contrasweep show {data.name}` lists all." if shown != failed else ""
+    cells = [(trial.epoch, _shortened(trial.error)) for trial in shown]
+    tables.append(_trial_table("Failed trials", data, shown, columns, cells, note))
+    said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."
+    return Section("Failed trials", said, tables=tables)
 
 
 def _shortened(error: str | None) -> str:
@@ -231,10 +203,7 @@ def _shortened(error: str | None) -> str:
 
 def _cost(data: StudyData) -> Section | None:
     cost = cost_of(data)
-    if not cost.trials:
-        return None
-    figures: list[go.Figure] = [draw_cost(cost)]
-    return Section("What it cost", "", figures, [cost_table(cost)])
+    return Section("What it cost", "", [draw_cost(cost)], [cost_table(cost)]) if cost.trials else None
 
 
 def _text(*paragraphs: str) -> str:
@@ -243,13 +212,9 @@ def _text(*paragraphs: str) -> str:
 
 def reproduce_section(data: StudyData) -> Section:
     """Return the section with the command of the sweep and of its final runs."""
-    record = data.record
+    record, final = data.record, data.final_record
     commands = [record.command or equivalent_command(data)]
-    commands.append(
-        data.final_record.command
-        if data.final_record is not None and data.final_record.command
-        else f"contrasweep run {data.name} --seeds 5"
-    )
+    commands.append((final and final.command) or f"contrasweep run {data.name} --seeds 5")
     listed = "\n".join(f"    {command}" for command in commands)
     revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
     slots = data.search.concurrency

@@ -19,16 +19,8 @@ _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸
 def template(*, dark: bool) -> go.layout.Template:
     """Return the template for a dark or a light page; its background is the page's."""
     ink, grid, page = ("#E8E8E8", "#3A3F46", "20,23,27") if dark else ("#1B1F24", "#DDE1E6", "255,255,255")
-    axis = {
-        "gridcolor": grid,
-        "linecolor": GREY,
-        "zeroline": False,
-        "showline": True,
-        "ticks": "outside",
-        "tickcolor": GREY,
-        "automargin": True,
-        "title": {"standoff": 8},
-    }
+    axis = {"gridcolor": grid, "linecolor": GREY, "zeroline": False, "showline": True, "automargin": True}
+    axis |= {"ticks": "outside", "tickcolor": GREY, "title": {"standoff": 8}}
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": 13, "color": ink},
@@ -44,14 +36,8 @@ def template(*, dark: bool) -> go.layout.Template:
             "yaxis": axis,
             # The legend stands at the foot of the figure. Beside the plot, it would take half of a phone's
             # width; placed by a share of the plot's height, it would cover a tall axis.
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 0,
-                "yref": "container",
-                "yanchor": "bottom",
-            },
+            "legend": {"orientation": "h", "x": 0, "xanchor": "left"}
+            | {"y": 0, "yref": "container", "yanchor": "bottom"},
             "margin": {"l": 48, "r": 20, "t": 44, "b": 40},
             "height": 420,
             "hoverlabel": {"align": "left"},

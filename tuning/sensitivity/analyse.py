@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -47,8 +48,7 @@ class Surrogate:
     """The data behind the forest, and how well it predicts unseen trials.
 
     Attributes:
-        trials: the number of trials that it was fitted on.
-        estimated: the number of them that were stopped early and have an estimated score.
+        trials, estimated: the number of trials that it was fitted on, and of those with an estimated score.
         left_out: the number of ended trials without a score.
         r2: the share of the variance that it predicts; 0 or less means none (see `Forest.r2`).
     """
@@ -126,23 +126,19 @@ def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
     """Analyse one or more studies that were already read."""
     # The matrices are small: starting more threads would take longer than multiplying.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _analyse(studies)
-
-
-def _analyse(studies: Sequence[Observations]) -> Sensitivity:
-    forests = [_forest(one) for one in studies]
-    single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
-    if len(studies) == 1:
-        return Sensitivity(single, None, None, None, None, ())
-    budgets = equal_budget(studies)
-    return Sensitivity(
-        studies=single,
-        budgets=budgets,
-        ranks=method_ranks(budgets) if not isinstance(budgets, TooFew) else None,
-        methods=method_tests(budgets) if not isinstance(budgets, TooFew) else None,
-        seeds=seed_tests(studies),
-        defaults=_defaults(studies, forests),
-    )
+        forests = [_forest(one) for one in studies]
+        single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
+        if len(studies) == 1:
+            return Sensitivity(single, None, None, None, None, ())
+        budgets = equal_budget(studies)
+        return Sensitivity(
+            studies=single,
+            budgets=budgets,
+            ranks=None if isinstance(budgets, TooFew) else method_ranks(budgets),
+            methods=None if isinstance(budgets, TooFew) else method_tests(budgets),
+            seeds=seed_tests(studies),
+            defaults=_defaults(studies, forests),
+        )
 
 
 def _forest(observations: Observations) -> Forest | TooFew:
@@ -155,37 +151,38 @@ def _forest(observations: Observations) -> Forest | TooFew:
 
 
 def _study(observations: Observations, forest: Forest | TooFew) -> StudySensitivity:
-    if isinstance(forest, TooFew):
-        surrogate: Surrogate | TooFew = forest
-        curves: list[Marginal] = []
-        shares: list[Share] = []
-        pairs: list[PairMap] = []
-        interactions: tuple[Share, ...] | TooFew = forest
-    else:
-        known = scored_trials(observations)
-        surrogate = Surrogate(
-            len(forest.trials), int(forest.trials.estimated.sum()), known.left_out, forest.r2
-        )
-        curves, shares = marginals(forest), variance_shares(forest)
-        if len(forest.trials) < enough.INTERACTIONS:
-            interactions, pairs = TooFew(len(forest.trials), enough.INTERACTIONS, "trials with a score"), []
-        else:
-            views, found = interaction_shares(forest, shares)
-            interactions, pairs = tuple(found), pair_maps(forest, views)
     return StudySensitivity(
         observations=observations,
-        surrogate=surrogate,
-        marginals=tuple(curves),
         importances=tuple(importances(observations)),
-        shares=tuple(shares),
-        interactions=interactions,
-        pairs=tuple(pairs),
         fidelity=fidelity(observations),
-        tunability=forest if isinstance(forest, TooFew) else tunability(forest),
-        robustness=forest if isinstance(forest, TooFew) else robustness(forest),
         budget=budget_curve(observations),
         noise=seed_noise(observations),
+        **_without_forest(forest) if isinstance(forest, TooFew) else _by_forest(forest),
     )
+
+
+def _without_forest(lack: TooFew) -> dict[str, Any]:
+    instead = dict.fromkeys(("surrogate", "interactions", "tunability", "robustness"), lack)
+    return {**instead, "marginals": (), "shares": (), "pairs": ()}
+
+
+def _by_forest(forest: Forest) -> dict[str, Any]:
+    """Return the results that rest on the surrogate, by their names in `StudySensitivity`."""
+    trials, shares = forest.trials, variance_shares(forest)
+    interactions: tuple[Share, ...] | TooFew = TooFew(len(trials), enough.INTERACTIONS, "trials with a score")
+    pairs: list[PairMap] = []
+    if len(trials) >= enough.INTERACTIONS:
+        views, found = interaction_shares(forest, shares)
+        interactions, pairs = tuple(found), pair_maps(forest, views)
+    return {
+        "surrogate": Surrogate(len(trials), int(trials.estimated.sum()), trials.left_out, forest.r2),
+        "marginals": tuple(marginals(forest)),
+        "shares": tuple(shares),
+        "interactions": interactions,
+        "pairs": tuple(pairs),
+        "tunability": tunability(forest),
+        "robustness": robustness(forest),
+    }
 
 
 def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew]) -> tuple[BestDefault, ...]:
@@ -193,14 +190,11 @@ def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew
     groups: dict[tuple[str, str], list[tuple[Observations, Forest]]] = {}
     for one, forest in zip(studies, forests, strict=True):
         if not isinstance(forest, TooFew):
-            groups.setdefault((one.method, _space(one)), []).append((one, forest))
+            # Two studies share a space if their axes do, wherever the values were found.
+            space = repr([(axis.parameter.model_dump(exclude={"source"}), axis.when) for axis in one.axes])
+            groups.setdefault((one.method, space), []).append((one, forest))
     return tuple(
         best_default(method, {one.study: one.dataset for one, _ in members}, [f for _, f in members])
         for (method, _), members in groups.items()
         if len({one.dataset for one, _ in members}) > 1
     )
-
-
-def _space(observations: Observations) -> str:
-    """Return what two studies of one space have in common: their axes, wherever the values were found."""
-    return repr([(axis.parameter.model_dump(exclude={"source"}), axis.when) for axis in observations.axes])

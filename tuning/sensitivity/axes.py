@@ -106,6 +106,10 @@ class Axis:
         index = {choice: code for code, choice in enumerate(self.choices)}
         return np.array([math.nan if v is None else index.get(v, math.nan) for v in values], dtype=float)
 
+    def entry(self, code: float) -> int:
+        """Return the index of the entry of `grid` nearest to a unit or category index."""
+        return int(np.argmin(np.abs(self.grid - code)))
+
     def value(self, code: float) -> Scalar:
         """Return the parameter's value at a unit or category index."""
         if isinstance(self.parameter, Choice):
@@ -141,7 +145,11 @@ def axes_of(space: Space) -> tuple[Axis, ...]:
     """Return the axes of a space's searched parameters, parents first; those never active are left out."""
     names = {p.name for p in space.searched}
     possible = set().union(*(space.active(values) for values in _branches(space)))
-    return tuple(_axis(p, names) for p in space.searched if p.name in possible)
+    return tuple(
+        Axis(p, {parent: values for parent, values in p.when.items() if parent in names})
+        for p in space.searched
+        if p.name in possible
+    )
 
 
 def strata_of(space: Space) -> tuple[Stratum, ...]:
@@ -150,22 +158,16 @@ def strata_of(space: Space) -> tuple[Stratum, ...]:
     found = []
     for values in _branches(space):
         codes = {name: float(axes[name].codes([value])[0]) for name, value in values.items()}
-        weight = math.prod(_share(axes[name], code) for name, code in codes.items())
+        weight = math.prod(float(axes[name].weights[axes[name].entry(code)]) for name, code in codes.items())
         found.append(Stratum(weight, codes, frozenset(space.active(values)) & set(axes)))
     return tuple(found)
-
-
-def _share(axis: Axis, code: float) -> float:
-    return float(axis.weights[int(np.argmin(np.abs(axis.grid - code)))])
 
 
 def _branches(space: Space) -> Iterator[dict[str, Scalar]]:
     """Yield each way to set the searched parameters that others depend on."""
     parents = {parent for p in space.searched for parent in p.when}
     branches: list[dict[str, Scalar]] = [{}]
-    for parameter in space.searched:
-        if parameter.name not in parents:
-            continue
+    for parameter in (p for p in space.searched if p.name in parents):
         grown = []
         for values in branches:
             is_active = parameter.name in space.active(values)
@@ -174,24 +176,17 @@ def _branches(space: Space) -> Iterator[dict[str, Scalar]]:
     yield from branches
 
 
-def _axis(parameter: Choice | Range, searched: set[str]) -> Axis:
-    return Axis(parameter, {name: values for name, values in parameter.when.items() if name in searched})
-
-
 def complete_row(axes: tuple[Axis, ...], held: Mapping[str, float]) -> Floats:
     """Return a configuration in units, (axes,): `held`, else defaults; NaN for inactive parameters."""
-    by_name = {axis.name: axis for axis in axes}
-    found: dict[str, float] = {}
+    codes: list[float] = []
+    values: dict[str, Scalar] = {}
     for axis in axes:
-        parents = {parent: found.get(parent, np.nan) for parent in axis.when}
-        active = all(
-            np.isfinite(parents[parent]) and by_name[parent].value(parents[parent]) in allowed
-            for parent, allowed in axis.when.items()
-        )
-        given = held.get(axis.name, np.nan)
-        default = float(axis.codes([axis.default])[0])
-        found[axis.name] = (given if np.isfinite(given) else default) if active else np.nan
-    return np.array([found[axis.name] for axis in axes])
+        codes.append(np.nan)
+        if all(values.get(parent) in allowed for parent, allowed in axis.when.items()):
+            given = held.get(axis.name, np.nan)
+            codes[-1] = given if np.isfinite(given) else float(axis.codes([axis.default])[0])
+            values[axis.name] = axis.value(codes[-1])
+    return np.array(codes)
 
 
 def default_row(axes: tuple[Axis, ...]) -> Floats:

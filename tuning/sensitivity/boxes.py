@@ -123,7 +123,7 @@ def _sides(leaves: Leaves, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
     sides = np.empty((len(leaves.value), len(axes)))
     for i, axis in enumerate(axes):
         if axis.name in stratum.fixed:
-            sides[:, i] = leaves.inside[i][:, _entry(axis, stratum)]
+            sides[:, i] = leaves.inside[i][:, axis.entry(stratum.fixed[axis.name])]
         elif axis.name in stratum.active:
             sides[:, i] = leaves.inside[i] @ axis.weights
         else:
@@ -141,17 +141,11 @@ def _where(view: View, axes: tuple[Axis, ...], stratum: Stratum) -> Floats:
     A stratum covers all entries of an axis, or the one entry at which it fixes the axis.
     """
     masks = []
-    for i in view.over:
-        mask = np.ones(len(axes[i].grid))
-        if axes[i].name in stratum.fixed:
-            mask[:] = 0
-            mask[_entry(axes[i], stratum)] = 1
-        masks.append(mask)
+    for axis in (axes[i] for i in view.over):
+        fixed = stratum.fixed.get(axis.name)
+        every = np.arange(len(axis.grid))
+        masks.append(np.ones(len(every)) if fixed is None else (every == axis.entry(fixed)).astype(float))
     return _outer(masks)
-
-
-def _entry(axis: Axis, stratum: Stratum) -> int:
-    return int(np.argmin(np.abs(axis.grid - stratum.fixed[axis.name])))
 
 
 def _bounds(trees: Sequence[Any]) -> tuple[Floats, Floats, Floats]:

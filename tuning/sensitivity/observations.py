@@ -28,14 +28,7 @@ log = logging.getLogger(__name__)
 Ints = NDArray[np.int64]
 Ending = Literal["completed", "no score", "stopped", "failed", "interrupted", "running"]
 
-ENDINGS: Final[tuple[Ending, ...]] = (
-    "completed",
-    "stopped",
-    "running",
-    "interrupted",
-    "no score",
-    "failed",
-)
+ENDINGS: Final[tuple[Ending, ...]] = ("completed", "stopped", "running", "interrupted", "no score", "failed")
 """How a trial ended: its status, or "no score" where it completed and its score is missing or not finite."""
 
 
@@ -53,16 +46,13 @@ class Observations:
     """A study's trials, ordered by number. Arrays have one entry (row) per trial; unknown values are NaN.
 
     Attributes:
-        study: its name.
-        method: the method it trains.
-        dataset: the dataset it trains on.
+        study, method, dataset: its name, and what it trains on what.
         phase: `search`, or `final` for runs on fresh seeds.
         metric: the metric to maximise, without `metric.`; the first one if there are several.
         rung_metric: its cheap form, known after every epoch.
         epochs: the epochs of a trial that is not stopped; the largest number, where trials differ.
         sampler: the sampler that proposed the trials; empty where it is not recorded.
-        axes: the searched parameters.
-        strata: how they depend on each other.
+        axes, strata: the searched parameters, and how they depend on each other.
         trial: the trials' numbers.
         codes: values in units of `axes`, (trials, axes); NaN where a parameter is inactive.
         ending: how each trial ended.
@@ -128,12 +118,20 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
     space = Space.parse(record.space, f"the space of study {record.name}")
     axes = axes_of(space)
     outcomes = trial_outcomes(trials, record)
-    ending = np.array([_ending(one, record.metric) for one in outcomes], dtype="<U11")
-    completed = ending == "completed"
-    score = [one.mean(record.metric) if done else None for one, done in zip(outcomes, completed, strict=True)]
+    score = [one.mean(record.metric) if one.status == "completed" else None for one in outcomes]
+    ending = np.array(
+        [
+            "no score" if one.status == "completed" and mean is None else one.status
+            for one, mean in zip(outcomes, score, strict=True)
+        ],
+        dtype="<U11",
+    )
     numbers, first, row = np.unique(_ints(trials, "trial"), return_index=True, return_inverse=True)
+    kept = trials.filter((ending == "completed")[row])
     budget = int(np.nanmax(_floats(trials, "epochs"), initial=0))
-    began = np.nanmin(_seconds_of(trials, "started"), initial=np.inf)
+    # Times are stored in microseconds.
+    started, finished = (_floats(trials, name, pa.int64()) / 1e6 for name in ("started", "finished"))
+    began = np.nanmin(started, initial=np.inf)
     return Observations(
         study=record.name,
         method=record.method,
@@ -152,20 +150,13 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         curve=_curves(epochs, record, numbers, budget),
         rung=_floats(trials, "rung")[first],
         seconds=_sum_by(row, _floats(trials, "seconds"), len(numbers)),
-        ended=_last_by(row, _seconds_of(trials, "finished"), len(numbers)) - began,
+        ended=_last_by(row, finished, len(numbers)) - began,
         untrained=_untrained(epochs, record),
         hardware=hardware_of(trials),
-        replicates=_replicates(trials, record.metric, completed[row]),
+        replicates=Replicates(
+            _ints(kept, "trial"), _ints(kept, "seed"), _floats(kept, f"metric.{record.metric}")
+        ),
     )
-
-
-def _ending(one: TrialOutcome, metric: str) -> Ending:
-    return "no score" if one.status == "completed" and one.mean(metric) is None else one.status
-
-
-def _replicates(trials: pa.Table, metric: str, of_completed: NDArray[np.bool_]) -> Replicates:
-    kept = trials.filter(of_completed)
-    return Replicates(_ints(kept, "trial"), _ints(kept, "seed"), _floats(kept, f"metric.{metric}"))
 
 
 def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:
@@ -185,12 +176,9 @@ def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -
     found = np.full((len(numbers), budget + 1), np.nan)
     if f"metric.{record.rung_metric}" not in epochs.column_names:
         return found
-    curves = epoch_means(epochs, record, record.rung_metric)
-    for row, number in enumerate(numbers):
-        if int(number) in curves:
-            curve = curves[int(number)]
-            within = curve.epochs <= budget
-            found[row, curve.epochs[within].astype(int)] = curve.scores[within]
+    for number, curve in epoch_means(epochs, record, record.rung_metric).items():
+        within = curve.epochs <= budget
+        found[np.searchsorted(numbers, number), curve.epochs[within].astype(int)] = curve.scores[within]
     return found
 
 
@@ -213,18 +201,12 @@ def _last_by(group: Ints, values: Floats, count: int) -> Floats:
 
 
 def _ints(table: pa.Table, name: str) -> Ints:
-    array: Ints = table[name].to_numpy().astype(np.int64)
-    return array
+    return np.asarray(table[name].to_numpy(), dtype=np.int64)
 
 
-def _floats(table: pa.Table, name: str) -> Floats:
+def _floats(table: pa.Table, name: str, through: pa.DataType | None = None) -> Floats:
     """Return a column as floats, NaN for null; a column that the study lacks is all NaN."""
     if name not in table.column_names:
         return np.full(table.num_rows, np.nan)
-    array: Any = pc.fill_null(table[name].cast(pa.float64()), np.nan)
+    array: Any = pc.fill_null(table[name].cast(through or pa.float64()).cast(pa.float64()), np.nan)
     return np.asarray(array.to_numpy(), dtype=np.float64)
-
-
-def _seconds_of(table: pa.Table, name: str) -> Floats:
-    micros: Any = pc.fill_null(table[name].cast(pa.int64()).cast(pa.float64()), np.nan)
-    return np.asarray(micros.to_numpy() / 1e6, dtype=np.float64)

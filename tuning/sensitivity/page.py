@@ -74,10 +74,8 @@ def sensitivity_page(
     sections = list(comparison_sections(found)) if several else []
     for one in found.studies:
         sections += sensitivity_sections(one, several, parts)
-    names = [one.observations.study for one in found.studies]
-    title = f"Sensitivity: {names[0]}" if not several else f"Sensitivity of {len(names)} studies"
-    footer = _footer(found, records, command)
-    return render_page(title, _subtitle(found), sections, footer, refresh=refresh)
+    title = f"Sensitivity of {len(records)} studies" if several else f"Sensitivity: {records[0].name}"
+    return render_page(title, _subtitle(found), sections, _footer(found, records, command), refresh=refresh)
 
 
 def sensitivity_sections(
@@ -85,8 +83,7 @@ def sensitivity_sections(
 ) -> Iterator[Section]:
     """Yield the sections about one study; with several studies, their titles name the study."""
     for section in (trials_section(one), *(part.section(one) for part in parts)):
-        title = f"{one.observations.study}: {section.title.lower()}" if several else section.title
-        yield Section(title, section.text, section.figures, section.tables)
+        yield section.named(one.observations.study) if several else section
 
 
 def _subtitle(found: Sensitivity) -> str:

@@ -145,7 +145,7 @@ def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
     axis = forest.axes[index]
     scores = forest.predict(changes(forest.axes, best, index))
     good = scores >= least
-    start = int(np.argmin(np.abs(axis.grid - best[index])))
+    start = axis.entry(best[index])
     good[start] = True
     own = axis.value(best[index])
     if axis.is_category:
