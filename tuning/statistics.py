@@ -45,12 +45,11 @@ class Comparison:
     """The difference between the scores of `encoder` and `reference`, seed by seed.
 
     Attributes:
-        encoder: the name of the compared encoder.
-        reference: the name of the encoder that it is compared with.
+        encoder, reference: the names of the compared encoder, and of the one that it is compared with.
         difference: `encoder` minus `reference`, over the seeds that both have.
         interval: of the mean difference, by Student's t; None with a single seed.
-        p: two-sided p value of the paired t test; None with a single seed.
-        p_holm: the same, corrected by Holm for all comparisons of the table.
+        p, p_holm: two-sided p value of the paired t test, and the same corrected by Holm for all comparisons
+            of the table; None with a single seed.
     """
 
     encoder: str
@@ -117,16 +116,10 @@ def compare_with_first(scores: Mapping[str, Mapping[int, float]]) -> list[Compar
         difference = summarise(own - other for own, other in pairs)
         if difference is not None:
             found.append((encoder, difference, _paired_p(pairs, difference)))
-    corrected = iter(holm([p for _, _, p in found if p is not None]))
+    tested = [p for _, _, p in found if p is not None]
+    corrected: dict[float | None, float] = dict(zip(tested, holm(tested), strict=True))
     return [
-        Comparison(
-            encoder,
-            reference,
-            difference,
-            mean_interval(difference),
-            p,
-            None if p is None else next(corrected),
-        )
+        Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(p))
         for encoder, difference, p in found
     ]
 

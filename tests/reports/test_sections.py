@@ -72,7 +72,7 @@ def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) 
     assert "highest val.accuracy at the last epoch among completed trials" in best.text
     assert "Trial 1 is the best of 2 completed: val.accuracy 0.8, against 0.5 before training." in best.text
     (table,) = best.tables
-    assert [row[0] for row in table.rows] == ["1", "0", "untrained encoder"]
+    assert [row[0] for row in table.rows] == [1, 0, "untrained encoder"]
     assert table.rows[-1][2] == 0.5
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from contrasweep.tuning.sensitivity.analyse import Sensitivity
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.page import sensitivity_page
-from contrasweep.tuning.sensitivity.parts import PARTS
+from contrasweep.tuning.sensitivity.sections import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
 from contrasweep.tuning.store import StudyRecord
 from tests.sensitivity.synthetic import observed, space_of

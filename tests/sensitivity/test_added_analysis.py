@@ -7,8 +7,8 @@ import pytest
 
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, analyse_observations
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.parts import PARTS
-from contrasweep.tuning.sensitivity.sections.part import Part, Row, TidyTable
+from contrasweep.tuning.sensitivity.sections import PARTS
+from contrasweep.tuning.sensitivity.sections.part import Part, Record, TidyTable
 from contrasweep.tuning.sensitivity.tables import sensitivity_tables
 from tests.sensitivity.analysed_studies import page_of, study
 
@@ -24,8 +24,8 @@ def tell(spread: float, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     return f"Scores differ by up to {spread:.3f}.", [figure.update_layout(title="Distance drawn")]
 
 
-def rows(spread: float, one: StudySensitivity) -> Iterator[Row]:
-    yield [spread]
+def rows(spread: float, one: StudySensitivity) -> Iterator[Record]:
+    yield {"distance": spread}
 
 
 SPREAD = Part[float](
@@ -33,7 +33,7 @@ SPREAD = Part[float](
     result=spread_of_scores,
     tell=tell,
     name="distance",
-    tables=(TidyTable("distance", "Distance in a table", ("distance",), rows),),
+    tables=(TidyTable("distance", "Distance in a table", rows),),
 )
 
 
@@ -58,7 +58,7 @@ def test_it_is_on_the_page_and_among_the_tables(found: Sensitivity) -> None:
     tables = sensitivity_tables(found, parts)
     assert tables["distance"].columns == ("study", "distance")
     assert [row[0] for row in tables["distance"].rows] == ["large"]
-    assert ["small", "distance", 12, 16, "trials"] in tables["too_few"].rows
+    assert ("small", "distance", 12, 16, "trials") in tables["too_few"].rows
 
 
 def test_analyses_that_lack_the_same_are_listed_once(found: Sensitivity) -> None:

@@ -77,7 +77,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
             }
         )
     note = "Final runs: mean ± sample standard deviation over fresh seeds."
-    return Table("Studies", list(rows[0]), [list(row.values()) for row in rows], note)
+    return Table.of("Studies", rows, note)
 
 
 def _draw(studies: Sequence[StudyData]) -> go.Figure:

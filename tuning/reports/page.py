@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,12 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     note: str = ""
+
+    @classmethod
+    def of(cls, title: str, records: Sequence[Mapping[str, object]], note: str = "") -> "Table":
+        """Return a table with a row for each record; the first one names the columns."""
+        columns = tuple(records[0]) if records else ()
+        return cls(title, columns, [tuple(record.values()) for record in records], note)
 
 
 @dataclass(frozen=True)
@@ -111,13 +117,8 @@ def while_running(
     """Yield each time the page should be written: while one of the studies runs, and once afterwards.
 
     The value is the time after which a browser should reload the page: `seconds`, or None for the last page.
-    An interruption of the waiting (Ctrl-C) yields None, for a last page, before it goes on.
-
-    Args:
-        store: the results.
-        studies: their names.
-        seconds: the time between two writings.
-        wait: waits for the given number of seconds.
+    Between two writings, `wait` is called with `seconds`. An interruption of it (Ctrl-C) yields None, for a
+    last page, before it goes on.
 
     Raises:
         InputError: `seconds` is below 1.

@@ -16,10 +16,7 @@ from contrasweep.tuning.store import ResultsStore
 def report(store: ResultsStore, studies: Sequence[str], *, refresh: float | None = None) -> str:
     """Return the report on one study, or on several with their comparison first, as a self-contained page.
 
-    Args:
-        store: the results.
-        studies: their names.
-        refresh: the seconds after which a browser reloads the page.
+    A browser reloads the page after `refresh` seconds.
 
     Raises:
         InputError: no study is given, one is given twice, or one holds final runs.
@@ -50,14 +47,7 @@ def watch_report(
     """Write the report again and again while one of the studies runs, and once more when none runs.
 
     A browser reloads only a page that will be rewritten: the last page, also the one after an interruption
-    (Ctrl-C), stands still.
-
-    Args:
-        store: the results.
-        studies: their names.
-        path: the file.
-        seconds: the time between two writings.
-        wait: waits for the given number of seconds.
+    (Ctrl-C), stands still. Between two writings, `wait` is called with `seconds`.
 
     Returns:
         The number of times that the file was written.
@@ -74,13 +64,11 @@ def watch_report(
 
 
 def _page(studies: Sequence[StudyData], refresh: float | None) -> str:
-    first = studies[0]
-    written = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    footer = footer_lines(studies, written)
+    footer = footer_lines(studies, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
     if len(studies) == 1:
-        record = first.record
-        title = f"{record.method} on {record.dataset}: {first.name}"
-        return render_page(title, state_line(first), study_sections(first), footer, refresh=refresh)
+        (data,) = studies
+        title = f"{data.record.method} on {data.record.dataset}: {data.name}"
+        return render_page(title, state_line(data), study_sections(data), footer, refresh=refresh)
     sections = [comparison_section(studies)]
     for data in studies:
         sections += [section.named(data.name) for section in study_sections(data)]

@@ -68,8 +68,7 @@ class StudySensitivity:
         surrogate: the model behind marginals, pairs, shares, tunability and robustness.
         marginals: one curve per parameter; a conditional parameter has one per condition.
         importances: of each parameter, by PED-ANOVA.
-        shares: of the surrogate's variance, by parameter.
-        interactions: shares of the surrogate's variance, by pair.
+        shares, interactions: shares of the surrogate's variance, by parameter and by pair.
         pairs: maps of the same pairs.
         fidelity: how early scores agree with final ones.
         tunability: gains over the defaults.
@@ -100,8 +99,7 @@ class Sensitivity:
         studies: each by itself, in the order given.
         budgets: the best score of each with the same number of trials.
         ranks: mean ranks of methods over datasets.
-        methods: paired tests of methods over datasets.
-        seeds: paired tests of studies over shared seeds.
+        methods, seeds: paired tests of methods over datasets, and of studies over shared seeds.
         defaults: the best default of each method that was searched on several datasets.
     """
 

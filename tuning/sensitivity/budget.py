@@ -33,9 +33,8 @@ class BudgetCurve:
         ended: the number of ended trials.
         without_score: the number of them that were stopped or failed; they count as the worst completed.
         seconds: wall-clock from the start of the study to the last end of a trial.
-        progress_trials: the number of trials that had ended at each improvement of the best score.
-        progress_seconds: the seconds since the start at each improvement.
-        progress_score: the best score from each improvement on.
+        progress_trials, progress_seconds, progress_score: at each improvement of the best score, the number
+            of trials that had ended, the seconds since the start, and the new best.
         independent: whether the trials were drawn at random.
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.page import Section, check_page, render_page, while_running
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, analyse
-from contrasweep.tuning.sensitivity.parts import PARTS
+from contrasweep.tuning.sensitivity.sections import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
 from contrasweep.tuning.sensitivity.sections.studies import comparison_sections, trials_section
 from contrasweep.tuning.store import ResultsStore, StudyRecord
@@ -30,8 +30,7 @@ def write_sensitivity(
     """Analyse studies and write the page about them into `path`, whole or not at all.
 
     Args:
-        store: the results.
-        studies: their names.
+        store, studies: the results, and the names of the studies.
         path: the file.
         command: the command that makes the page again.
         watch: repeat every so many seconds while one of the studies runs; None writes the page once. If the
@@ -64,8 +63,7 @@ def sensitivity_page(
     """Return the page of an analysis as self-contained HTML.
 
     Args:
-        found: the analysis.
-        records: of the same studies, in the same order.
+        found, records: the analysis, and the records of the same studies in the same order.
         command: the command that makes the page again.
         refresh: seconds after which a browser loads the page again; None for never.
         parts: the sections about each study that follow the first one.

@@ -10,9 +10,9 @@ import numpy as np
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.parts import PARTS
-from contrasweep.tuning.sensitivity.sections.part import Part, Row
-from contrasweep.tuning.sensitivity.sections.studies import COLUMNS, comparison_tables, trials_row
+from contrasweep.tuning.sensitivity.sections import PARTS
+from contrasweep.tuning.sensitivity.sections.part import Part, Record
+from contrasweep.tuning.sensitivity.sections.studies import comparison_tables, trials_record
 
 
 def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> dict[str, Table]:
@@ -24,14 +24,14 @@ def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -
         found: the analyses.
         parts: how each analysis of a study is shown.
     """
-    tables = {"studies": Table("Studies", COLUMNS, [trials_row(one) for one in found.studies])}
+    studies = [(one.observations.study, one) for one in found.studies]
+    tables = {"studies": Table.of("Studies", [trials_record(one) for one in found.studies])}
     for part in parts:
         for table in part.tables:
-            rows = [[one.observations.study, *row] for one in found.studies for row in part.rows(table, one)]
-            tables[table.name] = Table(table.title, ("study", *table.columns), rows)
-    missing = [[one.observations.study, *row] for one in found.studies for row in _too_few(one, parts)]
-    columns = ("study", "analysis", "found", "needed", "of")
-    tables["too_few"] = Table("Too few to tell", columns, missing)
+            records = [{"study": s, **record} for s, one in studies for record in part.records(table, one)]
+            tables[table.name] = Table.of(table.title, records)
+    missing = [{"study": study, **record} for study, one in studies for record in _too_few(one, parts)]
+    tables["too_few"] = Table.of("Too few to tell", missing)
     tables |= comparison_tables(found)
     return {name: table for name, table in tables.items() if table.rows}
 
@@ -65,11 +65,11 @@ def _finite(cell: object) -> object:
     return None if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
-def _too_few(one: StudySensitivity, parts: Sequence[Part[Any]]) -> Iterator[Row]:
+def _too_few(one: StudySensitivity, parts: Sequence[Part[Any]]) -> Iterator[Record]:
     """Yield a row for each analysis with too few trials; analyses that lack the same thing count once."""
     listed: list[TooFew] = []
     for part in parts:
         for name, lack in part.lacking(one):
             if not any(lack is other for other in listed):
                 listed.append(lack)
-                yield [name, lack.found, lack.needed, lack.what]
+                yield {"analysis": name, "found": lack.found, "needed": lack.needed, "of": lack.what}

@@ -1,6 +1,7 @@
 """The sections on tunability (gains over the defaults) and on the robust region (room around the best)."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import plotly.graph_objects as go
@@ -9,7 +10,7 @@ from contrasweep.tuning.reports.style import COLOURS, GREY, plain
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
-    Row,
+    Record,
     TidyTable,
     interval_bars,
     interval_figure,
@@ -38,9 +39,9 @@ def _gain_line(gain: Gain) -> str:
     return f"The data do not tell whether tuning gains anything over the defaults: {interval}."
 
 
-def _gain_rows(found: Tunability, one: StudySensitivity) -> Iterator[Row]:
+def _gain_rows(found: Tunability, one: StudySensitivity) -> Iterator[Record]:
     for g in (found.jointly, *found.parameters):
-        yield [g.parameter or "all", g.gain, g.low, g.high, g.default, g.best]
+        yield {**asdict(g), "parameter": g.parameter or "all"}
 
 
 def _tunability_figure(found: Tunability) -> go.Figure:
@@ -66,9 +67,10 @@ def _tell_robustness(found: Robustness, one: StudySensitivity) -> tuple[str, lis
     return text, [_robust_figure(found)]
 
 
-def _region_rows(found: Robustness, one: StudySensitivity) -> Iterator[Row]:
+def _region_rows(found: Robustness, one: StudySensitivity) -> Iterator[Record]:
     for r in found.regions:
-        yield [r.axis.name, r.best, r.low, r.high, ", ".join(map(str, r.choices)), r.share]
+        room = {"low": r.low, "high": r.high, "choices": ", ".join(map(str, r.choices))}
+        yield {"parameter": r.axis.name, "best": r.best, **room, "share of range": r.share}
 
 
 def _robust_figure(found: Robustness) -> go.Figure:
@@ -104,26 +106,12 @@ PARTS: tuple[Part[Any], ...] = (
         title="Tunability",
         result=lambda one: one.tunability,
         tell=_tell_tunability,
-        tables=(
-            TidyTable(
-                "tunability",
-                "Gain over the defaults",
-                ("parameter", "gain", "low", "high", "default", "best"),
-                _gain_rows,
-            ),
-        ),
+        tables=(TidyTable("tunability", "Gain over the defaults", _gain_rows),),
     ),
     Part[Robustness](
         title="Robust region",
         result=lambda one: one.robustness,
         tell=_tell_robustness,
-        tables=(
-            TidyTable(
-                "robustness",
-                "As good as the best",
-                ("parameter", "best", "low", "high", "choices", "share of range"),
-                _region_rows,
-            ),
-        ),
+        tables=(TidyTable("robustness", "As good as the best", _region_rows),),
     ),
 )

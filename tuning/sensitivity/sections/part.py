@@ -1,6 +1,6 @@
 """A part of the page: how the result of one analysis appears in words, as figures and as tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,8 @@ from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 
 R = TypeVar("R")
-Row = list[object]
+Record = Mapping[str, object]
+"""A row of a table, by column."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,13 @@ class TidyTable(Generic[R]):
     Attributes:
         name: of its CSV file and its key in the JSON output.
         title: on the page.
-        columns: their names.
-        rows: returns the rows of a study.
+        records: returns the rows of a study, each by column; all have the same columns.
         on_page: whether the page shows it; a table that a figure shows better is left out.
     """
 
     name: str
     title: str
-    columns: Sequence[str]
-    rows: Callable[[R, StudySensitivity], Iterable[Row]]
+    records: Callable[[R, StudySensitivity], Iterable[Record]]
     on_page: bool = True
 
 
@@ -67,16 +66,16 @@ class Part(Generic[R]):
             return Section(self.title, f"{said} {self.hint}" if self.hint else said)
         text, figures = self.tell(found, one)
         shown = [
-            Table(table.title, table.columns, rows)
+            Table.of(table.title, records)
             for table in self.tables
-            if table.on_page and (rows := list(table.rows(found, one)))
+            if table.on_page and (records := list(table.records(found, one)))
         ]
         return Section(self.title, text, figures, shown)
 
-    def rows(self, table: TidyTable[R], one: StudySensitivity) -> list[Row]:
+    def records(self, table: TidyTable[R], one: StudySensitivity) -> Iterable[Record]:
         """Return the rows of one of the tables; none where trials are too few."""
         found = self.result(one)
-        return [] if isinstance(found, TooFew) else list(table.rows(found, one))
+        return () if isinstance(found, TooFew) else table.records(found, one)
 
     def lacking(self, one: StudySensitivity) -> Iterable[tuple[str, TooFew]]:
         """Return what this analysis cannot say about a study, by name."""

@@ -17,7 +17,7 @@ from contrasweep.tuning.sensitivity.noise import SeedNoise
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
-    Row,
+    Record,
     TidyTable,
     add_band,
     label_log_axis,
@@ -59,9 +59,12 @@ def _safety_line(found: Fidelity) -> str:
     return f"Where trials were stopped: {told}."
 
 
-def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Row]:
+def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Record]:
     for e in found.epochs:
-        yield [*asdict(e).values(), e.epoch in found.rungs, e.verdict]
+        named = {name.replace("_", " "): value for name, value in asdict(e).items()}
+        rank, reached = named.pop("best rank"), named.pop("reached")
+        stopped = {"stopped here": e.epoch in found.rungs, "verdict": e.verdict}
+        yield {**named, "rank of the final best": rank, "reached": reached, **stopped}
 
 
 def _fidelity_figure(found: Fidelity) -> go.Figure:
@@ -107,10 +110,11 @@ def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[g
     return text, [_budget_figure(found, o), _cost_figure(found, o)]
 
 
-def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Row]:
+def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Record]:
     for i, trials in enumerate(found.trials):
-        numbers = [float(x[i]) for x in (found.expected, found.low, found.high)]
-        yield [int(trials), float(trials * found.seconds_a_trial), *numbers]
+        interval = {"low": float(found.low[i]), "high": float(found.high[i])}
+        spent = {"trials": int(trials), "seconds": float(trials * found.seconds_a_trial)}
+        yield {**spent, "expected best": float(found.expected[i]), **interval}
 
 
 def _budget_figure(found: BudgetCurve, o: Observations) -> go.Figure:
@@ -163,37 +167,28 @@ def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.F
     return text, []
 
 
+def _noise_rows(found: SeedNoise, one: StudySensitivity) -> Iterator[Record]:
+    columns = (
+        *("seed std", "seed std low", "seed std high", "configuration std", "share of configurations"),
+        *("share low", "share high", "detectable difference", "trials", "runs"),
+    )
+    yield dict(zip(columns, asdict(found).values(), strict=True))
+
+
 PARTS: tuple[Part[Any], ...] = (
     Part[Fidelity](
         title="Was stopping early safe?",
         result=lambda one: one.fidelity,
         tell=_tell_fidelity,
         name="fidelity",
-        tables=(
-            TidyTable(
-                "fidelity",
-                "Early scores against final ones",
-                (
-                    *("epoch", "trials", "spearman", "low", "high", "kendall", "kendall low", "kendall high"),
-                    *("corrected", "rank of the final best", "reached", "stopped here", "verdict"),
-                ),
-                _fidelity_rows,
-            ),
-        ),
+        tables=(TidyTable("fidelity", "Early scores against final ones", _fidelity_rows),),
     ),
     Part[BudgetCurve](
         title="Score against budget",
         result=lambda one: one.budget,
         tell=_tell_budget,
         name="budget",
-        tables=(
-            TidyTable(
-                "budget",
-                "Expected best score",
-                ("trials", "seconds", "expected best", "low", "high"),
-                _budget_rows,
-            ),
-        ),
+        tables=(TidyTable("budget", "Expected best score", _budget_rows),),
     ),
     Part[SeedNoise](
         title="Seed noise",
@@ -201,17 +196,6 @@ PARTS: tuple[Part[Any], ...] = (
         tell=_tell_noise,
         name="seed noise",
         hint="Seeds are repeated with --seeds, or by final runs.",
-        tables=(
-            TidyTable(
-                "noise",
-                "Seeds against configurations",
-                (
-                    *("seed std", "seed std low", "seed std high", "configuration std"),
-                    *("share of configurations", "share low", "share high", "detectable difference"),
-                    *("trials", "runs"),
-                ),
-                lambda found, one: [list(asdict(found).values())],
-            ),
-        ),
+        tables=(TidyTable("noise", "Seeds against configurations", _noise_rows),),
     ),
 )

@@ -1,4 +1,4 @@
-"""The sections and tables that compare several studies: equal budgets, tests, the best default."""
+"""What the page says of whole studies: how the trials of each ended, and how several compare."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -14,12 +14,15 @@ from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import ENDINGS
 from contrasweep.tuning.sensitivity.sections.part import (
-    Row,
+    Record,
     error_bars,
     interval_bars,
     interval_figure,
     short,
 )
+
+LEAST_R2 = 0.1
+"""A surrogate with a smaller r2 predicts too little for its curves to mean much; the page says so."""
 
 
 def comparison_sections(found: Sensitivity) -> Iterator[Section]:
@@ -39,14 +42,25 @@ def comparison_tables(found: Sensitivity) -> dict[str, Table]:
         tables["equal_budget"] = _from(f"Best score to expect of {budget} trials", found.budgets.studies)
         tables["differences"] = _from(f"Differences at {budget} trials", found.budgets.differences)
     if found.ranks is not None and not isinstance(found.ranks, TooFew):
-        tables["ranks"] = _ranks_table(found.ranks)
+        ranks = found.ranks
+        of_all = {"datasets": ranks.blocks, "Friedman p": ranks.p}
+        of_all["critical difference"] = ranks.critical_difference
+        pairs = zip(ranks.names, ranks.ranks, strict=True)
+        rows = [{"method": name, "mean rank": rank, **of_all} for name, rank in pairs]
+        tables["ranks"] = Table.of("Mean ranks over datasets", rows)
     for name, tests, title in (
         ("method_tests", found.methods, "Methods over datasets"),
         ("seed_tests", found.seeds, "Studies over shared seeds"),
     ):
         if tests is not None and not isinstance(tests, TooFew):
             tables[name] = _from(title, tests)
-    tables["best_defaults"] = _defaults_table(found)
+    gains = [
+        {"method": d.method, "study": g.study, "dataset": g.dataset, "gain": g.gain}
+        | {"low": g.low, "high": g.high, "gain if chosen elsewhere": g.unseen}
+        for d in found.defaults
+        for g in d.gains
+    ]
+    tables["best_defaults"] = Table.of("Best default over datasets: gain over the present one", gains)
     return {name: table for name, table in tables.items() if table.rows}
 
 
@@ -122,53 +136,29 @@ def _ranks_figure(found: MeanRanks) -> go.Figure:
     return figure.update_layout(xaxis_title="mean rank; 1 is the best")
 
 
-def _ranks_table(found: MeanRanks) -> Table:
-    columns = ("method", "mean rank", "datasets", "Friedman p", "critical difference")
-    pairs = zip(found.names, found.ranks, strict=True)
-    rows: list[Row] = [[n, k, found.blocks, found.p, found.critical_difference] for n, k in pairs]
-    return Table("Mean ranks over datasets", columns, rows)
-
-
-def _defaults_table(found: Sensitivity) -> Table:
-    columns = ("method", "study", "dataset", "gain", "low", "high", "gain if chosen elsewhere")
-    rows: list[Row] = [
-        [d.method, g.study, g.dataset, g.gain, g.low, g.high, g.unseen]
-        for d in found.defaults
-        for g in d.gains
-    ]
-    return Table("Best default over datasets: gain over the present one", columns, rows)
-
-
 def _from(title: str, items: Sequence[Any]) -> Table:
     """Return a table of dataclasses: a row for each item, a column for each field."""
-    rows = [list(asdict(item).values()) for item in items]
-    columns = [name.replace("_", " ") for name in asdict(items[0])] if items else []
-    return Table(title, columns, rows)
+    return Table.of(title, [{k.replace("_", " "): v for k, v in asdict(item).items()} for item in items])
 
 
-LEAST_R2 = 0.1
-"""A surrogate with a smaller r2 predicts too little for its curves to mean much; the page says so."""
-
-COLUMNS = (
-    *("study", "method", "dataset", "phase", "metric", "epochs", "trials", *ENDINGS, "seconds"),
-    *("untrained", "best", "fitted on", "estimated", "predicted variance (R2)"),
-)
-
-
-def trials_row(one: StudySensitivity) -> Row:
-    """Return a study's row under `COLUMNS`."""
+def trials_record(one: StudySensitivity) -> Record:
+    """Return a study's row in the table of studies."""
     o, s = one.observations, one.surrogate
     known = o.score[np.isfinite(o.score)]
-    counts = [o.count(ending) for ending in ENDINGS]
-    untrained = o.untrained if np.isfinite(o.untrained) else None
-    best = float(known.max()) if len(known) else None
-    fitted: Row = [None] * 3 if isinstance(s, TooFew) else [s.trials, s.estimated, s.r2]
-    head: Row = [o.study, o.method, o.dataset, o.phase, o.metric, o.epochs, len(o.trial), *counts]
-    return [*head, float(np.nansum(o.seconds)), untrained, best, *fitted]
+    fitted = (None, None, None) if isinstance(s, TooFew) else (s.trials, s.estimated, s.r2)
+    return {
+        **{name: getattr(o, name) for name in ("study", "method", "dataset", "phase", "metric", "epochs")},
+        "trials": len(o.trial),
+        **{ending: o.count(ending) for ending in ENDINGS},
+        "seconds": float(np.nansum(o.seconds)),
+        "untrained": o.untrained if np.isfinite(o.untrained) else None,
+        "best": float(known.max()) if len(known) else None,
+        **dict(zip(("fitted on", "estimated", "predicted variance (R2)"), fitted, strict=True)),
+    }
 
 
 def trials_section(one: StudySensitivity) -> Section:
-    """Return the section; its table has a line for each of `COLUMNS`."""
+    """Return the section; its table has a line for each column of the table of studies."""
     o = one.observations
     lines = [
         f"{len(o.trial)} trials of {o.method} on {o.dataset}; score: {o.metric} after {o.epochs} epochs at "
@@ -176,8 +166,8 @@ def trials_section(one: StudySensitivity) -> Section:
         _best_line(o.score[np.isfinite(o.score)], o.untrained),
         _surrogate_line(one.surrogate),
     ]
-    named = zip(COLUMNS[1:], trials_row(one)[1:], strict=True)
-    table = Table("Studies", ("", "this study"), [[name, cell_text(value)] for name, value in named])
+    rows = [(name, cell_text(value)) for name, value in trials_record(one).items() if name != "study"]
+    table = Table("Studies", ("", "this study"), rows)
     return Section("Trials", "\n\n".join(lines), (), [table])
 
 

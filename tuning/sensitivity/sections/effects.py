@@ -1,6 +1,7 @@
-"""The sections on one parameter at a time and on two together: curves and maps of the mean score."""
+"""The sections on the effects of parameters: importance, one at a time, and two together."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_t
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Axis
 from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, Share, by_parameter, condition_text
-from contrasweep.tuning.sensitivity.sections.importance import SHARE_COLUMNS, share_row
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
-    Row,
+    Record,
     TidyTable,
     add_band,
     error_bars,
+    interval_bars,
     label_log_axis,
 )
 from contrasweep.tuning.statistics import Z
@@ -25,6 +27,70 @@ from contrasweep.tuning.statistics import Z
 PAIRS_DRAWN = 4
 MOST_POINTS = 400
 """More trials than this are drawn as a sample: the page stays small and the curve visible."""
+
+Importances = Sequence[Importance | TooFew]
+
+
+def _share_row(share: Share) -> Record:
+    """Return a share's row in the tables of shares of the variance."""
+    found = {"share": share.share, "by chance": share.by_chance, "above chance": share.above_chance}
+    return {"parameter": " x ".join(share.parameters), "condition": condition_text(share.condition), **found}
+
+
+def _tell_importance(found: Importances, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    text = (
+        "Blue and green bars lie above what chance gives (the red mark); grey bars do not. "
+        "PED-ANOVA asks what sets the best trials apart; fANOVA asks what moves the score over the whole "
+        "space, bad regions included, so the two need not agree. A parameter that depends on another is "
+        "judged within each value of that other."
+    )
+    for name, lack in _missing(found):
+        text += f"\n\nPED-ANOVA{name.removeprefix('importance')}: {lack}."
+    known = [entry for entry in found if isinstance(entry, Importance)]
+    figures = [_importance_figure(known)] if known else []
+    return text, figures + ([_variance_figure(one.shares)] if one.shares else [])
+
+
+def _missing(found: Importances) -> Iterator[tuple[str, TooFew]]:
+    """Yield the number of entries that need more trials, and the one that has the fewest."""
+    missing = [entry for entry in found if isinstance(entry, TooFew)]
+    if missing:
+        yield f"importance of {len(missing)} entries", min(missing, key=lambda entry: entry.found)
+
+
+def _importance_rows(found: Importances, one: StudySensitivity) -> Iterator[Record]:
+    for i in found:
+        if not isinstance(i, TooFew):
+            named = {name.replace("_", " "): value for name, value in asdict(i).items()}
+            yield {**named, "condition": condition_text(i.condition)}
+
+
+def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
+    """Draw PED-ANOVA's shares with bootstrap intervals, and the shares by chance."""
+    ordered = sorted(importances, key=lambda i: i.share)
+    arms = interval_bars([i.share for i in ordered], ordered)
+    figure = _share_bars(ordered, COLOURS[0], error_x=arms)
+    return figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share explained")
+
+
+def _variance_figure(shares: Sequence[Share]) -> go.Figure:
+    """Draw the shares of the surrogate's variance, and the shares by chance."""
+    figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
+    return figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share explained")
+
+
+def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **bar: Any) -> go.Figure:
+    """Draw a bar for each share, grey where chance could explain it, and a mark for the share by chance."""
+    # On two lines: a long label leaves a phone no room for the bars.
+    names = [one.name.replace(" (", "<br>(") for one in shares]
+    colours = [colour if one.above_chance else GREY for one in shares]
+    figure = go.Figure()
+    values, look = [one.share for one in shares], {"marker_color": colours, "showlegend": False, **bar}
+    figure.add_bar(x=values, y=names, orientation="h", name="share", **look)
+    marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
+    chance = [one.by_chance for one in shares]
+    figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
+    return figure.update_layout(height=150 + 34 * len(names))
 
 
 def _tell_marginals(found: Sequence[Marginal], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
@@ -38,11 +104,12 @@ def _tell_marginals(found: Sequence[Marginal], one: StudySensitivity) -> tuple[s
     return text, [_marginal_figure(curves, metric) for curves in by_parameter(found).values()]
 
 
-def _marginal_rows(found: Sequence[Marginal], one: StudySensitivity) -> Iterator[Row]:
+def _marginal_rows(found: Sequence[Marginal], one: StudySensitivity) -> Iterator[Record]:
     for m in found:
         for i, code in enumerate(m.code):
-            numbers = [float(x[i]) for x in (m.mean, m.low, m.high)]
-            yield [m.axis.name, condition_text(m.condition), m.axis.value(code), *numbers, bool(m.thin[i])]
+            numbers = {"mean": float(m.mean[i]), "low": float(m.low[i]), "high": float(m.high[i])}
+            where = {"parameter": m.axis.name, "condition": condition_text(m.condition)}
+            yield {**where, "value": m.axis.value(code), **numbers, "few trials": bool(m.thin[i])}
 
 
 def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
@@ -57,11 +124,13 @@ def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[s
     return text, [_pair_figure(pair, share, one.observations.metric) for pair, share in drawn]
 
 
-def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Row]:
+def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Record]:
     for p in one.pairs:
         for i, j in np.argwhere(np.isfinite(p.mean)):
-            values = (p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j]))
-            yield [p.first.name, p.second.name, *values, float(p.mean[i, j]), float(p.error[i, j])]
+            first, second = p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j])
+            names = {"first": p.first.name, "second": p.second.name}
+            numbers = {"mean": float(p.mean[i, j]), "error": float(p.error[i, j])}
+            yield {**names, "first value": first, "second value": second, **numbers}
 
 
 def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
@@ -168,20 +237,26 @@ def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
 
 
 PARTS: tuple[Part[Any], ...] = (
+    Part[Importances](
+        title="Importance",
+        result=lambda one: one.importances,
+        tell=_tell_importance,
+        missing=_missing,
+        tables=(
+            TidyTable("importance", "Importance (PED-ANOVA)", _importance_rows),
+            TidyTable(
+                "variance",
+                "Variance explained by one parameter (fANOVA)",
+                lambda found, one: map(_share_row, one.shares),
+            ),
+        ),
+    ),
     Part[Sequence[Marginal]](
         title="One parameter at a time",
         result=lambda one: one.surrogate if isinstance(one.surrogate, TooFew) else one.marginals,
         tell=_tell_marginals,
         name="surrogate (marginals, variance, tunability, robust region)",
-        tables=(
-            TidyTable(
-                "marginals",
-                "Marginal curves",
-                ("parameter", "condition", "value", "mean", "low", "high", "few trials"),
-                _marginal_rows,
-                on_page=False,
-            ),
-        ),
+        tables=(TidyTable("marginals", "Marginal curves", _marginal_rows, on_page=False),),
     ),
     Part[Sequence[Share]](
         title="Two parameters together",
@@ -192,16 +267,9 @@ PARTS: tuple[Part[Any], ...] = (
             TidyTable(
                 "interactions",
                 "Variance explained by interactions",
-                SHARE_COLUMNS,
-                lambda found, one: map(share_row, found),
+                lambda found, one: map(_share_row, found),
             ),
-            TidyTable(
-                "pairs",
-                "Maps of pairs",
-                ("first", "second", "first value", "second value", "mean", "error"),
-                _pair_rows,
-                on_page=False,
-            ),
+            TidyTable("pairs", "Maps of pairs", _pair_rows, on_page=False),
         ),
     ),
 )
