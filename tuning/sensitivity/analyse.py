@@ -6,17 +6,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from contrasweep.tuning.sensitivity import enough
+from contrasweep.tuning.sensitivity import comparison, enough
 from contrasweep.tuning.sensitivity.budget import BudgetCurve, budget_curve
-from contrasweep.tuning.sensitivity.comparison import (
-    EqualBudget,
-    MeanRanks,
-    PairedTest,
-    equal_budget,
-    method_ranks,
-    method_tests,
-    seed_tests,
-)
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
 from contrasweep.tuning.sensitivity.forest import Forest, fit_forest, scored_trials
@@ -104,10 +95,10 @@ class Sensitivity:
     """
 
     studies: tuple[StudySensitivity, ...]
-    budgets: EqualBudget | TooFew | None
-    ranks: MeanRanks | TooFew | None
-    methods: tuple[PairedTest, ...] | TooFew | None
-    seeds: tuple[PairedTest, ...] | TooFew | None
+    budgets: comparison.EqualBudget | TooFew | None
+    ranks: comparison.MeanRanks | TooFew | None
+    methods: tuple[comparison.PairedTest, ...] | TooFew | None
+    seeds: tuple[comparison.PairedTest, ...] | TooFew | None
     defaults: tuple[BestDefault, ...]
 
 
@@ -128,13 +119,13 @@ def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
         single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
         if len(studies) == 1:
             return Sensitivity(single, None, None, None, None, ())
-        budgets = equal_budget(studies)
+        budgets = comparison.equal_budget(studies)
         return Sensitivity(
             studies=single,
             budgets=budgets,
-            ranks=None if isinstance(budgets, TooFew) else method_ranks(budgets),
-            methods=None if isinstance(budgets, TooFew) else method_tests(budgets),
-            seeds=seed_tests(studies),
+            ranks=None if isinstance(budgets, TooFew) else comparison.method_ranks(budgets),
+            methods=None if isinstance(budgets, TooFew) else comparison.method_tests(budgets),
+            seeds=comparison.seed_tests(studies),
             defaults=_defaults(studies, forests),
         )
 

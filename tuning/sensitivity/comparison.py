@@ -134,7 +134,7 @@ class MeanRanks:
     critical_difference: float
 
 
-def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget | TooFew:
+def equal_budget(studies: Sequence[Observations]) -> EqualBudget | TooFew:
     """Compare studies by the expected best score of equally many of their trials."""
     smallest = min(studies, key=lambda one: int(one.over.sum()))
     count = int(smallest.over.sum())
@@ -146,27 +146,10 @@ def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget 
     budget = max(1, count // 2)
     scores = {one.study: ended_scores(one) for one in studies}
     expected = {name: float(expected_best(own, budget)) for name, own in scores.items()}
-    resampled = {name: _resampled(own, budget, seed + i) for i, (name, own) in enumerate(scores.items())}
-    found, differences, unequal = [], [], []
-    for one in studies:
-        own = scores[one.study]
-        low, high = map(float, percentile_interval(resampled[one.study]))
-        found.append(
-            StudyAtBudget(
-                study=one.study,
-                method=one.method,
-                dataset=one.dataset,
-                metric=one.metric,
-                ended=len(own),
-                completed=int(one.completed.sum()),
-                epochs=one.epochs,
-                seconds=float(np.nansum(one.seconds)),
-                best=float(own[-1]),
-                expected=expected[one.study],
-                low=low,
-                high=high,
-            )
-        )
+    resampled = {name: _resampled(own, budget, seed) for seed, (name, own) in enumerate(scores.items())}
+    intervals = {name: percentile_interval(draws) for name, draws in resampled.items()}
+    found = [_at_budget(one, scores[one.study], expected[one.study], intervals[one.study]) for one in studies]
+    differences, unequal = [], []
     for first, second in itertools.combinations(studies, 2):
         if (first.dataset, first.metric) == (second.dataset, second.metric):
             a, b = first.study, second.study
@@ -175,6 +158,25 @@ def equal_budget(studies: Sequence[Observations], seed: int = 0) -> EqualBudget 
             differences.append(Difference(a, b, expected[a] - expected[b], low, high, chance))
             unequal += _unequal(first, second)
     return EqualBudget(budget, tuple(found), tuple(differences), tuple(unequal))
+
+
+def _at_budget(
+    study: Observations, scores: Floats, expected: float, interval: tuple[Floats, Floats]
+) -> StudyAtBudget:
+    return StudyAtBudget(
+        study=study.study,
+        method=study.method,
+        dataset=study.dataset,
+        metric=study.metric,
+        ended=len(scores),
+        completed=int(study.completed.sum()),
+        epochs=study.epochs,
+        seconds=float(np.nansum(study.seconds)),
+        best=float(scores[-1]),
+        expected=expected,
+        low=float(interval[0]),
+        high=float(interval[1]),
+    )
 
 
 def _resampled(scores: Floats, budget: int, seed: int) -> Floats:
