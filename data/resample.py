@@ -19,25 +19,36 @@ Interpolation = Literal["bilinear", "bicubic"]
 _CROPPED_AT_ONCE, _FEWEST_AT_ONCE = 64, 16
 
 
-def whole_image(images: Tensor, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
+def whole_image(
+    images: Tensor, size: int, interpolation: Interpolation = "bilinear", centre: float = 1.0
+) -> Tensor:
     """Resize whole images, uint8 ``(N, C, H, W)``, for evaluation, antialiased, to S = ``size`` pixels.
+
+    ``centre`` is the share of each side that is kept: images are resized to ``round(size / centre)`` pixels,
+    and the middle is cut out, as torchvision's Resize(256) and CenterCrop(224) do (0.875).
 
     Returns float32 ``(N, C, S, S)`` in 0..1 on the images' device.
 
     Raises:
-        ValueError: the images are not uint8 ``(N, C, H, W)``, the size is below 1, or the interpolation is
-            unknown.
+        ValueError: the images are not uint8 ``(N, C, H, W)``, the size is below 1, the share is not above 0
+            and at most 1, or the interpolation is unknown.
     """
     require_images(images)
     require_interpolation(interpolation)
     if size < 1:
         raise ValueError(f"size must be at least 1 pixel, got {size}")
+    if not 0.0 < centre <= 1.0:
+        raise ValueError(f"centre must be above 0 and at most 1, got {centre}")
     height, width = images.shape[2:]
-    if height == width == size:
+    resized = round(size / centre)
+    if height == width == size == resized:
         return images.float() / 255.0
     start = torch.zeros(1, dtype=torch.int64, device=images.device)
-    rows = _weights(start, start + height, size, height, interpolation=interpolation)
-    columns = _weights(start, start + width, size, width, interpolation=interpolation)
+    first = round((resized - size) / 2)
+    rows, columns = (
+        _weights(start, start + side, resized, side, interpolation=interpolation)[:, first : first + size]
+        for side in (height, width)
+    )
     return _resample_alike(images, rows, columns, interpolation)
 
 

@@ -21,7 +21,14 @@ from pydantic import (
 
 from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 
-ADDED_LATER = ("views.padding", "validation.split", "compute")
+ADDED_LATER = (
+    "views.padding",
+    "validation.split",
+    "probes.views",
+    "probes.min_crop",
+    "probes.centre",
+    "compute",
+)
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an
 experiment's identity, so older stored experiments keep theirs."""
 
@@ -174,6 +181,10 @@ class ProbeSettings(Settings):
     and `temperature` are null, `knn` chooses them on held-out training rows. `epoch_rows` is the number of
     rows of the fast ridge probe. `threshold` is the lowest probability at which a label of a multi-label set
     is predicted.
+
+    `views` says what a minibatch recipe trains on: `whole` images, random `crops` of at least `min_crop` of
+    the area (null: that of the training) mirrored at random, or the views of the `training`. `centre` is the
+    share of the sides of whole images that the encoder sees: 0.875 resizes to 256 pixels and cuts out 224.
     """
 
     classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
@@ -184,6 +195,15 @@ class ProbeSettings(Settings):
     max_steps: Count = 500
     epoch_rows: Count = 10_000
     threshold: Share = 0.4
+    views: Literal["whole", "crops", "training"] = "whole"
+    min_crop: Annotated[float, Field(gt=0, le=1)] | None = None
+    centre: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _views_of_recipes(self) -> Self:
+        if self.views != "whole" and self.classifier in ("logistic", "knn"):
+            raise ValueError(f"probes.views {self.views} goes with the classifiers moco, cl-infonce and cacr")
+        return self
 
     @model_validator(mode="after")
     def _neighbours_of_knn(self) -> Self:

@@ -5,7 +5,7 @@ the probes that are solved to the optimum does not. Minibatch probes exist to re
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,9 @@ from contrasweep.models.probes.linear import (
 )
 
 _INITIAL_DEVIATION = 0.01
+
+FeaturesOfEpoch = Callable[[int], Tensor]
+"""Takes an epoch, counted from 0; returns the features `(N, D)` of the samples in it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def probe_recipe(name: str) -> ProbeRecipe:
 
 
 def fit_minibatch(
-    features: Tensor,
+    features: Tensor | FeaturesOfEpoch,
     labels: Tensor,
     classes: int,
     recipe: ProbeRecipe,
@@ -112,16 +115,18 @@ def fit_minibatch(
 ) -> LinearProbe:
     """Train a linear classifier with cross-entropy, by a recipe, on the device of the features.
 
-    `features` are `(N, D)`, `labels` `(N,)` integers in `[0, classes)`; the outputs are `(N, classes)`. The
+    `features` are `(N, D)`, or a function that gives those of each epoch, for example of other views of the
+    samples; `labels` are `(N,)` integers in `[0, classes)`; the outputs are `(N, classes)`. The
     generator draws the initial weights, from N(0, 0.01^2), and the order of the samples. `standardise` trains
     on standardised features; published protocols train on raw ones.
 
     Raises:
         ValueError: no sample, shapes that do not match, labels out of range, or features that are not finite.
     """
-    require_samples(features, labels.shape[0])
+    given = features if isinstance(features, Tensor) else features(0)
+    require_samples(given, labels.shape[0])
     require_labels(labels, classes)
-    inputs = features.detach().float()
+    inputs = given.detach().float()
     shift, scale = torch.zeros_like(inputs[0]), torch.ones_like(inputs[0])
     if standardise:
         inputs, shift, scale = standardised(inputs)
@@ -131,6 +136,9 @@ def fit_minibatch(
     optimizer = _optimizer(recipe, [weight, bias])
     targets = F.one_hot(labels, classes).float()
     for epoch in range(recipe.epochs):
+        if epoch and not isinstance(features, Tensor):
+            require_samples(given := features(epoch), labels.shape[0])
+            inputs = (given.detach().float() - shift) / scale
         for group in optimizer.param_groups:
             group["lr"] = recipe.learning_rate(epoch)
         order = torch.randperm(len(inputs), generator=generator, device=generator.device)

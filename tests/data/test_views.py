@@ -208,6 +208,23 @@ def test_whole_images_equal_torchvision_s_resize(height: int, width: int, size: 
     torch.testing.assert_close(whole_image(images, size), expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("stored", "resized", "size"), [(96, 70, 64), (256, 256, 224), (224, 256, 224), (50, 32, 32), (9, 8, 7)]
+)
+def test_the_centre_of_whole_images_equals_torchvision_s_resize_and_crop(
+    stored: int, resized: int, size: int
+) -> None:
+    images = _images(2, 3, stored, stored)
+    expected = vision.center_crop(vision.resize(images.float() / 255, [resized], antialias=True), [size])
+    torch.testing.assert_close(whole_image(images, size, centre=size / resized), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("centre", [0.0, 1.01, float("nan")])
+def test_the_centre_is_a_share(centre: float) -> None:
+    with pytest.raises(ValueError, match=r"centre must be above 0 and at most 1"):
+        whole_image(_images(1, 3, 8, 8), 8, centre=centre)
+
+
 def test_no_images_give_no_views() -> None:
     views = RandomViews(8, 0.5)
     empty = _images(2, 3, 8, 8)[:0]

@@ -104,6 +104,24 @@ def test_only_the_generator_is_random() -> None:
     assert not first.weight.requires_grad
 
 
+def test_every_epoch_may_have_features_of_its_own() -> None:
+    features, labels = _digits(40)
+    recipe = replace(probe_recipe("cacr"), epochs=3)
+    asked: list[int] = []
+
+    def of_epoch(epoch: int) -> Tensor:
+        asked.append(epoch)
+        return features if epoch != 1 else -features
+
+    same = fit_minibatch(lambda _: features, labels, CLASSES, recipe, _generator())
+    assert torch.equal(same.weight, fit_minibatch(features, labels, CLASSES, recipe, _generator()).weight)
+    other = fit_minibatch(of_epoch, labels, CLASSES, recipe, _generator())
+    assert asked == [0, 1, 2]
+    assert not torch.equal(other.weight, same.weight)
+    with pytest.raises(ValueError, match="NaN or Inf"):
+        fit_minibatch(lambda epoch: features / (1 - epoch), labels, CLASSES, recipe, _generator())
+
+
 def test_standardised_training_does_not_see_scale_and_shift() -> None:
     features, labels = _digits(60)
     recipe = replace(probe_recipe("cl-infonce"), epochs=3)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contrasweep.data import LabelledImages, load_transductive, torch_generator
+from contrasweep.data import LabelledImages, RandomViews, load_transductive, torch_generator, whole_image
 from contrasweep.models import (
     PROBE_RECIPES,
     accuracy,
@@ -20,8 +20,13 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key, prepare_data, spec_for
 from contrasweep.tuning.objectives.transductive import fold_and_part
-from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.evaluation import extract_features, probe_scores, validation_scores
+from contrasweep.tuning.planning.resolve import preset_settings, resolve
+from contrasweep.tuning.training.evaluation import (
+    extract_features,
+    probe_scores,
+    probe_views,
+    validation_scores,
+)
 from contrasweep.tuning.training.pretrain import build_objective
 
 Make = Callable[..., Experiment]
@@ -92,12 +97,78 @@ def test_the_experiment_names_the_classifier_that_is_reported(experiment: Make, 
     assert found["val.accuracy"] == accuracy(voters, unseen, held_out.labels)
 
 
+def test_a_probe_sees_other_views_in_every_epoch_and_is_read_on_the_centre(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.training.evaluation.CHUNK", 40)
+    values = {
+        "probes.classifier": "cacr",
+        "probes.views": "crops",
+        "probes.centre": 0.8,
+        "views.min_crop": 0.3,
+    }
+    e = experiment("infonce", values)
+    objective, held_out = build_objective(e, data), data.validation
+    assert held_out is not None
+
+    def of_epoch(epoch: int) -> torch.Tensor:
+        # As torchvision's RandomResizedCrop(8, scale=(0.3, 1)) and RandomHorizontalFlip: no colour changes.
+        crops, draws = RandomViews(8, min_crop=0.3, flip=0.5), torch_generator("probe views", epoch)
+        parts = data.train.images.split(40)
+        return torch.cat(
+            [objective.features(crops.apply(part, crops.draw(len(part), 8, draws))) for part in parts]
+        )
+
+    assert not torch.equal(of_epoch(0), of_epoch(1))
+    probe = fit_minibatch(
+        of_epoch, data.train.labels, 10, PROBE_RECIPES["cacr"], torch_generator("probe", "cacr")
+    )
+    unseen = objective.features(whole_image(held_out.images, 8, centre=0.8))
+    found = validation_scores(objective, data, e, full=True)
+    assert found["val.accuracy"] == accuracy(probe, unseen, held_out.labels)
+    # The fast probe of every epoch stays on whole images; only what the encoder sees of them changes.
+    assert found["val.ridge_accuracy"] == pytest.approx(
+        probe_scores(objective, data.probe_rows, held_out, data.spec, e.probes, "ridge")["accuracy"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("preset", "views", "smallest", "jitters", "centre"),
+    [
+        ("cacr@cifar10", "crops", 0.2, False, 32 / 32),
+        ("cmc@cifar100", "crops", 0.2, False, 32 / 32),
+        ("align-uniform@stl10", "crops", 0.08, False, 64 / 70),
+        ("cacr@stl10", "crops", 0.08, False, 64 / 70),
+        ("cacr-moco@imagenet100", "crops", 0.08, False, 224 / 256),
+        ("cl-infonce@ut-zappos50k", "training", 0.4, True, 32 / 32),
+        ("cl-infonce@imagenet100", "training", 0.4, True, 224 / 256),
+        ("cl-infonce@cub", "training", 0.4, True, 224 / 256),
+    ],
+)
+def test_the_probes_of_presets_see_the_views_of_the_released_code(
+    preset: str, views: str, smallest: float, jitters: bool, centre: float
+) -> None:
+    method, _, dataset = preset.partition("@")
+    settings = preset_settings(method, dataset)
+    e = Experiment(method=method, dataset=dataset).with_values(settings)
+    size = int(settings.get("views.size", round(224 * 1.0)))
+    made = probe_views(e, size)
+    assert (e.probes.views, e.probes.centre) == (views, pytest.approx(centre, abs=1e-3))
+    assert made is not None
+    assert (made.min_crop, made.max_crop, made.flip, made.blur) == (smallest, 1.0, 0.5, 0.0)
+    assert (made.brightness, made.hue, made.grayscale) == ((0.4, 0.1, 0.2) if jitters else (0.0, 0.0, 0.0))
+    assert round(size / e.probes.centre) == round(size / centre)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"probes.classifier": "knnn"}, "'knn'"),
         ({"probes.neighbours": 5, "probes.temperature": 0.1}, "go with probes.classifier knn"),
         ({"probes.classifier": "knn", "probes.neighbours": 5}, "both given, or both chosen"),
+        ({"probes.views": "crops"}, "probes.views crops goes with the classifiers moco, cl-infonce and cacr"),
+        ({"probes.classifier": "knn", "probes.views": "training"}, "probes.views training goes with"),
+        ({"probes.centre": 0.0}, "greater than 0"),
         (
             {"probes.classifier": "knn", "probes.neighbours": 0, "probes.temperature": 1.0},
             "greater than or equal to 1",

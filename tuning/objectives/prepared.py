@@ -123,9 +123,12 @@ class PreparedData:
         )
 
 
-def image_inputs(images: Images, size: int) -> Iterator[Tensor]:
-    """Yield whole `images` (uint8 `(N, C, H, W)`) at `size` pixels as floats `(B, C, size, size)`."""
-    return (whole_image(chunk, size) for chunk in image_chunks(images, CHUNK))
+def image_inputs(images: Images, size: int, centre: float = 1.0) -> Iterator[Tensor]:
+    """Yield whole `images` (uint8 `(N, C, H, W)`) at `size` pixels as floats `(B, C, size, size)`.
+
+    `centre` is the share of their sides that is kept, see `data.whole_image`.
+    """
+    return (whole_image(chunk, size, centre=centre) for chunk in image_chunks(images, CHUNK))
 
 
 def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.device) -> Prepared:

@@ -10,6 +10,7 @@ Where the test images are clustered, it is also averaged over the groups of (cla
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,11 +22,14 @@ from contrasweep.data import (
     Images,
     LabelledImages,
     MultiView,
+    RandomViews,
     StreamedImages,
+    image_chunks,
     shard,
     torch_generator,
 )
 from contrasweep.models import (
+    PROBE_RECIPES,
     choose_knn,
     fit_knn,
     fit_logistic,
@@ -39,10 +43,12 @@ from contrasweep.models import (
     unbiased_accuracy,
     worst_group_accuracy,
 )
+from contrasweep.models.probes.minibatch import FeaturesOfEpoch
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import scores_own_classifier
+from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData, image_inputs
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
@@ -54,9 +60,30 @@ Classifier = Callable[[Tensor], Tensor]
 """Takes features `(N, D)`; returns the scores of the classes `(N, C)`."""
 
 
-def extract_features(objective: Objective, images: Images, size: int) -> Tensor:
+def extract_features(objective: Objective, images: Images, size: int, centre: float = 1.0) -> Tensor:
     """Return the encoder's features `(N, D)` of whole `images` (uint8 `(N, C, H, W)`) at `size` pixels."""
-    return _joined(objective.features, image_inputs(images, size))
+    return _joined(objective.features, image_inputs(images, size, centre))
+
+
+def view_features(objective: Objective, images: Images, views: RandomViews, epoch: int) -> Tensor:
+    """Return the encoder's features `(N, D)` of the views of `images` that a probe sees in an epoch (from 0).
+
+    The draws depend on the epoch alone: all encoders are compared on the same views.
+    """
+    generator = torch_generator("probe views", epoch)
+    chunks = image_chunks(images, CHUNK)
+    shown = (views.apply(one, views.draw(len(one), (*one.shape[2:],), generator)) for one in chunks)
+    return _joined(objective.features, shown)
+
+
+def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
+    """Return the views of `size` pixels that the reported probe trains on; None: on whole images."""
+    probes = experiment.probes
+    if probes.views == "whole":
+        return None
+    if probes.views == "training":
+        return random_views(experiment.views, size)
+    return RandomViews(size=size, min_crop=probes.min_crop or experiment.views.min_crop)
 
 
 def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE) -> Tensor:
@@ -86,10 +113,10 @@ def validation_scores(
     held_out = data.validation
     if held_out is None:
         return {}
-    scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment.probes, RIDGE))
+    scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment, RIDGE))
     scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
     if full:
-        exact = fitted_scores(objective, data, held_out, experiment.probes, experiment.probes.classifier)
+        exact = fitted_scores(objective, data, held_out, experiment, experiment.probes.classifier)
         scores |= prefixed("val.", exact)
     return scores
 
@@ -102,9 +129,8 @@ def scores_on_test(
     The untrained encoder is scored by a probe (`test.untrained_accuracy`); where the dataset has none, by the
     method's own classifier.
     """
-    probes = experiment.probes
     exact, control = (
-        fitted_scores(objective, data, test, probes, probes.classifier, test=True)
+        fitted_scores(objective, data, test, experiment, experiment.probes.classifier, test=True)
         for objective in (trained, untrained)
     )
     return {
@@ -123,7 +149,7 @@ def fitted_scores(
     objective: Objective,
     data: Prepared,
     held_out: Any,
-    settings: ProbeSettings,
+    experiment: Experiment,
     classifier: str,
     *,
     test: bool = False,
@@ -132,7 +158,9 @@ def fitted_scores(
     train = data.probe_rows if classifier == RIDGE else data.probed
     if train is None:
         return {}
-    return probe_scores(objective, train, held_out, data.spec, settings, classifier, test=test)
+    views = None if classifier == RIDGE else probe_views(experiment, data.spec.view_size)
+    settings = experiment.probes
+    return probe_scores(objective, train, held_out, data.spec, settings, classifier, views, test=test)
 
 
 def own_scores(
@@ -154,17 +182,25 @@ def probe_scores(
     spec: DatasetFacts,
     settings: ProbeSettings,
     classifier: str,
+    views: RandomViews | None = None,
     *,
     test: bool = False,
 ) -> dict[str, float]:
     """Return the scores of probes fitted on `train` and read on `held_out`.
 
-    `classifier` is `RIDGE` or a name that `probes.classifier` may have. The scores are those that the dataset
-    has, `spec.measures(test=test)`, and with a background colour `colour_mse` (squared 8-bit levels).
+    `classifier` is `RIDGE` or a name that `probes.classifier` may have. Where `views` are given, a classifier
+    that is trained in epochs sees others in each; `held_out` is always whole, or its centre. The scores are
+    those that the dataset has, `spec.measures(test=test)`, and with a background colour `colour_mse` (squared
+    8-bit levels).
     """
-    features = extract_features(objective, train.images, spec.view_size)
-    unseen = extract_features(objective, held_out.images, spec.view_size)
-    probe = _fit_classifier(features, train.labels, spec.classes, settings, classifier)
+    features, unseen = (
+        extract_features(objective, part.images, spec.view_size, settings.centre)
+        for part in (train, held_out)
+    )
+    seen: Tensor | FeaturesOfEpoch = features
+    if views is not None:
+        seen = partial(view_features, objective, train.images, views)
+    probe = _fit_classifier(seen, train.labels, spec.classes, settings, classifier)
     scores = label_scores(spec.measures(test=test), probe(unseen), held_out, settings.threshold)
     if spec.has_colour and train.condition is not None and held_out.condition is not None:
         colour = fit_ridge(
@@ -221,9 +257,13 @@ def _joined(compute: Callable[[Any], Tensor], inputs: Iterable[Any]) -> Tensor:
 
 
 def _fit_classifier(
-    features: Tensor, labels: Tensor, classes: int, settings: ProbeSettings, name: str
+    features: Tensor | FeaturesOfEpoch, labels: Tensor, classes: int, settings: ProbeSettings, name: str
 ) -> Classifier:
     penalty, standardise = settings.penalty, settings.standardise
+    if name in PROBE_RECIPES:
+        # The seed is the same for all encoders: they are compared on the same draws.
+        return fit_minibatch(features, labels, classes, probe_recipe(name), torch_generator("probe", name))
+    assert isinstance(features, Tensor), "checked by ProbeSettings"
     if name == RIDGE:
         return fit_ridge(features, one_hot(labels, classes), penalty=penalty, standardise=standardise)
     if name == "logistic":
@@ -231,11 +271,7 @@ def _fit_classifier(
         return fit_logistic(
             features, labels, classes, penalty=penalty, max_steps=steps, standardise=standardise
         )
-    # The seed is the same for all encoders: they are compared on the same draws.
-    generator = torch_generator("probe", name)
-    if name != "knn":
-        return fit_minibatch(features, labels, classes, probe_recipe(name), generator)
     if settings.neighbours is None or settings.temperature is None:
-        return choose_knn(features, labels, classes, generator)
+        return choose_knn(features, labels, classes, torch_generator("probe", name))
     k, t = settings.neighbours, settings.temperature
     return fit_knn(features, labels, classes, neighbours=k, temperature=t)

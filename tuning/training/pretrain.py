@@ -156,7 +156,8 @@ def _untrained_record(run: _Run) -> EpochRecord:
     values = sorted(experiment.hyperparameters.items())
     own = f"{experiment.method} {values}" if METHODS[experiment.method].classifies else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
-    key = f"{experiment.seed} {own} {settings}"
+    views = "" if experiment.probes.views == "whole" else experiment.views.model_dump_json()
+    key = f"{experiment.seed} {own} {settings} {views}"
 
     def control() -> dict[str, float]:
         if key not in run.data.untrained:
