@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import yaml
 
-from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.parameters import Parameter, Scalar, SpaceError, nearest, parse_parameter
 from contrasweep.search_spaces.space import Space
 
 
@@ -93,6 +93,16 @@ def method_space(method: str) -> Space:
 
 
 @cache
+def learning_rates() -> Mapping[str, Parameter]:
+    """Return the range of `optimizer.lr` that each optimizer has by default."""
+    origin = "search_spaces/optimizers.yaml"
+    content = parse_yaml(shipped_text("optimizers.yaml"), origin)
+    if not isinstance(content, dict):
+        raise SpaceError(f"{origin}: allowed: a mapping of optimizer to range")
+    return {optimizer: parse_parameter("optimizer.lr", form) for optimizer, form in content.items()}
+
+
+@cache
 def preset(method: str, dataset: str) -> Preset | None:
     """Return the paper's settings for `method` on `dataset`, or None if no paper gives any."""
     if (method, dataset) not in available_presets():
@@ -124,7 +134,7 @@ def _source_of_each(
 
 def available_spaces() -> tuple[str, ...]:
     """Return the methods whose search space ships with the package."""
-    return tuple(name for name in shipped_names() if name != "datasets")
+    return tuple(name for name in shipped_names() if name not in ("datasets", "optimizers"))
 
 
 def available_presets() -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
@@ -41,13 +41,22 @@ def among(value: Scalar | None, allowed: Iterable[Scalar]) -> bool:
 
 
 class _Entry(BaseModel):
-    """A name with one value, the default; the parent values under which it is active; and its source."""
+    """The fields of every parameter.
+
+    Attributes:
+        name: a setting or a hyperparameter.
+        default: its value where nothing else is given.
+        when: the parent values under which it is active.
+        given: further parent values, under which it is left out by default but may be set.
+        source: where its values come from.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str
     default: Scalar
     when: Mapping[str, tuple[Scalar, ...]] = {}
+    given: Mapping[str, tuple[Scalar, ...]] = {}
     source: str = ""
 
     @field_validator("name")
@@ -66,6 +75,18 @@ class _Entry(BaseModel):
             if not values:
                 raise SpaceError(f"when: {parent}: given no value; allowed: at least one")
         return when
+
+    @model_validator(mode="after")
+    def _given_of_parents(self) -> Self:
+        for parent in self.given:
+            if parent not in self.when:
+                raise SpaceError(f"given: {parent}: no condition names it; allowed: {list(self.when)}")
+        return self
+
+    @property
+    def when_given(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """The parent values under which the parameter is active if a user sets it."""
+        return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
 
     @property
     def type(self) -> TypeName:
@@ -86,8 +107,9 @@ class _Entry(BaseModel):
 
     def _conditions(self) -> dict[str, Any]:
         content: dict[str, Any] = {}
-        if self.when:
-            content["when"] = {parent: list(values) for parent, values in self.when.items()}
+        for key, by_parent in (("when", self.when), ("given", self.given)):
+            if by_parent:
+                content[key] = {parent: list(values) for parent, values in by_parent.items()}
         if self.source:
             content["source"] = self.source
         return content
@@ -98,11 +120,9 @@ class Fixed(_Entry):
 
     Attributes:
         of: the values that a user may set instead; conditions may name any of them.
-        given: parent values under which the parameter is left out by default but may be set.
     """
 
     of: tuple[Scalar, ...] = ()
-    given: Mapping[str, tuple[Scalar, ...]] = {}
 
     @field_validator("default")
     @classmethod
@@ -120,23 +140,9 @@ class Fixed(_Entry):
             raise SpaceError(f"of: given {list(self.of)}; allowed: values of one type, each once")
         return self
 
-    @model_validator(mode="after")
-    def _given_of_parents(self) -> "Fixed":
-        for parent in self.given:
-            if parent not in self.when:
-                raise SpaceError(f"given: {parent}: no condition names it; allowed: {list(self.when)}")
-        return self
-
-    @property
-    def when_given(self) -> Mapping[str, tuple[Scalar, ...]]:
-        """The parent values under which the parameter is active if a user sets it."""
-        return {parent: (*values, *self.given.get(parent, ())) for parent, values in self.when.items()}
-
     def to_form(self) -> Any:
         """Return its form in a space file: the bare value if it has neither condition nor source."""
         rest = {**({"of": list(self.of)} if self.of else {}), **self._conditions()}
-        if self.given:
-            rest["given"] = {parent: list(values) for parent, values in self.given.items()}
         return {"fixed": self.default, **rest} if rest else self.default
 
     def describe(self) -> str:
@@ -246,9 +252,8 @@ class Range(_Entry):
         if default not in values:
             near = min(values[1:-1] or values, key=lambda value: abs(scale.unit(value) - scale.unit(default)))
             values[values.index(near)] = default
-        return Choice(
-            name=self.name, choices=tuple(values), default=default, when=self.when, source=self.source
-        )
+        same = {"name": self.name, "when": self.when, "given": self.given, "source": self.source}
+        return Choice.model_validate({**same, "choices": tuple(values), "default": default})
 
     def contains(self, value: Scalar) -> bool:
         """Whether it takes `value`; a continuous range takes whole numbers too."""
@@ -278,8 +283,9 @@ def parse_parameter(name: str, form: object) -> Parameter:
             return Fixed(name=name, default=_scalar(form))
         kind = _kind_of(form)
         if kind == "fixed":
-            given, value = _by_parent("given", form), _scalar(form["fixed"])
-            return Fixed(name=name, default=value, of=_values("of", form), given=given, **_conditions(form))
+            return Fixed(
+                name=name, default=_scalar(form["fixed"]), of=_values("of", form), **_conditions(form)
+            )
         return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
     except ValidationError as error:
         raise SpaceError(f"{name}: {_reason(error)}") from None
@@ -304,9 +310,8 @@ def _kind_of(form: Mapping[Any, Any]) -> str:
         raise SpaceError(f"given {given} of the forms {', '.join(FORMS)}; allowed: exactly one")
     if kinds == ["fixed"] and "default" in form:
         raise SpaceError("default: given beside fixed; allowed: fixed alone")
-    for option in ("of", "given"):
-        if kinds != ["fixed"] and option in form:
-            raise SpaceError(f"{option}: given beside {kinds[0]}; allowed: beside fixed")
+    if kinds != ["fixed"] and "of" in form:
+        raise SpaceError(f"of: given beside {kinds[0]}; allowed: beside fixed")
     if kinds != ["fixed"] and "default" not in form:
         raise SpaceError("default: missing; every searched parameter needs one (the first trial runs it)")
     if not isinstance(form.get("source", ""), str):
@@ -342,7 +347,8 @@ def _parse_range(name: str, kind: str, form: Mapping[Any, Any]) -> Range:
 
 
 def _conditions(form: Mapping[Any, Any]) -> dict[str, Any]:
-    return {"when": _by_parent("when", form), "source": form.get("source", "")}
+    by_parent = {key: _by_parent(key, form) for key in ("when", "given")}
+    return {**by_parent, "source": form.get("source", "")}
 
 
 def _by_parent(key: str, form: Mapping[Any, Any]) -> dict[str, tuple[Scalar, ...]]:

@@ -125,8 +125,7 @@ class Space(BaseModel):
         given = float(value) if old.type == "float" and type(value) is int else value
         if not isinstance(given, bool | int | float | str) or type_name(given) != old.type:
             raise SpaceError(f"{self.origin}: {name}: given {value!r}; allowed: a value of type {old.type}")
-        when = old.when_given if isinstance(old, Fixed) else old.when
-        return self._with(Fixed(name=name, default=given, when=when, source=old.source))
+        return self._with(Fixed(name=name, default=given, when=old.when_given, source=old.source))
 
     def _with(self, pinned: Fixed) -> "Space":
         """Return this space with `pinned` in its place, without parameters that can no longer be active."""
@@ -165,10 +164,13 @@ class Space(BaseModel):
         """Return the type of every parameter's values: "float", "int", "string" or "bool"."""
         return {parameter.name: parameter.type for parameter in self.parameters}
 
+    def in_words(self) -> dict[str, str]:
+        """Return each parameter's values, default and condition in words, by its name."""
+        return {parameter.name: _in_words(parameter) for parameter in self.parameters}
+
     def difference(self, earlier: "Space") -> list[str]:
         """Return the changes since `earlier`, one phrase each; if there is none, a search can continue."""
-        before = {p.name: _in_words(p) for p in earlier.parameters}
-        now = {p.name: _in_words(p) for p in self.parameters}
+        before, now = earlier.in_words(), self.in_words()
         gone = [f"{name}: removed (was {before[name]})" for name in before if name not in now]
         new = [f"{name}: added ({now[name]})" for name in now if name not in before]
         common = [name for name in now if name in before and now[name] != before[name]]
@@ -244,8 +246,7 @@ def _must_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
 
 
 def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> None:
-    conditions = parameter.when_given if isinstance(parameter, Fixed) else parameter.when
-    for name, allowed in conditions.items():
+    for name, allowed in parameter.when_given.items():
         parent = by_name.get(name)
         if parent is None:
             hint = nearest(name, by_name)

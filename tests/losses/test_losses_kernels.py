@@ -5,7 +5,7 @@ import references
 import torch
 from torch import Tensor
 
-from contrasweep.losses import FairCCLK, kernels
+from contrasweep.losses import FairCCLK, HardNegCCLK, WeaklySupCCLK, kernels
 
 
 def condition(B: int, Z: int, seed: int = 0) -> Tensor:
@@ -25,6 +25,27 @@ def test_weights_equal_a_general_solve(kernel: str, Z: int, lam: float) -> None:
     expected = references.conditional_weights(z, kernel, SCALES[kernel], lam)
     torch.testing.assert_close(W, expected, rtol=1e-6, atol=1e-10)
     torch.testing.assert_close(W, W.T, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["released", "paper"])
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+@pytest.mark.parametrize("loss", [FairCCLK, WeaklySupCCLK, HardNegCCLK])
+def test_a_kernel_that_its_scale_divides_knows_only_the_product_of_scale_and_ridge(
+    loss: type[FairCCLK | WeaklySupCCLK | HardNegCCLK], kernel: str, weights: str
+) -> None:
+    """With K = G / sigma2, `(K + lam I)^-1 K = (G + lam sigma2 I)^-1 G`."""
+    generator = torch.Generator().manual_seed(0)
+    views = torch.randn(2, 12, 5, generator=generator, dtype=torch.float64)
+    z = torch.rand(12, 3, generator=generator, dtype=torch.float64) * 2
+
+    def value(kernel: str, sigma2: float, lam: float) -> Tensor:
+        made = loss(kernel, sigma2, lam=lam, temperature=0.3, weights=weights)
+        return made(views, torch.stack([z, z]) if loss is HardNegCCLK else z)
+
+    torch.testing.assert_close(value(kernel, 5.0, 0.3), value(kernel, 1.0, 1.5), rtol=1e-9, atol=0)
+    torch.testing.assert_close(value(kernel, 0.1, 15.0), value(kernel, 1.0, 1.5), rtol=1e-9, atol=0)
+    for other in ("rbf", "laplacian"):
+        assert (value(other, 5.0, 0.3) - value(other, 1.0, 1.5)).abs() > 1e-3
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])

@@ -9,6 +9,7 @@ from contrasweep.search_spaces import (
     SpaceError,
     available_presets,
     available_spaces,
+    learning_rates,
     load_space,
     method_space,
     preset,
@@ -92,12 +93,24 @@ def test_a_shipped_space_says_where_each_searched_parameter_is_from(method: str)
     assert Space.parse(space.forms()).parameters == space.parameters
 
 
-def test_fair_cclk_searches_sigma2_only_where_the_kernel_has_one() -> None:
-    space = method_space("fair-cclk")
-    with_scale = [k for k in space["kernel"].values() if "sigma2" in space.active({"kernel": k})]
-    assert with_scale == ["rbf", "laplacian", "linear", "polynomial"]
-    assert "sigma2" not in space.complete({**space.defaults(), "kernel": "cosine"})
+@pytest.mark.parametrize("method", ["fair-cclk", "weaklysup-cclk", "hardneg-cclk"])
+def test_sigma2_is_searched_only_where_it_is_not_one_parameter_with_lam(method: str) -> None:
+    space = method_space(method)
+    for kernel in space["kernel"].values():
+        active = space.active({"kernel": kernel})
+        assert "lam" in active
+        assert ("sigma2" in active) == (kernel in ("rbf", "laplacian"))
     assert space.fixed == {"weights": "released"}
+    given = space.pin("sigma2", 500.0)
+    assert [k for k in space["kernel"].values() if "sigma2" not in given.active({"kernel": k})] == ["cosine"]
+
+
+def test_each_optimizer_has_a_range_of_rates() -> None:
+    rates = learning_rates()
+    assert set(rates) == {"sgd", "lars", "larc", "adam"}
+    assert all(rate.contains(rate.default) and rate.source for rate in rates.values())
+    assert [rates["sgd"].contains(rate) for rate in (1.0, 1.1)] == [True, False]
+    assert [rates["lars"].contains(rate) for rate in (5.0, 5.1)] == [True, False]
 
 
 def test_an_unknown_method_names_the_nearest() -> None:

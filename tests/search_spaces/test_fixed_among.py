@@ -54,6 +54,19 @@ def test_what_is_left_out_may_still_be_given() -> None:
         Space.parse({**CONTENT, "pairs": {**pairs, "given": {"source_of": ["kmean"]}}})
 
 
+def test_what_is_not_searched_beside_a_value_may_still_be_set_there() -> None:
+    scale = {"log": [1.0, 1e3], "default": 10.0, "when": {"kernel": ["rbf"]}, "given": {"kernel": ["linear"]}}
+    kernel = {"choice": ["rbf", "linear", "cosine"], "default": "rbf"}
+    whole = Space.parse({"kernel": kernel, "scale": scale})
+    assert Space.parse(whole.forms(), whole.origin) == whole
+    assert Space.parse(whole.with_levels(3).forms()).parameters == whole.with_levels(3).parameters
+    assert "scale" not in whole.complete({"kernel": "linear", "scale": 5.0})
+    assert "scale" not in whole.pin("kernel", "linear")
+    given = whole.pin("scale", 500.0)
+    for name, there in (("rbf", True), ("linear", True), ("cosine", False)):
+        assert ("scale" in given.pin("kernel", name)) == there
+
+
 def test_it_is_described_and_written_as_it_is_read() -> None:
     parameter = space()["source_of"]
     assert isinstance(parameter, Fixed)
@@ -78,7 +91,7 @@ def test_it_is_described_and_written_as_it_is_read() -> None:
         ),
         (
             {"choice": ["a", "b"], "default": "a", "given": {"b": [1]}},
-            r"given: given beside choice; allowed: beside fixed",
+            r"given: b: no condition names it; allowed: \[\]",
         ),
         ({"fixed": "a", "given": {"b": [1]}}, r"given: b: no condition names it; allowed: \[\]"),
         ({"fixed": "a", "given": "b"}, r"given: given 'b'; allowed: a mapping of parent to its values"),

@@ -9,6 +9,7 @@ import pytest
 import contrasweep.tuning.ray.final as final
 import contrasweep.tuning.tables.run as running
 from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
 from contrasweep.tuning.store import (
@@ -19,6 +20,7 @@ from contrasweep.tuning.store import (
     study_names,
 )
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done, search_held
+from contrasweep.tuning.tables.document import changed_settings
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import TableProgress, run_table
@@ -223,6 +225,25 @@ def test_a_search_by_another_series_of_contrasweep_is_not_taken(
     old = record.model_copy(update={"versions": {**record.versions, "contrasweep": "0.0.9"}})
     save_study(open_location(tmp_path, writable=True), old, replace=True)
     assert search_held(TUNED, cell, store) is None
+
+
+def test_a_search_in_an_earlier_space_is_not_shown_and_not_continued(
+    tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
+) -> None:
+    kernels = quick("cclk-t5a", tune=True, trials=2, seeds=1)
+    run_table(kernels, results=tmp_path, concurrency=1)
+    found = collect(kernels, StoredRuns(ResultsStore(tmp_path)))
+    kept = save_results(found, tmp_path / "kept")
+    assert changed_settings(read_results(kept)) == []
+    record = ResultsStore(tmp_path).study(SEARCH)
+    rate = {**record.space["optimizer.lr"], "log": [0.02, 0.2]}
+    old = record.model_copy(update={"space": {**record.space, "optimizer.lr": rate}})
+    save_study(open_location(tmp_path, writable=True), old, replace=True)
+    again = collect(kernels, StoredRuns(ResultsStore(tmp_path)))
+    assert not again.of("cosine", "acc")
+    assert "other settings under this name" in again.gaps["cosine", "acc"]
+    with pytest.raises(InputError, match=SEARCH):
+        run_table(kernels, results=tmp_path, concurrency=1)
 
 
 @pytest.mark.parametrize(("trials", "epochs"), [(3, 3), (2, 4)])

@@ -1,6 +1,6 @@
 """`contrasweep methods` and `spaces`: list the choices. `compact` merges the files of a study."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -113,7 +113,7 @@ def _parameter_row(method: "Method", parameter: "Parameter") -> dict[str, Any]:
         "range": parameter.describe(),
         "default": parameter.default,
         "when": "; ".join(f"{name} in {list(values)}" for name, values in parameter.when.items()) or None,
-        "given": "; ".join(f"{name} in {list(values)}" for name, values in _given(parameter)) or None,
+        "given": "; ".join(f"{name} in {list(values)}" for name, values in parameter.given.items()) or None,
         "source": parameter.source,
     }
 
@@ -125,15 +125,12 @@ def _parameter_lines(method: "Method", parameter: "Parameter") -> list[str | Tex
         _range(parameter),
         *([meaning] if meaning else []),
         *([f"only where {' and '.join(conditions)}"] if conditions else []),
-        *(f"left out where {name} is {_either(values)}, unless set" for name, values in _given(parameter)),
+        *(
+            f"left out where {name} is {_either(values)}, unless set"
+            for name, values in parameter.given.items()
+        ),
         source_line(parameter.source),
     ]
-
-
-def _given(parameter: "Parameter") -> Iterable[tuple[str, Sequence[Any]]]:
-    from contrasweep.search_spaces import Fixed
-
-    return parameter.given.items() if isinstance(parameter, Fixed) else ()
 
 
 def _range(parameter: "Parameter") -> str:

@@ -157,10 +157,14 @@ def split_preset(
     Raises:
         InputError: there is no such preset.
     """
-    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space).searched}
+    found = preset_beside(method, dataset, values)
+    free = {parameter.name for parameter in (space or METHODS[method].search_space()).searched}
+    # What the preset fixes decides which parameters there are, and the range of the learning rate.
+    fixed = {name: value for name, value in {**found, **values}.items() if name not in free}
+    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space, fixed).searched}
     start: dict[str, Value] = {}
     held: dict[str, Value] = {}
-    for name, value in preset_beside(method, dataset, values).items():
+    for name, value in found.items():
         parameter = searched.get(name)
         if parameter is not None and parameter.contains(value):
             start[name] = value

@@ -17,7 +17,13 @@ from contrasweep.tuning.experiment import EncoderSettings, Experiment, Value
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.prepared import spec_for
-from contrasweep.tuning.planning.spaces import complete_space, pin_values, refuse_unknown, with_defaults
+from contrasweep.tuning.planning.spaces import (
+    complete_space,
+    pin_values,
+    refuse_unknown,
+    with_defaults,
+    with_rates_of,
+)
 
 NEED_IN_WORDS = {
     "images": "images",
@@ -115,7 +121,9 @@ def space_of(
     if given is not None:
         space = complete_space(method, given, values)
     else:
-        space = with_defaults(METHODS[method].search_space(), dataset_settings(dataset))
+        own, suggested = METHODS[method].search_space(), dataset_settings(dataset)
+        optimizer = {**suggested, **own.fixed, **(values or {})}.get("optimizer.name")
+        space = with_defaults(with_rates_of(optimizer, own), suggested)
     return pin_values(with_defaults(space, start or {}), values or {}).settled()
 
 

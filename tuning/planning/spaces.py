@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from contrasweep.data import DATASETS
-from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space
+from contrasweep.search_spaces import Parameter, Range, Scalar, Space, learning_rates
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.experiment import Experiment, setting_names
+from contrasweep.tuning.experiment import Experiment, OptimizerSettings, setting_names
 from contrasweep.tuning.methods import METHODS
 
 PROTOCOL = ("epochs", "seed", "validation.", "probes.")
@@ -53,6 +53,19 @@ def with_defaults(space: Space, values: Mapping[str, Any]) -> Space:
     return Space.parse(forms, space.origin)
 
 
+def with_rates_of(optimizer: str | None, space: Space) -> Space:
+    """Return a method's `space` with the range of learning rates of `optimizer`, if the space is for another.
+
+    A rate of LARS or Adam is another quantity than one of SGD.
+    """
+    if "optimizer.name" in {parameter.name for parameter in space.searched} or "optimizer.lr" not in space:
+        return space
+    rate = learning_rates().get(optimizer or "")
+    if rate is None or optimizer == space.fixed.get("optimizer.name", OptimizerSettings().name):
+        return space
+    return Space.parse({**space.forms(), "optimizer.lr": rate.to_form()}, space.origin)
+
+
 def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
     """Return `space` with each parameter that `values` names fixed at its value.
 
@@ -61,7 +74,7 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
     """
     pinned = space
     # Parameters with an exception to their condition come first: pinning their parents would remove them.
-    given = sorted((p for p in space.parameters if p.name in values), key=_is_left_out)
+    given = sorted((p for p in space.parameters if p.name in values), key=lambda p: not p.given)
     for name in (parameter.name for parameter in given):
         if isinstance(values[name], float) and not math.isfinite(values[name]):
             raise InputError(f"{name} must be finite, given {values[name]}")
@@ -71,11 +84,6 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
         with told_to_user():
             pinned = pinned.pin(name, values[name])
     return pinned
-
-
-def _is_left_out(parameter: Parameter) -> bool:
-    """Whether the parameter's condition has no exception."""
-    return not (isinstance(parameter, Fixed) and parameter.given)
 
 
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.data import InformationCurve, load_clusterings
+from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import space_of
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
@@ -87,16 +89,23 @@ def plan_search(
     )
 
 
+def search_space(cell: CellPlan) -> Space:
+    """Return the space that a tuned row is searched in."""
+    return space_of(cell.planned.method, cell.planned.dataset, None, cell.settings)
+
+
 def search_held(
     plan: TablePlan, cell: CellPlan, store: ResultsStore, data_root: Path | None = None
 ) -> str | None:
     """Return the study that holds the search of a tuned row; None where there is none.
 
-    The study is the row's own, else one of another table that searched the same. It may be incomplete.
+    The study is the row's own, else one of another table that searched the same. It may be incomplete. A
+    study of the row in another search space, as an earlier version had, is not the row's.
     """
     names = study_names(store.location)
     if cell.study in names:
-        return cell.study
+        held = Space.parse(store.study(cell.study).space)
+        return None if search_space(cell).difference(held) else cell.study
     others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
     wanted = (cell.planned.method, cell.planned.dataset)
     records = [store.study(name) for name in others]
@@ -193,10 +202,13 @@ class _Reader:
         # Final runs train on all training images, each with its own seed.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
         info = CellInfo(experiment.dataset, experiment.method, flat_settings(own), selected, search)
-        identity, seeds = identity_of_final(experiment), self.plan.seeds_of(experiment)
+        # Without its search a tuned row has no settings: no run in the store is its own.
+        unchosen = self.plan.tuned and search is None
+        identity = "" if unchosen else identity_of_final(experiment)
+        seeds = self.plan.seeds_of(experiment)
         held = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
         values = [_value(cell, run) for run in held if run and run.row.get(_score(cell)) is not None]
-        there = [row for row in self.runs.rows.get(study, []) if row["trial"] == trial]
+        there = [row for row in self.runs.rows.get(study, []) if unchosen or row["trial"] == trial]
         return (
             values,
             info,
@@ -237,7 +249,8 @@ class _Reader:
         except SweepFailed:
             return None
         seconds = sum(row["seconds"] or 0.0 for row in store.trials(study).to_pylist())
-        return best, RowSearch(study, store.study(study).require_search().trials, seconds)
+        trials = store.study(study).require_search().trials
+        return best, RowSearch(study, trials, seconds, search_space(cell).in_words())
 
     def _source(self, study: str) -> dict[str, str]:
         record = self.runs.store.study(study + FINAL_SUFFIX)

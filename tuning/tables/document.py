@@ -19,10 +19,11 @@ from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.tables.checks import tables_read
+from contrasweep.tuning.tables.collect import search_space
 from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.render import markdown, pipes
-from contrasweep.tuning.tables.results import TableResults, read_results
+from contrasweep.tuning.tables.results import CellInfo, TableResults, read_results
 from contrasweep.tuning.tables.text import title
 from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
 
@@ -110,8 +111,8 @@ def changed_settings(results: TableResults) -> list[str]:
     """Return the settings that the table has changed since its stored runs, one phrase for each change.
 
     `contrasweep table` recognises a run by its experiment, so it never shows such a run; a saved file does.
-    The dataset is left out: it depends on which files a machine has. Of a searched form, only the settings
-    that the search held fixed are compared.
+    The dataset is left out: it depends on which files a machine has. Of a searched form, the settings that
+    the search held fixed are compared, and the ranges that it searched.
     """
     if results.table.run.information is not None:
         return []
@@ -120,7 +121,8 @@ def changed_settings(results: TableResults) -> list[str]:
     for cell in plan.cells:
         info = results.cells.get((cell.row, cell.column))
         if info is not None and cell.experiment is not None:
-            for change in _changes(info.settings, cell, results.tuned):
+            changes = [*_changes(info.settings, cell, results.tuned), *_changes_of_search(info, cell)]
+            for change in changes:
                 rows.setdefault(change, {})[cell.row] = None
     every = {row for row, _ in results.cells}
     return [
@@ -140,6 +142,19 @@ def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator
         before, after = ("not set" if value is None else str(value) for value in found)
         if before != after:
             yield name, before, after
+
+
+def _changes_of_search(info: CellInfo, cell: CellPlan) -> Iterator[tuple[str, str, str]]:
+    """Yield each searched parameter with its stored range and the range that the table has now."""
+    if info.search is None:
+        return
+    before, now = info.search.space, search_space(cell).in_words()
+    if not before:
+        yield "search space", "of an earlier version", f"that of contrasweep spaces {info.method}"
+        return
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield f"search of {name}", before.get(name, "not set"), now.get(name, "not set")
 
 
 def _anchor(heading: str) -> str:

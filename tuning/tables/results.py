@@ -51,11 +51,15 @@ class RunValue:
 
 @dataclass(frozen=True)
 class RowSearch:
-    """The search that chose a row's settings: its study, its number of trials, the seconds of all trials."""
+    """The search that chose a row's settings.
+
+    `seconds` is the time of all trials, `space` the ranges in words, by parameter (empty in older files).
+    """
 
     study: str
     trials: int
     seconds: float
+    space: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

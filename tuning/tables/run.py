@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
-from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location
+from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
 from contrasweep.tuning.tables.collect import StoredRuns, identity_of_final, plan_search, search_held
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 
@@ -95,6 +95,8 @@ def _searched(
     study = search_held(plan, cell, store, on["data_root"])
     if study is None:
         study = cell.study
+        if study in study_names(store.location):
+            raise InputError(f"study {study} searched an earlier space: use another results folder")
         run_sweep(plan_search(plan, cell, results, command=command, **on))
     else:
         expected = Expected(trials=plan.trials, values=dict(cell.settings))
