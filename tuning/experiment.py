@@ -23,6 +23,7 @@ from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 
 ADDED_LATER = (
     "views.padding",
+    "encoder.views",
     "validation.split",
     "probes.views",
     "probes.min_crop",
@@ -84,12 +85,14 @@ class EncoderSettings(Settings):
     """The backbone, and the normalisation of its images.
 
     `mean` and `std` have one number for each channel, or one for all, for images in 0..1. Without them,
-    images are not normalised.
+    images are not normalised. In training, the `views` of a batch pass encoder and head `together`, so that
+    batch norm normalises all of them at once, or `apart`.
     """
 
     name: str = "lenet5"
     mean: tuple[float, ...] = ()
     std: tuple[Positive, ...] = ()
+    views: Literal["together", "apart"] = "together"
 
     @model_validator(mode="after")
     def _mean_and_std(self) -> Self:
@@ -200,13 +203,9 @@ class ProbeSettings(Settings):
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     @model_validator(mode="after")
-    def _views_of_recipes(self) -> Self:
+    def _settings_of_the_classifier(self) -> Self:
         if self.views != "whole" and self.classifier in ("logistic", "knn"):
             raise ValueError(f"probes.views {self.views} goes with the classifiers moco, cl-infonce and cacr")
-        return self
-
-    @model_validator(mode="after")
-    def _neighbours_of_knn(self) -> Self:
         given = (self.neighbours, self.temperature) != (None, None)
         if given and self.classifier != "knn":
             raise ValueError("probes.neighbours and probes.temperature go with probes.classifier knn")

@@ -285,6 +285,8 @@ class TestPinning:
 def test_a_mean_is_for_images_not_for_views_that_come_with_the_data() -> None:
     with pytest.raises(InputError, match="two-view-digits has views of its own"):
         resolve("herocon", "two-view-digits", {"encoder.mean": [0.5], "encoder.std": [0.5]})
+    with pytest.raises(InputError, match=r"encoder\.views apart is for images; two-view-digits has"):
+        resolve("herocon", "two-view-digits", {"encoder.views": "apart"})
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ RUNNING = [name for name, table in TABLES.items() if table.run.rows]
 
 ROBINSON = {
     "encoder.name": "resnet50-cifar",
+    "encoder.views": "apart",
     "head.name": "mlp-bn",
     "head.hidden": 512,
     "head.width": 128,

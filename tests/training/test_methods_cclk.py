@@ -1,25 +1,33 @@
 """The methods of CCL-K: the condition that each takes, and its effect on the loss and the batches."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrasweep.data import kmeans_clusters, named_seed
 from contrasweep.losses import ClInfoNCE, FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.kernels import KERNELS
+from contrasweep.search_spaces import available_presets
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.cclk import FeatureConditioned
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resolve import preset_settings, resolve
 from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 SETTINGS = {"kernel": "laplacian", "sigma2": 70.0, "lam": 0.3, "temperature": 0.2}
+OTHER_ROWS_OF_CCL_K = {
+    ("infonce", "colormnist"),
+    ("fair-infonce", "colormnist"),
+    ("weaklysup-infonce", "imagenet100"),
+}
 CONDITIONED = ["fair-cclk", "weaklysup-cclk", "weaklysup-infonce", "fair-infonce"]
 
 
@@ -57,7 +65,7 @@ def test_the_condition_is_that_of_the_data(
 def test_a_kernel_has_a_scale_or_none(kernel: str, data: PreparedData) -> None:
     for method in ("weaklysup-cclk", "hardneg-cclk"):
         e = _experiment(method, kernel=kernel)
-        assert ("sigma2" in e.hyperparameters) is (kernel != "cosine")
+        assert ("sigma2" in e.hyperparameters) is (kernel in ("rbf", "laplacian"))
         objective, batch = _started(e, data)
         assert objective.step(batch)[0].isfinite()
 
@@ -86,6 +94,59 @@ def test_hard_negatives_are_found_among_the_features_before_the_head(data: Prepa
     # Not the embeddings, not unit features: each would give other weights.
     for other in (None, torch.nn.functional.normalize(features.detach(), dim=2), embeddings.detach()):
         assert abs(HardNegCCLK(**values)(embeddings, other).item() - loss.item()) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("method", "passes"),
+    [
+        ("fair-cclk", 2),
+        ("hardneg-cclk", 2),
+        ("weaklysup-infonce", 2),
+        ("infonce", 2),
+        ("cacr", 5),
+        ("cacr-moco", 2),
+        ("pcl", 1),
+        ("fairkl", 1),
+    ],
+)
+@pytest.mark.parametrize("views", ["apart", "together"])
+def test_the_views_of_a_batch_are_normalised_apart_where_asked(
+    method: str, passes: int, views: str, data: PreparedData, small_data: Callable[[str], PreparedData]
+) -> None:
+    images = small_data("biased-digits") if method == "fairkl" else data
+    settings = {"epochs": 1, "batch_size": 24, "encoder.views": views}
+    settings |= {"clusters": 5} if method in ("pcl", "weaklysup-infonce") else {}
+    settings |= {"positives": 4} if method == "cacr" else {}
+    settings |= {"positives": 1} if method == "cacr-moco" else {}
+    dataset = "biased-digits" if method == "fairkl" else DATA
+    e = resolve(method, dataset, settings)
+    objective, batch = _started(e, images)
+    objective.on_epoch_start(1, lambda: objective.embed_images(images.train.images.float() / 255))
+    objective.train().step(batch)
+    norm = next(module for module in objective.encoder.modules() if isinstance(module, nn.BatchNorm2d))
+    assert int(norm.num_batches_tracked) == (passes if views == "apart" else 1)
+
+
+def test_a_network_without_batch_norm_does_not_see_whether_views_pass_apart(data: PreparedData) -> None:
+    values = {**SETTINGS, "head.name": "linear", "encoder.name": "lenet5", "views.size": 32}
+    larger, losses = replace(data, spec=data.spec.at_view_size(32)), []
+    for views in ("together", "apart"):
+        objective, batch = _started(_experiment("fair-cclk", **values, **{"encoder.views": views}), larger)
+        losses.append(objective.step(batch)[0].item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.mark.parametrize(("method", "dataset"), available_presets())
+def test_the_presets_of_ccl_k_and_cacr_pass_views_apart(method: str, dataset: str) -> None:
+    settings = preset_settings(method, dataset)
+    apart = "cclk" in method or method.startswith("cacr") or (method, dataset) in OTHER_ROWS_OF_CCL_K
+    assert settings.get("encoder.views", "together") == ("apart" if apart else "together")
+
+
+def test_hard_negatives_on_cifar_are_normalised_as_released() -> None:
+    settings = preset_settings("hardneg-cclk", "cifar10")
+    assert settings["encoder.mean"] == [0.4914, 0.4822, 0.4465]
+    assert settings["encoder.std"] == [0.2023, 0.1994, 0.2010]
 
 
 def test_no_gradient_flows_through_the_features_as_a_condition(data: PreparedData) -> None:

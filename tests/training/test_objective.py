@@ -74,6 +74,22 @@ def test_views_stay_in_order_through_the_network() -> None:
         torch.testing.assert_close(spy.embeddings[view], alone, atol=1e-5, rtol=1e-5)
 
 
+def test_views_pass_the_network_together_or_apart() -> None:
+    # Apart: as net(x1), net(x2) in the released codes of CCL-K and CACR.
+    together, apart = _Spy(), _Spy()
+    _objective(together).train().step(_batch())
+    objective, batch = _objective(apart).train(), _batch()
+    objective.views_apart = True
+    objective.step(batch)
+    by_hand = _objective(_Spy()).train()
+    expected = torch.stack([by_hand.head(by_hand.encoder(view)) for view in batch.views])
+    torch.testing.assert_close(apart.embeddings, expected, atol=1e-5, rtol=1e-5)
+    assert float((apart.embeddings - together.embeddings).detach().abs().max()) > 0.1
+    ours, theirs = objective.state_dict(), by_hand.state_dict()
+    for name, value in theirs.items():
+        torch.testing.assert_close(ours[name], value, atol=1e-5, rtol=1e-5)
+
+
 def test_embeddings_are_gathered_over_images_and_conditions_over_rows() -> None:
     spy, calls = _Spy(), []
     condition = torch.rand(IMAGES, 3)

@@ -17,7 +17,7 @@ from contrasweep.tuning.methods.loss_method import loss_method
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import Feed, batches_seed, image_feed
 from contrasweep.tuning.objectives.heads import experiment_head
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, of_views
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 PAPER = "CCL-K (Tsai et al. 2022)"
@@ -49,7 +49,7 @@ class FeatureConditioned(Objective):
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the mean of the loss over its valid anchors, and the fraction dropped."""
         features = self._encode(batch.views)
-        embeddings = self.head(features.flatten(0, 1)).unflatten(0, features.shape[:2])
+        embeddings = of_views(self.head, features, apart=self.views_apart)
         terms = self.loss.terms(gather(embeddings, 1), gather(features.detach(), 1))
         return terms.mean(), {"dropped_fraction": terms.dropped_fraction()}
 

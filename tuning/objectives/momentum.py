@@ -19,7 +19,7 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder, KeyQueue, MomentumCopy
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ class MomentumObjective(Objective):
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the mean of the loss over its valid anchors, its metrics, and the fraction dropped."""
-        queries = gather(embed(self.encoder, self.head, batch.views[self.queried]), 1)
-        keys = gather(embed(self.key_encoder, self.key_head, batch.views[self.keyed]), 1)
+        apart = self.views_apart
+        queries = gather(embed(self.encoder, self.head, batch.views[self.queried], apart=apart), 1)
+        keys = gather(embed(self.key_encoder, self.key_head, batch.views[self.keyed], apart=apart), 1)
         terms, metrics = self.loss(Contrast(queries, keys, self.queue.keys, batch.gathered(gather)))
         self._newest = keys[self.enqueued].flatten(0, 1)
         return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **metrics}
@@ -99,7 +100,6 @@ class MomentumObjective(Objective):
         return self._evaluated(lambda: embed(self.key_encoder, self.key_head, images[None])[0])
 
 
-def embed(encoder: nn.Module, head: nn.Module, views: Tensor) -> Tensor:
-    """Return the embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`, all views in one pass."""
-    embeddings: Tensor = head(encoder(channels_last(views.flatten(0, 1))))
-    return embeddings.view(*views.shape[:2], -1)
+def embed(encoder: nn.Module, head: nn.Module, views: Tensor, *, apart: bool = False) -> Tensor:
+    """Return the embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`; `apart` is as in `of_views`."""
+    return of_views(lambda images: head(encoder(channels_last(images))), views, apart=apart)

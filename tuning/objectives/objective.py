@@ -57,7 +57,12 @@ class Objective(nn.Module, ABC):
 
     A run calls `on_epoch_start` and `regroup`, then for every batch `step`, the optimizer and `after_step`.
     State that must survive a restart is a parameter or a buffer.
+
+    `views_apart` says whether the views of a batch pass the networks one by one, see `of_views`; the run sets
+    it from the experiment.
     """
+
+    views_apart = False
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -115,10 +120,8 @@ class Objective(nn.Module, ABC):
         return result
 
     def _encode(self, views: Tensor) -> Tensor:
-        """Return the features `(V, B, D)` of `views` `(V, B, C, S, S)`, all views in one pass."""
-        count, images = views.shape[:2]
-        features: Tensor = self.encoder(channels_last(views.flatten(0, 1)))
-        return features.view(count, images, -1)
+        """Return the features `(V, B, D)` of `views` `(V, B, C, S, S)`."""
+        return of_views(lambda images: self.encoder(channels_last(images)), views, apart=self.views_apart)
 
 
 class ContrastiveObjective(Objective):
@@ -154,9 +157,17 @@ class ContrastiveObjective(Objective):
 
     def embed(self, views: Tensor) -> Tensor:
         """Return the head's embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`."""
-        features = self._encode(views)
-        embeddings: Tensor = self.head(features.flatten(0, 1))
-        return embeddings.view(*views.shape[:2], -1)
+        return of_views(self.head, self._encode(views), apart=self.views_apart)
+
+
+def of_views(network: Callable[[Tensor], Tensor], views: Tensor, *, apart: bool) -> Tensor:
+    """Return a network's outputs `(V, B, D)` for `views` `(V, B, ...)`, all in one pass or one view in each.
+
+    In training, batch norm normalises what passes together; its running statistics follow every pass.
+    """
+    if apart:
+        return torch.stack([network(view) for view in views])
+    return network(views.flatten(0, 1)).view(*views.shape[:2], -1)
 
 
 def channels_last(images: Tensor) -> Tensor:

@@ -226,8 +226,9 @@ def _check_encoder(settings: EncoderSettings, data: DatasetFacts) -> None:
             f"encoder {name!r} does not take the {kind} of {data.name}; these do: {', '.join(fitting)}"
         )
     numbers = len(settings.mean)
-    if numbers and "images" not in data.offers:
-        raise InputError(f"encoder.mean and encoder.std are for images; {data.name} has views of its own")
+    if "images" not in data.offers and (numbers or settings.views == "apart"):
+        given = "encoder.mean and encoder.std are" if numbers else "encoder.views apart is"
+        raise InputError(f"{given} for images; {data.name} has views of its own")
     if numbers not in (0, 1, data.channels):
         raise InputError(
             f"encoder.mean and encoder.std: given {numbers} numbers each; "

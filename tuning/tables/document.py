@@ -17,7 +17,7 @@ from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.collect import search_space
 from contrasweep.tuning.tables.figure import draw_table
@@ -135,10 +135,12 @@ def changed_settings(results: TableResults) -> list[str]:
 def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator[tuple[str, str, str]]:
     """Yield each setting with its stored value and the value that the table has now."""
     now = flat_settings(cell.planned.content())
+    # A setting that is younger than the runs had its default then.
+    usual = flat_settings(Experiment(method=cell.planned.method, dataset=cell.planned.dataset).model_dump())
     fixed = {path for name in cell.settings for path in (name, f"hyperparameters.{name}")}
     names = fixed & now.keys() if tuned else now.keys() | stored.keys()
     for name in sorted(name for name in names if not name.startswith(("dataset", "seed", "validation."))):
-        found = (values.get(name) for values in (stored, now))
+        found = (values.get(name, usual.get(name)) for values in (stored, now))
         before, after = ("not set" if value is None else str(value) for value in found)
         if before != after:
             yield name, before, after

@@ -134,6 +134,7 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
         set_precision(encoder, experiment.compute)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
         objective = method.build(experiment, encoder, data).to(data.device)
+    objective.views_apart = experiment.encoder.views == "apart"
     compile_backbones(objective, experiment.compute)
     return objective
 
