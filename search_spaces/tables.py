@@ -99,6 +99,7 @@ class ColumnRun(Strict):
         datasets: candidates; the first one whose files are here is used.
         metric: a test score of a final run, without the prefix `test.`.
         scale: the factor from our unit to the printed unit: 100 where the paper prints per cent.
+        margin: the smallest difference that counts, in printed units; None for the rule in docs/claims.md.
         control: the score of the untrained encoder; None for the score `metric` of that encoder.
         set: settings of this column alone.
         stands_in: what the column measures in place of the paper's; then nothing is compared with print.
@@ -112,6 +113,7 @@ class ColumnRun(Strict):
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
     metric: str
     scale: float = 1.0
+    margin: float | None = None
     control: str | None = None
     set: Settings = Field(default_factory=dict)
     stands_in: str | None = None

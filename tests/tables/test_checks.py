@@ -222,9 +222,9 @@ def test_a_group_needs_two_rows_and_names_the_missing_ones() -> None:
         evaluate(parse_check('table["u"].row["c"].x > 1'), two_rows(ax=[1.0]), "t")
 
 
-def test_cells_are_equal_within_the_last_printed_digit() -> None:
+def test_cells_are_equal_within_the_smallest_difference_that_counts() -> None:
     tables = two_rows(ax=[1.004], bx=[1.0], cx=[1.006])
-    tables = {"t": Numbers(("a", "b", "c"), ("x",), tables["t"].means, tolerance=0.005)}
+    tables = {"t": Numbers(("a", "b", "c"), ("x",), tables["t"].means, margins={"x": 0.005})}
     assert true('row["a"].x == row["b"].x', tables) == [True]
     assert true('row["c"].x == row["b"].x', tables) == [False]
 
@@ -237,16 +237,16 @@ def test_the_cells_that_a_check_reads_are_known() -> None:
 
 RISING, FALLING, HILL = [1.0, 2.0, 2.0, 4.0], [4.0, 2.0, 2.0, 1.0], [1.0, 4.0, 3.0, 1.0]
 CURVES = {
-    "up": Curve((1.0, 2.0, 3.0, 4.0), np.array([RISING])),
-    "down": Curve((1.0, 2.0, 3.0, 4.0), np.array([FALLING])),
-    "I(Z;T)": Curve((1.0, 2.0, 3.0, 4.0), np.array([HILL])),
-    "rise": Curve((4.0, 9.0), np.array([[0.0, 1.0]])),
-    "fall": Curve((4.0, 9.0), np.array([[1.0, 0.0]])),
-    "even": Curve((1.0, 2.0, 3.0, 4.0), np.array([[1.0, 1.04, 1.0, 1.0]])),
-    "square": Curve((1.0, 2.0, 3.0, 4.0), np.array([[1.0, 4.0, 9.0, 16.0]])),
-    "high": Curve(("one", "two"), np.array([[9.0, 8.0]])),
-    "low": Curve(("one", "two"), np.array([[5.0, 7.9]])),
-    "map": Curve((0.1, 0.1, 1.0), np.array([[1.0, 3.0, 2.0]]), (1.0, 10.0, 1.0)),
+    "up": Curve("up", (1.0, 2.0, 3.0, 4.0), np.array([RISING])),
+    "down": Curve("down", (1.0, 2.0, 3.0, 4.0), np.array([FALLING])),
+    "I(Z;T)": Curve("I(Z;T)", (1.0, 2.0, 3.0, 4.0), np.array([HILL])),
+    "rise": Curve("rise", (4.0, 9.0), np.array([[0.0, 1.0]])),
+    "fall": Curve("fall", (4.0, 9.0), np.array([[1.0, 0.0]])),
+    "even": Curve("even", (1.0, 2.0, 3.0, 4.0), np.array([[1.0, 1.04, 1.0, 1.0]])),
+    "square": Curve("square", (1.0, 2.0, 3.0, 4.0), np.array([[1.0, 4.0, 9.0, 16.0]])),
+    "high": Curve("high", ("one", "two"), np.array([[9.0, 8.0]])),
+    "low": Curve("low", ("one", "two"), np.array([[5.0, 7.9]])),
+    "map": Curve("map", (0.1, 0.1, 1.0), np.array([[1.0, 3.0, 2.0]]), (1.0, 10.0, 1.0)),
 }
 
 
@@ -293,10 +293,10 @@ CURVES = {
     ],
 )
 def test_functions_of_curves(check: str, expected: bool) -> None:
-    numbers = {"t": Numbers((), (), {}, curves=CURVES, tolerance=1e-9)}
+    numbers = {"t": Numbers((), (), {}, curves=CURVES)}
     if "max_at" in check:
         own = {name: CURVES[name] for name in ("high", "low")}
-        numbers = {"t": Numbers((), (), {}, curves=own, tolerance=1e-9)}
+        numbers = {"t": Numbers((), (), {}, curves=own)}
     assert true(check, numbers) == [expected]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrasweep.search_spaces.tables import Scale, load_table
+from contrasweep.search_spaces.tables import Claim, Scale, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.document import main, write_document
@@ -19,8 +19,8 @@ from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
-from contrasweep.tuning.tables.text import selection, signed
-from contrasweep.tuning.tables.verdict import judge_all
+from contrasweep.tuning.tables.text import selection, signed, verdict_line
+from contrasweep.tuning.tables.verdict import judge, judge_all
 from tests.tables.stored import store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
@@ -68,6 +68,32 @@ def test_markdown_tables_are_whole(found: TableResults) -> None:
     assert len(lines) > 12
     for line, width, before in zip(lines[1:], widths[1:], widths, strict=False):
         assert width == before or "ours" in line or "claim" in line
+
+
+def test_the_line_of_a_claim_tells_what_its_verdict_rests_on() -> None:
+    rows = {"fair-cclk": [90.0, 91, 92, 93, 94], "infonce": [80.0, 82, 81, 83, 84]}
+    found = as_printed({**rows, "fair-infonce": [95.0, 97, 96, 99, 98]})
+    check = 'argmax(rows[:].acc) == "fair-cclk"'
+    verdict = judge(Claim(text="It is the best.", check=check, holds=True), found)
+    text, printed, ours, remarks = verdict_line(verdict)
+    assert (text, printed, ours) == ("It is the best.", "holds", "contradicted")
+    assert remarks.startswith(
+        "of 2: 1 supported, 1 contradicted (fair-cclk.acc > fair-infonce.acc); p < 0.001; "
+    )
+    assert re.search(r"; \d+ % by chance; n = 5$", remarks)
+    same = judge(Claim(text="A", check='row["fair-cclk"].acc > 5', holds=True), as_printed(rows))
+    assert verdict_line(same)[3] == "p < 0.001; n = 5"
+
+
+def test_an_inert_claim_shows_that_status_in_every_format() -> None:
+    found = as_printed({row: [80.0, 80.1, 79.9, 80.0, 80.0] for row in ("fair-cclk", "infonce")})
+    check = 'row["fair-cclk"].acc > row["infonce"].acc'
+    verdicts = [judge(Claim(text="Higher.", check=check, holds=True), found)]
+    assert "| Higher. | holds | inert |" in markdown(found, verdicts)
+    assert "Our runs: inert" in latex(found, verdicts)
+    assert [row["verdict"] for row in content(found, verdicts)["claims"]] == ["inert"]
+    rows = csv.DictReader(io.StringIO(comma_separated(found, verdicts)))
+    assert [row["verdict"] for row in rows if row["claim"]] == ["inert"]
 
 
 def test_quick_numbers_say_so_everywhere(found: TableResults) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts on claims, by paired resamples of the seeds."""
+"""Verdicts on claims, from seeds that are paired."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,11 @@ from contrasweep.tuning.tables.verdict import judge, judge_all
 TABLE = load_table("cclk-t3")
 
 
-def results(cells: Mapping[tuple[str, str], list[float]], **more: object) -> TableResults:
+def results(
+    cells: Mapping[tuple[str, str], list[float]], untrained: float | None = None, **more: object
+) -> TableResults:
     values = tuple(
-        RunValue(row, column, seed, value)
+        RunValue(row, column, seed, value, untrained)
         for (row, column), own in cells.items()
         for seed, value in enumerate(own, start=1)
     )
@@ -27,39 +29,96 @@ def claim(check: str | None, **more: object) -> Claim:
 HIGHER = claim('row["fair-cclk"].acc > row["infonce"].acc')
 
 
-def test_a_claim_true_on_every_seed_holds_and_its_opposite_does_not() -> None:
-    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
-    assert (judge(HIGHER, found).status, judge(HIGHER, found).share) == ("holds", 1.0)
-    below = claim('row["fair-cclk"].acc < row["infonce"].acc')
-    assert (judge(below, found).status, judge(below, found).share) == ("does not hold", 0.0)
-    assert judge(HIGHER, found).seeds == 3
+SEEDS = range(1, 6)
+HIGH, LOW = [90, 91, 92, 94, 95], [80, 82, 81, 83, 84]
+
+
+def test_a_claim_true_on_every_seed_holds_and_its_opposite_is_contradicted() -> None:
+    found = results({("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW})
+    verdict = judge(HIGHER, found)
+    assert (verdict.status, verdict.seeds) == ("holds", 5)
+    assert verdict.false is not None
+    assert verdict.false < 0.001
+    below = judge(claim('row["fair-cclk"].acc < row["infonce"].acc'), found)
+    assert (below.status, below.true) == ("contradicted", pytest.approx(verdict.false))
+    (only,) = below.comparisons
+    assert (only.text, only.finding) == ("infonce.acc > fair-cclk.acc", "contradicts")
+    assert only.low < only.margin < only.high < 0
 
 
 def test_seeds_are_paired() -> None:
-    # Between the seeds lie 10 points, within a seed one: only paired draws see that it is always there.
-    found = results({("fair-cclk", "acc"): [71, 81, 91], ("infonce", "acc"): [70, 80, 90]})
-    assert judge(HIGHER, found).share == 1.0
+    # Between the seeds lie 10 points, within a seed about one: only pairs see that it is always there.
+    found = results(
+        {("fair-cclk", "acc"): [71, 81, 92, 101, 111], ("infonce", "acc"): [70, 80, 90, 100, 110]}
+    )
+    assert judge(HIGHER, found).status == "holds"
 
 
 def test_a_claim_that_hangs_on_the_seeds_is_undecided() -> None:
-    found = results({("fair-cclk", "acc"): [71, 81, 89], ("infonce", "acc"): [70, 80, 90]})
+    found = results(
+        {("fair-cclk", "acc"): [71, 81, 89, 101, 109], ("infonce", "acc"): [70, 80, 90, 100, 110]}
+    )
     verdict = judge(HIGHER, found)
     assert verdict.status == "undecided"
-    assert 0.5 < (verdict.share or 0) < 0.95
-    assert judge(HIGHER, found) == verdict, "the draws are seeded"
+    assert 0.05 < (verdict.false or 0) < 0.5
+    assert judge(HIGHER, found) == verdict, "the shuffles are seeded"
 
 
-def test_fewer_than_three_seeds_decide_nothing() -> None:
-    found = results({("fair-cclk", "acc"): [90, 91], ("infonce", "acc"): [80, 81, 82]})
+def test_rows_that_differ_by_less_than_what_counts_are_equal() -> None:
+    even = {("fair-cclk", "acc"): [90.1, 91, 92, 94, 95], ("infonce", "acc"): [90, 91.1, 92.1, 94, 95]}
+    assert judge(HIGHER, results(even)).status == "equal"
+    # Beside a comparison that is supported, too; not beside one that is open.
+    both = claim('row["fair-cclk"].acc > max(row["infonce"].acc, row["fair-infonce"].acc)')
+    assert judge(both, results({**even, ("fair-infonce", "acc"): LOW})).status == "equal"
+    wild = {("fair-infonce", "acc"): [80.0, 99, 80, 99, 99]}
+    assert judge(both, results({**even, **wild})).status == "undecided"
+
+
+def test_what_did_not_leave_its_untrained_encoder_is_inert() -> None:
+    cells = {("fair-cclk", "acc"): [80.2, 80.1, 80.2, 80.1, 80.2], ("infonce", "acc"): [80.0] * 5}
+    assert judge(HIGHER, results(cells)).status == "holds"
+    assert judge(HIGHER, results(cells, untrained=80.0)).status == "inert"
+    # One row that has moved is enough, in either direction.
+    cells["infonce", "acc"] = [70.0, 71, 72, 70, 71]
+    assert judge(HIGHER, results(cells, untrained=80.0)).status == "holds"
+
+
+def test_chance_is_how_often_the_claim_holds_with_the_rows_shuffled() -> None:
+    found = results({("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW})
+    pair = judge(HIGHER, found).chance
+    # The rows of five seeds lie one way by chance in one case of 32.
+    assert pair == pytest.approx(1 / 32, abs=0.04)
+    either = claim(f"{HIGHER.check} or row['fair-cclk'].acc <= row['infonce'].acc")
+    assert (judge(either, found).chance or 0) > (pair or 0)
+    assert judge(claim('row["infonce"].acc > 50'), found).chance is None, "a single row has no others"
+
+
+def test_a_claim_of_many_comparisons_holds_if_all_do_and_names_the_one_that_fails() -> None:
+    order = claim('order_desc(row["fair-cclk"].acc, row["fair-infonce"].acc, row["infonce"].acc)')
+    between = [float(value) for value in (85, 86, 87, 88, 91)]
+    cells = {("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW, ("fair-infonce", "acc"): between}
+    assert judge(order, results(cells)).status == "holds"
+    cells["fair-infonce", "acc"] = [value - 8 for value in LOW]
+    verdict = judge(order, results(cells))
+    assert verdict.status == "contradicted"
+    found = {one.text: one.finding for one in verdict.comparisons}
+    assert found == {
+        "fair-cclk.acc > fair-infonce.acc": "supports",
+        "fair-infonce.acc > infonce.acc": "contradicts",
+    }
+
+
+def test_fewer_than_five_seeds_decide_nothing() -> None:
+    found = results({("fair-cclk", "acc"): HIGH[:4], ("infonce", "acc"): LOW})
     verdict = judge(HIGHER, found)
-    assert (verdict.status, verdict.seeds, verdict.share) == ("undecided", 2, None)
-    assert "3 are needed" in verdict.note
+    assert (verdict.status, verdict.seeds, verdict.false, verdict.chance) == ("undecided", 4, None, None)
+    assert "5 are needed" in verdict.note
 
 
-def test_only_seeds_that_all_cells_have_are_drawn() -> None:
-    # The fourth run of one row would turn the claim around.
-    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82, 900]})
-    assert (judge(HIGHER, found).status, judge(HIGHER, found).seeds) == ("holds", 3)
+def test_only_seeds_that_all_cells_have_are_used() -> None:
+    # The sixth run of one row would turn the claim around.
+    found = results({("fair-cclk", "acc"): HIGH, ("infonce", "acc"): [*LOW, 900]})
+    assert (judge(HIGHER, found).status, judge(HIGHER, found).seeds) == ("holds", 5)
 
 
 def test_claims_about_printed_figures_or_in_words_are_not_re_testable() -> None:
@@ -71,9 +130,9 @@ def test_claims_about_printed_figures_or_in_words_are_not_re_testable() -> None:
 
 
 def test_what_was_not_run_is_named_and_what_is_left_out_too() -> None:
-    verdict = judge(HIGHER, results({("infonce", "acc"): [1, 2, 3]}))
+    verdict = judge(HIGHER, results({("infonce", "acc"): LOW}))
     assert (verdict.status, verdict.note) == ("not run", "not measured: fair-cclk in acc")
-    found = results({("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]})
+    found = results({("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW})
     both = judge(claim('row["fair-cclk"][:] > row["infonce"][:]'), found)
     assert (both.status, both.note) == ("holds", "without column mse")
     most = judge(claim('argmax(rows[:].acc) == "fair-cclk"'), found)
@@ -82,29 +141,31 @@ def test_what_was_not_run_is_named_and_what_is_left_out_too() -> None:
 
 def test_a_claim_reads_other_tables_where_they_were_run() -> None:
     across = claim('row["fair-cclk"].acc > table["cclk-t5a"].row["cosine"].acc')
-    own = results({("fair-cclk", "acc"): [90, 91, 92]})
+    own = results({("fair-cclk", "acc"): HIGH})
     assert judge(across, own).note == "not measured: table cclk-t5a"
-    cells = (RunValue("cosine", "acc", seed, 80.0) for seed in (1, 2, 3))
+    cells = (RunValue("cosine", "acc", seed, 80.0) for seed in SEEDS)
     other = TableResults(load_table("cclk-t5a"), "paper", False, 5, tuple(cells))
     assert judge(across, own, {"cclk-t5a": other}).status == "holds"
 
 
-def test_deviations_are_those_of_the_drawn_runs() -> None:
+def test_deviations_are_judged_by_leaving_out_runs() -> None:
     spread = claim('row["infonce"].acc.std < 5')
-    assert judge(spread, results({("infonce", "acc"): [80, 81, 82]})).status == "holds"
-    assert judge(spread, results({("infonce", "acc"): [0, 50, 100, 150, 200]})).status == "does not hold"
+    assert judge(spread, results({("infonce", "acc"): LOW})).status == "holds"
+    assert judge(spread, results({("infonce", "acc"): [0, 50, 100, 150, 200]})).status == "contradicted"
 
 
-def test_one_seed_drawn_three_times_has_no_spread_and_is_not_drawn() -> None:
-    # Rows that are alike beside their spread: only where every draw is the same seed is the spread 0.
+def test_a_claim_on_a_difference_and_a_deviation_is_judged_on_both() -> None:
     alike = claim('row["infonce"].acc - row["fair-cclk"].acc <= 2 * row["infonce"].acc.std')
-    found = results({("infonce", "acc"): [70.03, 80.03, 90.03], ("fair-cclk", "acc"): [70, 80, 90]})
-    assert (judge(alike, found).status, judge(alike, found).share) == ("holds", 1.0)
+    own = [70.0, 80.0, 90.0, 75.0, 85.0]
+    found = results({("infonce", "acc"): [value + 0.03 for value in own], ("fair-cclk", "acc"): own})
+    assert judge(alike, found).status == "holds"
+    found = results({("infonce", "acc"): [value + 90 for value in own], ("fair-cclk", "acc"): own})
+    assert judge(alike, found).status == "contradicted"
 
 
 def test_the_best_row_is_not_decided_while_the_one_that_is_named_was_not_run() -> None:
     best = claim('argmax(rows[:].acc) == "fair-cclk"')
-    found = results({("infonce", "acc"): [80, 81, 82], ("fair-infonce", "acc"): [83, 84, 85]})
+    found = results({("infonce", "acc"): LOW, ("fair-infonce", "acc"): HIGH})
     assert judge(best, found).status == "not run"
     assert judge(best, found).note == "not measured: fair-cclk in acc"
 
@@ -123,7 +184,7 @@ def curves(
 def test_the_shape_of_a_curve_is_not_judged_before_all_its_places_were_run() -> None:
     spec = load_table("herocon-fig3b")
     keys = [(row, next(iter(spec.run.columns))) for row in spec.run.rows]
-    rising = {key: [place + 0.1, place + 0.2, place + 0.3] for place, key in enumerate(keys)}
+    rising = {key: [place + seed / 10 for seed in SEEDS] for place, key in enumerate(keys)}
     assert judge_all(curves(spec.id, rising, []))[0].status == "holds"
     part = judge_all(curves(spec.id, {keys[0]: rising[keys[0]]}, keys[1:]))[0]
     assert part.status == "not run"
@@ -135,7 +196,7 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
     column = next(iter(spec.run.columns))
     at64 = {row: (row, column) for row in spec.run.rows if row.endswith("-64")}
     names = {row: spec.run.rows[row].series for row in at64}
-    cells = {key: [0.1 if row.startswith("cmc") else 0.5] * 3 for row, key in at64.items()}
+    cells = {key: [0.1 if row.startswith("cmc") else 0.5] * 5 for row, key in at64.items()}
     first, *others = [row for row in at64 if not row.startswith("cmc")]
     higher = claim(f'max_at(64, ["{names[first]}"]) >= max_at(64, ["{names[others[0]]}"])')
     # One run of a curve that the claim does not name, and places that are not done, change nothing.
@@ -143,15 +204,15 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
     cells[at64[unnamed]] = [0.9]
     gaps = [(row, column) for row in spec.run.rows if row not in at64]
     verdict = judge(higher, curves(spec.id, cells, gaps))
-    assert (verdict.status, verdict.seeds) == ("holds", 3)
+    assert (verdict.status, verdict.seeds) == ("holds", 5)
 
 
 def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
-    slow = {("fair-cclk", "acc"): [90, 91, 92], ("infonce", "acc"): [80, 81, 82]}
-    moving = {("fair-cclk", "acc_moving"): [70, 71, 72], ("infonce", "acc_moving"): [80, 81, 82]}
+    slow = {("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW}
+    moving = {("fair-cclk", "acc_moving"): LOW, ("infonce", "acc_moving"): HIGH}
     own, *_, again = judge_all(results(slow | moving))
     assert (own.status, own.read_in) == ("holds", ())
-    assert (again.status, again.claim) == ("does not hold", own.claim)
+    assert (again.status, again.claim) == ("contradicted", own.claim)
     assert (again.read_in, again.note) == (("Accuracy at rate 1.5",), "")
     assert all(not verdict.read_in for verdict in judge_all(results(slow)))
     del moving["fair-cclk", "acc_moving"]
@@ -171,12 +232,12 @@ def test_the_claims_of_a_figure_that_shows_rows_of_a_table_are_judged_with_it() 
         RunValue(row, column, seed, height + seed)
         for row, height in heights.items()
         for column in table.run.columns
-        for seed in (1, 2, 3)
+        for seed in SEEDS
     )
     shown = [v for v in judge_all(TableResults(table, "quick", False, 3, values)) if v.shown_in]
     assert {verdict.shown_in for verdict in shown} == {"Figure 2"}
     # Comparable at the weaker biases, clearly ahead at the strongest, both above cross entropy.
-    assert [verdict.status for verdict in shown] == ["does not hold", "holds", "holds"]
+    assert [verdict.status for verdict in shown] == ["contradicted", "holds", "holds"]
 
 
 def test_facts_of_the_data_need_no_seeds() -> None:
@@ -192,13 +253,13 @@ def test_facts_of_the_data_need_no_seeds() -> None:
     assert verdicts[0].seeds is None
 
 
-@pytest.mark.parametrize(("beta", "expected"), [(10.0, "holds"), (1.0, "does not hold")])
+@pytest.mark.parametrize(("beta", "expected"), [(10.0, "holds"), (1.0, "contradicted")])
 def test_the_best_place_of_a_map_is_found(beta: float, expected: str) -> None:
     table = load_table("herocon-fig3a")
     values = [
         RunValue(key, "f1", seed, 0.9 if (row.x, row.y) == (0.01, beta) else 0.5)
         for key, row in table.run.rows.items()
-        for seed in (1, 2, 3)
+        for seed in SEEDS
     ]
     found = TableResults(table, "paper", False, 5, tuple(values))
     assert judge(table.claims[1], found).status == expected
@@ -216,7 +277,7 @@ def test_the_best_place_of_a_map_is_found(beta: float, expected: str) -> None:
         (
             "herocon-fig2a",
             {"dnn": (0.5, 0.5), "herocon-u": (0.6, 0.7), "herocon-s": (0.7, 0.7), "herocon": (0.8, 0.8)},
-            ["does not hold", "holds", "does not hold", "does not hold"],
+            ["contradicted", "holds", "contradicted", "contradicted"],
         ),
         (
             "herocon-fig2b",
@@ -230,7 +291,7 @@ def test_the_best_place_of_a_map_is_found(beta: float, expected: str) -> None:
         (
             "herocon-fig2b",
             {"dnn": (0.9,) * 5, "herocon-s": (0.9,) * 5, "herocon": (0.9, 0.8, 0.7, 0.6, 0.5)},
-            ["does not hold"],
+            ["contradicted"],
         ),
     ],
 )
@@ -242,6 +303,6 @@ def test_the_places_of_a_curve_may_be_columns(
         RunValue(row, column, seed, height + seed / 1e6)
         for row, own in heights.items()
         for column, height in zip(spec.run.columns, own, strict=True)
-        for seed in (1, 2, 3)
+        for seed in SEEDS
     )
     assert [v.status for v in judge_all(TableResults(spec, "paper", False, 3, values))] == expected

@@ -210,6 +210,10 @@ class _Reader:
         if (kind := _kind(tree)) != "number" and signs != ("==",):
             self.refuse(node, f"a single == of a {kind}")
         sides = [tree, *(self.of_kind(other, kind) for other in others)]
+        if kind != "number":
+            sides.sort(key=lambda side: isinstance(side, Constant))
+            if [isinstance(side, Constant) for side in sides] != [False, True]:
+                self.refuse(node, f"a function that gives a {kind}, and a {kind} to compare it with,")
         pairs = tuple(Call(sign, pair) for sign, pair in zip(signs, pairwise(sides), strict=True))
         return pairs[0] if len(pairs) == 1 else Call("and", pairs)
 

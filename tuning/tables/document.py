@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
@@ -35,10 +35,11 @@ form: with the paper's settings, with those of a released command that contradic
 under the same budget, or QUICK, which is smaller than the paper's runs and says how. Runs that are older than
 the table's settings name what has changed since. The untrained encoder stands beside every trained one.
 
-A verdict says whether a claim of the paper holds on our runs: its check is evaluated on 2,000 resamples of
-the seeds (see [claims](claims.md)). With fewer than three seeds a claim is undecided. A verdict holds for
-the runs behind it alone. A QUICK form, networks that do not leave their initialisation, and data that stand
-in for the paper's do not decide the paper's claim; the section says so where that is the case.
+A verdict says whether a claim of the paper holds on our runs: it is split into comparisons, and each is
+judged on the paired seeds at an error rate of 5 % (see [claims](claims.md)). With fewer than five seeds a
+claim is undecided. `inert` means that no row of the claim differs from its untrained encoder, so that there
+is nothing to judge. A verdict holds for the runs behind it alone: a QUICK form and data that stand in for the
+paper's do not decide the paper's claim.
 
 To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. After an
 interruption, the same command continues. It reuses runs and searches that other tables have made in the same
@@ -50,7 +51,7 @@ CLAIMS_COUNTED = """The number of claims by verdict. A claim that is judged on o
 once for each; the claims of a figure that shows rows of a table count with the table.
 
 """
-VERDICTS: tuple[Status, ...] = ("holds", "does not hold", "undecided", "not re-testable", "not run")
+VERDICTS = get_args(Status)
 
 
 def write_document(docs: Path) -> Path:

@@ -1,6 +1,6 @@
-"""Evaluate a check: on many resamples of the runs at once, or once on exact numbers.
+"""Read a check on numbers: on several samples of the runs at once, or once on exact printed figures.
 
-Shapes: B resamples. Means are floats; where all are `Fraction`s (B = 1), the arithmetic is exact.
+Shapes: B samples. Means are floats; where all are `Fraction`s (B = 1), the arithmetic is exact.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,15 @@ from contrasweep.tuning.tables.functions import (
     OPERATORS,
     Curve,
     NotMeasured,
-    all_of,
+    top_at,
 )
 from contrasweep.tuning.tables.results import Key
+from contrasweep.tuning.tables.statements import All, Quantity, Statement, best, constant, truth
 
 Values = NDArray[Any]
+
+ROUNDING = 1e-9
+"""Numbers are called equal if they differ by at most this, where no smallest difference is declared."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Numbers:
         means: the means `(B,)`, by (row, column).
         stds: the sample standard deviations `(B,)`, by (row, column).
         curves: the curves by name.
-        tolerance: the largest difference between equal cells: half a unit of the last printed digit.
+        margins: the smallest difference that counts, by column; cells that are called equal differ by less.
     """
 
     rows: tuple[str, ...]
@@ -43,7 +47,7 @@ class Numbers:
     means: Mapping[Key, Values]
     stds: Mapping[Key, Values] = field(default_factory=dict)
     curves: Mapping[str, Curve] = field(default_factory=dict)
-    tolerance: float = 0.0
+    margins: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,19 @@ class Outcome:
     """The outcome of a check.
 
     Attributes:
-        true: whether the check is true on each resample, `(B,)`.
+        statement: what the check states, on each sample.
         left_out: the rows and columns that were left out.
         read: (table, (row, column)) of every cell that was read, cells of curves included.
     """
 
-    true: NDArray[np.bool_]
+    statement: Statement
     left_out: tuple[str, ...]
     read: tuple[tuple[str, Key], ...]
+
+    @property
+    def true(self) -> NDArray[np.bool_]:
+        """Whether the check is true on each sample, `(B,)`."""
+        return truth(self.statement)
 
 
 def evaluate(
@@ -83,8 +92,9 @@ def evaluate(
         if not wanted:
             raise NotMeasured(f"columns {', '.join(named)}")
         reading.left_out.update({f"column {column}": None for column in named if column not in measured})
-    true = all_of(*(replace(reading, column=column).value(tree) for column in wanted))
-    return Outcome(true, tuple(reading.left_out), tuple(reading.read))
+    parts = tuple(replace(reading, column=column).value(tree) for column in wanted)
+    statement = parts[0] if len(parts) == 1 else All(parts)
+    return Outcome(statement, tuple(reading.left_out), tuple(reading.read))
 
 
 @dataclass(frozen=True)
@@ -100,22 +110,24 @@ class _Reading:
 
     def value(self, node: Node) -> Any:
         match node:
-            case Constant(value=str(key)):
-                return key
-            case Constant(value=(x, y)):
-                return np.array([[x, y]])
             case Constant(value=int(number) | float(number)):
-                return self.number(number)
+                return constant(self.number(number))
             case Cells():
-                keys, values = self._group(node)
-                return (keys, values) if node.group else values[0]
+                numbers = self._group(node)
+                return list(numbers.values()) if node.group else next(iter(numbers.values()))
             case CurveCall():
                 return self._of_curves(node)
+            case Call(name="==", parts=(Call(name="argmax" | "argmin") as call, Constant(value=str(key)))):
+                return self._best(call, key)
+            case Call(name="==", parts=(CurveCall(name="argmax_xy") as call, Constant(value=(x, y)))):
+                return top_at(self._curve(call.curves[0][0], None), x, y)
             case Call():
                 return self._call(node)
+            case _:
+                raise AssertionError("the parser lets keys and points through only beside ==")
 
-    def _group(self, node: Cells) -> tuple[list[str], list[Values]]:
-        """Return the rows that were measured in the group's column, and their values."""
+    def _group(self, node: Cells) -> dict[str, Quantity]:
+        """Return the numbers in the group's column, by the rows that were measured."""
         table = self.own if node.table is None else node.table
         if table not in self.tables:
             raise NotMeasured(f"table {table}")
@@ -131,29 +143,30 @@ class _Reading:
             raise NotMeasured(f"{', '.join(missing)} {where}")
         self.left_out.update({f"{row} {where}": None for row in missing})
         self.read.update({(table, (row, column)): None for row in there})
-        return there, [values[row, column] for row in there]
+        of = "" if table == self.own else f"{table}."
+        kind, margin = (".std", None) if node.std else ("", numbers.margins.get(column))
+        return {
+            row: Quantity(f"{of}{row}.{column}{kind}", values[row, column], margin=margin) for row in there
+        }
 
     def _call(self, node: Call) -> Any:
-        parts = [self.value(part) for part in node.parts]
+        given = [self.value(part) for part in node.parts]
+        parts = [number for part in given for number in (part if isinstance(part, list) else [part])]
         if node.name == "==":
-            self._require_named_rows(node.parts)
-            parts.append(self.tables[self.own].tolerance)
-        function = {**OPERATORS, **FUNCTIONS}[node.name]
-        if function.takes == ("group",):
-            return function.compute(*parts[0])
-        return function.compute(
-            *(v for part in parts for v in (part[1] if isinstance(part, tuple) else [part]))
-        )
+            margins = [one.margin for one in parts if isinstance(one, Quantity) and one.margin is not None]
+            parts.append(constant(self.number(max(margins, default=ROUNDING))))
+        compute = {**OPERATORS, **FUNCTIONS}[node.name].compute
+        assert compute is not None, "argmax and argmin are read with their =="
+        return compute(*parts)
 
-    def _require_named_rows(self, nodes: Sequence[Node]) -> None:
-        """Refuse `argmax(group) == "key"` where the row `key` was not run: it could never be the best."""
-        named = [node.value for node in nodes if isinstance(node, Constant)]
-        best = [node for node in nodes if isinstance(node, Call) and node.name in ("argmax", "argmin")]
-        for group in (node.parts[0] for node in best):
-            assert isinstance(group, Cells), "the parser lets only groups through"
-            missing = [row for row in named if row not in self._group(group)[0]]
-            if missing:
-                raise NotMeasured(f"{missing[0]} in {self.column if group.column == STAR else group.column}")
+    def _best(self, call: Call, key: str) -> Statement:
+        """State which row is the best of a group; a row that was not run could never be."""
+        (group,) = call.parts
+        assert isinstance(group, Cells), "the parser lets only groups through"
+        numbers = self._group(group)
+        if key not in numbers:
+            raise NotMeasured(f"{key} in {self.column if group.column == STAR else group.column}")
+        return best(list(numbers), list(numbers.values()), key, largest=call.name == "argmax")
 
     def _of_curves(self, call: CurveCall) -> Any:
         """Return the value of a function of curves; `max_at` of a place alone reads all of them."""
@@ -161,8 +174,8 @@ class _Reading:
         if not all(named):
             raise NotMeasured("any curve")
         sides = [[self._curve(name, call.place) for name in side] for side in named]
-        self.read.update({(self.own, key): None for side in sides for curve in side for key in curve.keys})
         function = CURVE_FUNCTIONS[call.name]
+        assert function.compute is not None, "argmax_xy is read with its =="
         kinds = [kind for kind in function.takes if kind != "place"]
         pairs = zip(kinds, sides, strict=True)
         return function.compute(*(side[0] if kind == "curve" else side for kind, side in pairs))
@@ -174,4 +187,6 @@ class _Reading:
             raise NotMeasured(f"curve {name}")
         if curve.missing and (place is None or place in ENDS):
             raise NotMeasured(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
-        return curve if place is None else curve.at(place)
+        found = curve if place is None else curve.at(place)
+        self.read.update({(self.own, key): None for key in found.keys})
+        return found

@@ -1,18 +1,35 @@
 """The operators and functions of checks: what each takes, gives and computes. `docs/claims.md` defines them.
 
-Shapes: B resamples, X places of a curve. A number is a scalar or `(B,)`, a truth `(B,)`, a point `(B, 2)`.
+A function that gives a truth returns the `Statement` of its comparisons, one that gives a number a `Number`.
+Shapes: B samples of the runs, X places of a curve.
 """
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.data.conditioning import crossing
+from contrasweep.tuning.tables.statements import (
+    All,
+    Comparison,
+    Either,
+    Extremum,
+    Number,
+    Quantity,
+    Statement,
+    absolute,
+    alike,
+    arithmetic,
+    compare,
+    constant,
+    every,
+    reduced,
+)
 
 ALIKE = 0.1
 """`similar(a, b)`: a and b differ by at most this share of the larger one. The bound is ours."""
@@ -38,11 +55,14 @@ class NotMeasured(LookupError):
 
 @dataclass(frozen=True)
 class Function:
-    """What a function or an operator gives, what its arguments are, and how it is computed from them."""
+    """What a function or an operator gives, what its arguments are, and how it is computed from them.
+
+    `compute` is None for the functions that only stand beside `==`.
+    """
 
     gives: Kind
     takes: tuple[str, ...]
-    compute: Callable[..., Any]
+    compute: Callable[..., Any] | None
 
 
 @dataclass(frozen=True)
@@ -50,18 +70,31 @@ class Curve:
     """A figure's curve, or a map over two axes.
 
     Attributes:
+        name: the curve's name.
         xs: the places: numbers in rising order, or words.
         heights: `(B, X)`.
         ys: the second coordinate of each place of a map; None for a curve.
         keys: the (row, column) of the cell at each place.
         missing: the (row, column) of the planned places that were not measured.
+        margin: the smallest difference of heights that counts.
     """
 
+    name: str
     xs: tuple[float | str, ...]
     heights: NDArray[Any]
     ys: tuple[float, ...] | None = None
     keys: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    margin: float | None = None
+
+    @property
+    def places(self) -> list[Quantity]:
+        """The height at each place as a number."""
+        ys = self.ys or ("",) * len(self.xs)
+        names = [f"{self.name} at {x}{f', {y}' if y != '' else ''}" for x, y in zip(self.xs, ys, strict=True)]
+        return [
+            Quantity(name, self.heights[:, index], margin=self.margin) for index, name in enumerate(names)
+        ]
 
     def at(self, place: float | str) -> "Curve":
         """Return the curve at one place alone: `smallest`, `largest`, a word or a number.
@@ -73,91 +106,100 @@ class Curve:
             raise NotMeasured(f"place {place} of a curve over {', '.join(map(str, self.xs))}")
         ends = {"smallest": 0, "largest": len(self.xs) - 1}
         index = ends[place] if isinstance(place, str) and place in ends else self.xs.index(place)
-        return Curve(self.xs[index : index + 1], self.heights[:, [index]], keys=self.keys[index : index + 1])
+        found = slice(index, index + 1)
+        return replace(
+            self, xs=self.xs[found], heights=self.heights[:, found], ys=None, keys=self.keys[found]
+        )
 
 
-def truths(value: Any) -> NDArray[np.bool_]:
-    """Return a truth, or one for each resample, as `(B,)`."""
-    return np.atleast_1d(np.asarray(value)).astype(bool)
+def _similar(left: Number, right: Number) -> Statement:
+    larger = reduced(Extremum(True, (absolute(left), absolute(right))))
+    bound = arithmetic("*", constant(ALIKE), larger)
+    return compare("<=", absolute(arithmetic("-", left, right)), bound)
 
 
-def all_of(*parts: Any) -> NDArray[np.bool_]:
-    """Return whether all truths hold, `(B,)`."""
-    joined: NDArray[np.bool_] = np.logical_and.reduce(np.broadcast_arrays(*map(truths, parts)))
-    return joined
+def _ordered(sign: str, *numbers: Number) -> Statement:
+    return All(tuple(compare(sign, *pair) for pair in pairwise(numbers)))
 
 
-def equal(left: Any, right: Any, tolerance: float) -> Any:
-    """Return whether two numbers, keys or points are equal; numbers may differ by `tolerance`."""
-    if np.asarray(left).dtype.kind == "U":
-        return left == right
-    if np.ndim(left) == 2 or np.ndim(right) == 2:
-        return np.isclose(left, right).all(axis=1)
-    return np.abs(left - right) <= tolerance
+def _rising(sign: str, curve: Curve) -> Statement:
+    """State that a curve never falls (`<`) or rises (`>`), and ends on the other side of its start."""
+    heights = curve.places
+    steps = [compare(f"{sign}=", *pair) for pair in pairwise(heights)]
+    return All((*steps, compare(sign, heights[0], heights[-1])))
 
 
-def _row_of(place: Callable[..., Any]) -> Callable[[list[str], list[Any]], Any]:
-    """Return a function that gives the key of the row at `place` (np.argmax or np.argmin)."""
-    return lambda keys, values: np.array(keys)[place(np.stack(np.broadcast_arrays(*values)), axis=0)]
+def _one_top(curve: Curve) -> Statement:
+    """State that a curve has its top inside, never falls before it and never rises after it."""
+    return Either(tuple(_top_at(curve.places, top) for top in range(1, len(curve.xs) - 1)))
 
 
-def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda *values: all_of(*(compare(*pair) for pair in pairwise(values)))
+def _top_at(heights: Sequence[Quantity], top: int) -> Statement:
+    signs = ["<=" if place < top else ">=" for place in range(len(heights) - 1)]
+    steps = [compare(sign, *pair) for sign, pair in zip(signs, pairwise(heights), strict=True)]
+    return All((*steps, compare("<", heights[0], heights[top]), compare("<", heights[-1], heights[top])))
 
 
-def _rising(heights: NDArray[Any]) -> Any:
-    """Whether a curve never falls and ends higher than it starts."""
-    return (np.diff(heights, axis=1) >= 0).all(axis=1) & (heights[:, -1] > heights[:, 0])
+def _flat(curve: Curve) -> Statement:
+    mean = Quantity(f"mean({curve.name})", np.abs(curve.heights.mean(axis=1)))
+    bound = arithmetic("*", constant(FLAT), mean)
+    gaps = (absolute(arithmetic("-", *pair)) for pair in combinations(curve.places, 2))
+    return All(tuple(compare("<=", gap, bound) for gap in gaps))
 
 
-def _one_top(curve: Curve) -> Any:
-    """Whether a curve has its top inside, never falls before it and never rises after it."""
-    heights = curve.heights
-    top = heights.argmax(axis=1)[:, None]
-    steps, places = np.diff(heights, axis=1), np.arange(heights.shape[1] - 1)
-    right = np.where(places < top, steps >= 0, steps <= 0).all(axis=1)
-    return right & (top[:, 0] > 0) & (top[:, 0] < heights.shape[1] - 1)
+def _polynomial(degree: int, curve: Curve) -> Statement:
+    """State that the best polynomial of this degree explains enough of a curve's variance."""
+    xs, heights = _numbers(curve), curve.heights
+    fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
+    rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
+    spread = heights - heights.mean(axis=1, keepdims=True)
+    explained = 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1)
+    kind = {1: "line", 2: "parabola"}[degree]
+    text = f"a {kind} explains {STRAIGHT:.0%} of the variance of {curve.name}"
+    return Comparison(text, explained - STRAIGHT, strict=False)
 
 
-def _flat(curve: Curve) -> Any:
-    return np.ptp(curve.heights, axis=1) <= FLAT * np.abs(curve.heights.mean(axis=1))
+def top_at(curve: Curve, x: float, y: float) -> Statement:
+    """State that the highest place of a map is `(x, y)`.
 
-
-def _polynomial(degree: int) -> Callable[[Curve], Any]:
-    """Return whether the best polynomial of this degree explains enough of a curve's variance."""
-
-    def explains(curve: Curve) -> Any:
-        xs, heights = _numbers(curve), curve.heights
-        fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
-        rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
-        spread = heights - heights.mean(axis=1, keepdims=True)
-        return 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1) >= STRAIGHT
-
-    return explains
-
-
-def _place_of_top(curve: Curve) -> Any:
+    Raises:
+        NotMeasured: the curve is no map, or has no such place.
+    """
     if curve.ys is None:
         raise NotMeasured("argmax_xy takes a map over two axes")
-    best = curve.heights.argmax(axis=1)
-    return np.stack([_numbers(curve)[best], np.array(curve.ys)[best]], axis=1)
+    places = list(zip(_numbers(curve).tolist(), curve.ys, strict=True))
+    if (x, y) not in places:
+        raise NotMeasured(f"place ({x:g}, {y:g}) of {curve.name}")
+    heights = curve.places
+    top = heights.pop(places.index((x, y)))
+    return All(tuple(compare(">", top, other) for other in heights))
 
 
-def _above(overs: Sequence[Curve], unders: Sequence[Curve]) -> NDArray[np.bool_]:
-    pairs = [(over, under, set(over.xs) & set(under.xs)) for over in overs for under in unders]
-    if not all(shared for *_, shared in pairs):
+def _above(overs: Sequence[Curve], unders: Sequence[Curve]) -> Statement:
+    return All(tuple(pair for over in overs for under in unders for pair in _higher(over, under)))
+
+
+def _higher(over: Curve, under: Curve) -> Iterator[Statement]:
+    shared = [x for x in over.xs if x in under.xs]
+    if not shared:
         raise NotMeasured("the curves have no place in common")
-    return all_of(*(_height(a.at(x)) > _height(b.at(x)) for a, b, shared in pairs for x in shared))
+    for x in shared:
+        yield compare(">", _height(over.at(x)), _height(under.at(x)))
 
 
-def _crossing(rising: Curve, falling: Curve) -> NDArray[Any]:
+def _crossing(rising: Curve, falling: Curve) -> Number:
     """Return where the first curve, rescaled to 0..1, first reaches the second; NaN where it does not."""
     xs = _numbers(rising).tolist()
     if min(xs) <= 0:
         raise NotMeasured("crossing_x interpolates over log x, and x is not above 0 everywhere")
     both = zip(rising.heights.tolist(), falling.heights.tolist(), strict=True)
     found = [crossing(xs, up, down) for up, down in both]
-    return np.array([np.nan if one is None else one[0] for one in found])
+    values = np.array([np.nan if one is None else one[0] for one in found])
+    return Quantity(f"the crossing of {rising.name} and {falling.name}", values)
+
+
+def _place_of_top(curve: Curve) -> Number:
+    return Quantity(f"the top of {curve.name}", _numbers(curve)[curve.heights.argmax(axis=1)])
 
 
 def _numbers(curve: Curve) -> NDArray[Any]:
@@ -166,65 +208,64 @@ def _numbers(curve: Curve) -> NDArray[Any]:
     return np.array(curve.xs, dtype=float)
 
 
-def _height(curve: Curve) -> NDArray[Any]:
-    """Return the height `(B,)` of a curve that has one place."""
-    return curve.heights[:, 0]
+def _height(curve: Curve) -> Number:
+    """Return the height of a curve that has one place."""
+    return curve.places[0]
 
 
-def _reduced(reduce: Callable[..., Any]) -> Callable[[Curve], Any]:
-    return lambda curve: reduce(curve.heights, axis=1)
+def _over_places(name: str, compute: Callable[..., Any]) -> Callable[[Curve], Number]:
+    return lambda curve: Quantity(f"{name}({curve.name})", compute(curve.heights, axis=1))
 
 
 _TWO = ("number", "number")
 
+
+def _compared(sign: str) -> Function:
+    return Function("truth", _TWO, partial(compare, sign))
+
+
 OPERATORS: Mapping[str, Function] = {
-    "+": Function("number", _TWO, operator.add),
-    "-": Function("number", _TWO, operator.sub),
-    "*": Function("number", _TWO, operator.mul),
-    "/": Function("number", _TWO, operator.truediv),
-    "<": Function("truth", _TWO, operator.lt),
-    "<=": Function("truth", _TWO, operator.le),
-    ">": Function("truth", _TWO, operator.gt),
-    ">=": Function("truth", _TWO, operator.ge),
-    "==": Function("truth", ("number, key or point", "the same", "tolerance"), equal),
-    "and": Function("truth", ("truth", MORE), all_of),
-    "or": Function("truth", ("truth", MORE), lambda *p: np.logical_or.reduce([*map(truths, p)])),
+    **{sign: Function("number", _TWO, partial(arithmetic, sign)) for sign in "+-*/"},
+    **{sign: _compared(sign) for sign in ("<", "<=", ">", ">=")},
+    "==": Function("truth", ("number, key or point", "the same", "tolerance"), alike),
+    "and": Function("truth", ("truth", MORE), every),
+    "or": Function("truth", ("truth", MORE), lambda *parts: Either(parts)),
 }
 
 FUNCTIONS: Mapping[str, Function] = {
-    "max": Function("number", ("values", MORE), lambda *v: np.maximum.reduce(np.broadcast_arrays(*v))),
-    "min": Function("number", ("values", MORE), lambda *v: np.minimum.reduce(np.broadcast_arrays(*v))),
-    "argmax": Function("key", ("group",), _row_of(np.argmax)),
-    "argmin": Function("key", ("group",), _row_of(np.argmin)),
-    "approx": Function("truth", ("number", *_TWO), lambda a, b, tolerance: np.abs(a - b) <= tolerance),
-    "similar": Function("truth", _TWO, lambda a, b: np.abs(a - b) <= ALIKE * np.maximum(abs(a), abs(b))),
-    "order_asc": Function("truth", ("values", MORE), _ordered(operator.lt)),
-    "order_desc": Function("truth", ("values", MORE), _ordered(operator.gt)),
-    "abs": Function("number", ("number",), np.abs),
+    "max": Function("number", ("values", MORE), lambda *numbers: Extremum(True, numbers)),
+    "min": Function("number", ("values", MORE), lambda *numbers: Extremum(False, numbers)),
+    "argmax": Function("key", ("group",), None),
+    "argmin": Function("key", ("group",), None),
+    "approx": Function("truth", ("number", *_TWO), alike),
+    "similar": Function("truth", _TWO, _similar),
+    "order_asc": Function("truth", ("values", MORE), partial(_ordered, "<")),
+    "order_desc": Function("truth", ("values", MORE), partial(_ordered, ">")),
+    "abs": Function("number", ("number",), absolute),
 }
-"""Functions of cells; `values` are numbers or groups. A group is computed from its keys and its values."""
+"""Functions of cells; `values` are numbers or groups. `argmax` and `argmin` only stand beside `==`."""
 
 CURVE_FUNCTIONS: Mapping[str, Function] = {
     "at": Function("number", ("curve", "place"), _height),
     "max_at": Function(
-        "number", ("place", "curves?"), lambda curves: np.max([*map(_height, curves)], axis=0)
+        "number", ("place", "curves?"), lambda curves: Extremum(True, tuple(map(_height, curves)))
     ),
     "above": Function("truth", ("curves", "curves"), _above),
-    "increasing": Function("truth", ("curve",), lambda curve: _rising(curve.heights)),
-    "decreasing": Function("truth", ("curve",), lambda curve: _rising(-curve.heights)),
+    "increasing": Function("truth", ("curve",), partial(_rising, "<")),
+    "decreasing": Function("truth", ("curve",), partial(_rising, ">")),
     "rises_then_falls": Function("truth", ("curve",), _one_top),
     "flat": Function("truth", ("curve",), _flat),
-    "linear_in_x": Function("truth", ("curve",), _polynomial(1)),
-    "quadratic_in_x": Function("truth", ("curve",), _polynomial(2)),
-    "argmax_x": Function("number", ("curve",), lambda curve: _numbers(curve)[curve.heights.argmax(axis=1)]),
-    "argmax_xy": Function("point", ("curve",), _place_of_top),
+    "linear_in_x": Function("truth", ("curve",), partial(_polynomial, 1)),
+    "quadratic_in_x": Function("truth", ("curve",), partial(_polynomial, 2)),
+    "argmax_x": Function("number", ("curve",), _place_of_top),
+    "argmax_xy": Function("point", ("curve",), None),
     "crossing_x": Function("number", ("curve", "curve"), _crossing),
-    "highest": Function("number", ("curve",), _reduced(np.max)),
-    "lowest": Function("number", ("curve",), _reduced(np.min)),
-    "mean": Function("number", ("curve",), _reduced(np.mean)),
-    "std": Function("number", ("curve",), _reduced(np.std)),
+    "highest": Function("number", ("curve",), lambda curve: Extremum(True, tuple(curve.places))),
+    "lowest": Function("number", ("curve",), lambda curve: Extremum(False, tuple(curve.places))),
+    "mean": Function("number", ("curve",), _over_places("mean", np.mean)),
+    "std": Function("number", ("curve",), _over_places("std", np.std)),
 }
 """Functions of curves; `curves` are one name or a list of names, an argument with `?` may be left out.
 
-A place is not passed on: the curves are cut to it before.
+A place is not passed on: the curves are cut to it before. `argmax_xy` only stands beside `==`.
 """

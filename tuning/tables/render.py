@@ -24,7 +24,19 @@ from contrasweep.tuning.tables.verdict import Verdict
 HEADINGS = ("", "printed", "ours (n)", "difference", "")
 CSV_CELL = ("column", "row", "printed", "published", "published_std", "cited", "mean", "std", "n")
 CSV_DIFFERENCE = ("difference", "low", "high", "interval")
-CSV_COLUMNS = ("table", "form", *CSV_CELL, *CSV_DIFFERENCE, "gap", "claim", "verdict", "share", "note")
+CSV_COLUMNS = (
+    "table",
+    "form",
+    *CSV_CELL,
+    *CSV_DIFFERENCE,
+    "gap",
+    "claim",
+    "verdict",
+    "p_false",
+    "p_true",
+    "chance",
+    "note",
+)
 CLAIMS = ("claim", "as printed", "our runs", "")
 
 
@@ -101,8 +113,8 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
 def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
     """Return CSV: one line for each cell, with all digits, then one line for each claim.
 
-    Every line names the form that was run. The line of a claim has its text, its verdict, n, the share of the
-    resamples in which it is true, and a note.
+    Every line names the form that was run. The line of a claim has its text, its verdict, n, both p
+    values, how often it holds by chance, and a note.
     """
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, CSV_COLUMNS, lineterminator="\n")
@@ -112,8 +124,9 @@ def comma_separated(results: TableResults, verdicts: Sequence[Verdict]) -> str:
         writer.writerow(form | _cell_fields(cell))
     for verdict in verdicts:
         text, *_, note = verdict_line(verdict)
-        judged = {"verdict": verdict.status, "share": verdict.share, "n": verdict.seeds, "note": note}
-        writer.writerow(form | {"claim": text} | judged)
+        found: dict[str, Any] = {"verdict": verdict.status, "p_false": verdict.false, "p_true": verdict.true}
+        found |= {"chance": verdict.chance, "n": verdict.seeds, "note": note}
+        writer.writerow(form | {"claim": text} | found)
     return buffer.getvalue()
 
 
@@ -143,7 +156,10 @@ def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any
                 "check": verdict.claim.check,
                 "as_printed": None if verdict.read_in else verdict.claim.holds,
                 "verdict": verdict.status,
-                "share": verdict.share,
+                "p_false": verdict.false,
+                "p_true": verdict.true,
+                "chance": verdict.chance,
+                "comparisons": [asdict(one) for one in verdict.comparisons],
                 "seeds": verdict.seeds,
                 "note": verdict.note,
                 "read_in": verdict.read_in,

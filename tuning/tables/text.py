@@ -1,5 +1,6 @@
 """The text beside a table's numbers, shared by all formats: form, selection, seeds, deviations, gaps."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -119,14 +120,33 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
     # The printed cells of a column say nothing about the column that is read in its place.
     printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
     place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
-    share = "" if verdict.share is None else "facts of the data"
-    if verdict.share is not None and verdict.seeds is not None:
-        share = f"true in {100 * verdict.share:.1f} % of the resamples"
     seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
+    if verdict.seeds is None and verdict.status in ("holds", "contradicted"):
+        seeds = "facts of the data"
     bound = "the bound is ours" if claim.threshold_chosen_here else ""
     text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
-    remarks = "; ".join(filter(None, [place, share, seeds, verdict.note, bound]))
+    remarks = "; ".join(filter(None, [place, _findings(verdict), seeds, verdict.note, bound]))
     return text, printed, verdict.status, remarks
+
+
+def _findings(verdict: Verdict) -> str:
+    """Return how many comparisons came out how, which ones are contradicted, and what chance gives."""
+    counts = Counter[str](one.finding for one in verdict.comparisons)
+    words = {"supports": "supported", "contradicts": "contradicted", "equal": "equal", "undecided": "open"}
+    found = [f"{counts[finding]} {word}" for finding, word in words.items() if counts[finding]]
+    text = f"of {sum(counts.values())}: {', '.join(found)}" if sum(counts.values()) > 1 else ""
+    against = [one.text for one in verdict.comparisons if one.finding == "contradicts"]
+    if verdict.status == "contradicted" and len(verdict.comparisons) > 1:
+        text += f" ({_few(against, 2)})"
+    p = "" if verdict.false is None else f"p {_p(verdict)}"
+    chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
+    return "; ".join(filter(None, [text, p, chance]))
+
+
+def _p(verdict: Verdict) -> str:
+    """Return the p value behind a verdict: against the claim, or for it where the claim is contradicted."""
+    value = verdict.true if verdict.status == "contradicted" else verdict.false
+    return "< 0.001" if value is not None and value < 0.001 else f"= {value:.3f}"
 
 
 def settings_lines(results: TableResults) -> list[str]:

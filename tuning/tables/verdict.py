@@ -1,4 +1,8 @@
-"""Judge the claims of a paper on our runs: evaluate each check on paired resamples of the seeds."""
+"""Judge the claims of a paper on our runs. `docs/claims.md` argues the rule.
+
+A claim is a set of comparisons, each judged on the seeds that all its cells share. It holds if all are
+supported and is contradicted if one is, at an error rate of 5 % each.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,17 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.data import numpy_generator
-from contrasweep.search_spaces.tables import Claim, load_table
-from contrasweep.tuning.tables.checks import Cells, Node, columns_read, parse_check, walk
-from contrasweep.tuning.tables.evaluate import Numbers, evaluate
+from contrasweep.search_spaces.tables import Claim, Table, load_table
+from contrasweep.tuning.tables.checks import Node, columns_read, parse_check
+from contrasweep.tuning.tables.evaluate import Numbers, Outcome, evaluate
+from contrasweep.tuning.tables.evidence import (
+    ERROR,
+    FEWEST_SEEDS,
+    Judged,
+    against_and_for,
+    judge_each,
+    leave_one_out,
+    mean_beyond,
+)
 from contrasweep.tuning.tables.functions import Curve, NotMeasured
 from contrasweep.tuning.tables.results import Key, TableResults
 
-RESAMPLES = 2_000
-SURE = 0.95
-FEWEST_SEEDS = 3
+SHUFFLES = 200
+"""How often the rows are shuffled within each seed, to see how often a claim holds by chance."""
 
-Status = Literal["holds", "does not hold", "undecided", "not re-testable", "not run"]
+POINTS = 0.5
+"""The smallest difference that counts where a column is printed in per cent and declares none."""
+
+Status = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
 
 
 @dataclass(frozen=True)
@@ -27,17 +42,26 @@ class Verdict:
 
     Attributes:
         claim: the claim.
-        status: `holds` (true in 95 % of the resamples or more), `does not hold` (5 % or fewer), `undecided`.
-        share: the share of the resamples in which the check is true; None where it was not evaluated.
-        seeds: the runs of each cell that were resampled; None for facts of the data, which have no runs.
-        note: why the claim is undecided or was not evaluated; which rows and columns the verdict leaves out.
+        status: `holds` (every comparison is supported), `contradicted` (one is), `equal` (none is, and those
+            that are not supported are equal), `inert` (no row that it reads differs from its untrained
+            encoder), `undecided`, or why it was not judged.
+        false: the p value against the claim; it holds where this is at most 5 %. None where not tested.
+        true: the p value for the claim; it is contradicted where this is at most 5 %.
+        comparisons: what the runs say about each comparison.
+        chance: the share of shuffles of the rows within each seed in which the claim holds; None for a claim
+            about a single row.
+        seeds: the runs of each cell; None for facts of the data, which have no runs.
+        note: why the claim was not judged; which rows and columns the verdict leaves out.
         read_in: the columns that were read in place of the claim's own; empty where its own were read.
         shown_in: the number of the figure that the claim is about; empty where it is about the table itself.
     """
 
     claim: Claim
     status: Status
-    share: float | None = None
+    false: float | None = None
+    true: float | None = None
+    comparisons: tuple[Judged, ...] = ()
+    chance: float | None = None
     seeds: int | None = None
     note: str = ""
     read_in: tuple[str, ...] = ()
@@ -64,19 +88,46 @@ def _judge_tree(
     name = own.table.id
     known = {name: own, **(others or {})}
     try:
-        seeds = _common_seeds(known, evaluate(tree, _numbers(known, None), name, columns).read)
-        draws = _draws(claim, name, seeds, spread=any(isinstance(n, Cells) and n.std for n in walk(tree)))
-        outcome = evaluate(tree, _numbers(known, draws), name, columns)
+        first = evaluate(tree, {key: _of_table(one) for key, one in known.items()}, name, columns)
+        seeds = _common_seeds(known, first.read)
+        if seeds is None:
+            status: Status = "holds" if first.true.all() else "contradicted"
+            return Verdict(claim, status, note=_left_out(first))
+        if len(seeds) < FEWEST_SEEDS:
+            why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
+            return Verdict(claim, "undecided", seeds=len(seeds), note=_joined(why, _left_out(first)))
+        sampled = {key: _of_table(one, _Samples(seeds, key, first, claim)) for key, one in known.items()}
+        outcome = evaluate(tree, sampled, name, columns)
     except NotMeasured as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
-    share = float(outcome.true.mean())
-    left_out = f"without {', '.join(outcome.left_out)}" if outcome.left_out else ""
-    if seeds is None:
-        return Verdict(claim, _status(share), share, note=left_out)
-    if len(seeds) < FEWEST_SEEDS:
-        why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
-        return Verdict(claim, "undecided", seeds=len(seeds), note="; ".join(filter(None, [why, left_out])))
-    return Verdict(claim, _status(share), share, len(seeds), left_out)
+    return _verdict(claim, outcome, len(seeds), moved=_any_moved(known, outcome, seeds))
+
+
+def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool) -> Verdict:
+    false, true = against_and_for(outcome.statement, seeds)
+    single = tuple(judge_each(outcome.statement, seeds))
+    if not moved:
+        status: Status = "inert"
+    elif false[0] <= ERROR:
+        status = "holds"
+    elif true[0] <= ERROR:
+        status = "contradicted"
+    elif all(one.finding in ("supports", "equal") for one in single):
+        status = "equal"
+    else:
+        status = "undecided"
+    rows = {(table, row) for table, (row, _) in outcome.read}
+    shuffled = false[1:] if len(rows) > 1 and len(false) > 1 else None
+    chance = None if shuffled is None else float((shuffled <= ERROR).mean())
+    return Verdict(claim, status, float(false[0]), float(true[0]), single, chance, seeds, _left_out(outcome))
+
+
+def _left_out(outcome: Outcome) -> str:
+    return f"without {', '.join(outcome.left_out)}" if outcome.left_out else ""
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = None) -> list[Verdict]:
@@ -116,12 +167,6 @@ def _judge_repeated(own: TableResults, others: Mapping[str, TableResults] | None
     return found
 
 
-def _status(share: float) -> Status:
-    if share >= SURE:
-        return "holds"
-    return "does not hold" if share <= 1 - SURE + 1e-12 else "undecided"
-
-
 def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, Key]]) -> list[int] | None:
     """Return the seeds that all cells share; None where the cells are facts of the data."""
     found: set[int] | None = None
@@ -132,56 +177,103 @@ def _common_seeds(known: Mapping[str, TableResults], read: Sequence[tuple[str, K
     return None if found is None else sorted(found)
 
 
-def _draws(
-    claim: Claim, table: str, seeds: Sequence[int] | None, *, spread: bool
-) -> NDArray[np.int64] | None:
-    """Return seeds `(B, n)`: each row is a resample of the n seeds, shared by all cells of a claim.
+def _any_moved(known: Mapping[str, TableResults], outcome: Outcome, seeds: Sequence[int]) -> bool:
+    """Return whether a cell that was read differs from its untrained encoder by more than what counts.
 
-    With `spread`, resamples that drew one seed n times are left out: their deviation is 0.
+    A cell without such a control counts as one that does.
     """
-    if not seeds:
-        return None
-    generator = numpy_generator("claim", table, claim.text)
-    draws: NDArray[np.int64] = np.asarray(seeds)[generator.integers(len(seeds), size=(RESAMPLES, len(seeds)))]
-    varied = (draws != draws[:, :1]).any(axis=1)
-    return draws[varied] if spread and varied.any() else draws
+    for table, (row, column) in outcome.read:
+        own = known[table].of(row, column)
+        pairs = [(own[seed].value, own[seed].untrained) for seed in seeds if seed in own]
+        gaps = [value - untrained for value, untrained in pairs if untrained is not None]
+        if len(gaps) < len(seeds):
+            return True
+        if mean_beyond(gaps, smallest_difference(known[table].table, column)):
+            return True
+    return False
 
 
-def _numbers(known: Mapping[str, TableResults], draws: NDArray[np.int64] | None) -> dict[str, Numbers]:
-    return {name: _of_table(results, draws) for name, results in known.items()}
+def smallest_difference(table: Table, column: str) -> float:
+    """Return the smallest difference that counts in a column, in printed units.
+
+    It is the one that the table declares, else half a point where the column is printed in per cent, and at
+    least half a unit of the last digit that the table prints.
+    """
+    run = table.run.columns.get(column)
+    if run is not None and run.margin is not None:
+        return run.margin
+    digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
+    rounding = 0.5 * 10.0 ** -min(digits, default=15)
+    return max(rounding, POINTS) if run is not None and run.scale == 100 else rounding
 
 
-def _of_table(results: TableResults, draws: NDArray[np.int64] | None) -> Numbers:
-    """Return resampled means and sample deviations `(B,)` of the cells that have all drawn seeds."""
+class _Samples:
+    """Samples of the runs of one table: all seeds and without each, first as they are, then shuffled.
+
+    A shuffle exchanges the rows that the claim reads within each seed, in all columns alike.
+    """
+
+    def __init__(self, seeds: Sequence[int], table: str, plain: Outcome, claim: Claim) -> None:
+        self.seeds = seeds
+        rows = list(dict.fromkeys(row for name, (row, _) in plain.read if name == table))
+        generator = numpy_generator("claim", table, claim.text)
+        ranks = generator.random((SHUFFLES + 1, len(rows), len(seeds)))
+        ranks[0] = np.arange(len(rows))[:, None]
+        self._ranks = {row: ranks[:, place] for place, row in enumerate(rows)}
+        self._weights = leave_one_out(len(seeds))
+
+    def means_and_deviations(self, column: Mapping[str, Sequence[float]]) -> dict[str, tuple[Any, Any]]:
+        """Return means and sample deviations `((SHUFFLES + 1) (n + 1),)` by row, from values by seed."""
+        # In the order of the ranks, so that the first arrangement is the runs as they are.
+        rows = [row for row in self._ranks if row in column]
+        order = np.stack([self._ranks[row] for row in rows], axis=1).argsort(axis=1)
+        values = np.take_along_axis(np.array([column[row] for row in rows])[None], order, axis=1)
+        means = values @ self._weights.T
+        squares = (values**2) @ self._weights.T - means**2
+        counts = (self._weights > 0).sum(axis=1)
+        deviations = np.sqrt(np.maximum(squares, 0) * counts / np.maximum(counts - 1, 1))
+        return {
+            row: (means[:, place].ravel(), deviations[:, place].ravel()) for place, row in enumerate(rows)
+        }
+
+
+def _of_table(results: TableResults, samples: _Samples | None = None) -> Numbers:
+    """Return the means and deviations of a table's cells: on `samples`, else once over all their runs."""
+    by_column: dict[str, dict[str, dict[int | None, float]]] = {}
+    for value in results.values:
+        by_column.setdefault(value.column, {}).setdefault(value.row, {})[value.seed] = value.value
     means: dict[Key, NDArray[Any]] = {}
     stds: dict[Key, NDArray[Any]] = {}
-    by_cell: dict[Key, dict[int | None, float]] = {}
-    for value in results.values:
-        by_cell.setdefault((value.row, value.column), {})[value.seed] = value.value
-    for key, values in by_cell.items():
-        if draws is None or None in values:
-            drawn = np.array([list(values.values())])
-        elif set(np.unique(draws).tolist()) <= set(values):
-            drawn = np.vectorize(values.__getitem__, otypes=[float])(draws)
-        else:
-            continue
-        means[key] = drawn.mean(axis=1)
-        if None not in values:
-            # One run has no deviation; NaN does no harm, since fewer than three seeds decide nothing.
-            stds[key] = drawn.std(axis=1, ddof=1) if drawn.shape[1] > 1 else np.full(len(drawn), np.nan)
-    rows = tuple(row.key for row in results.table.rows) or tuple(dict.fromkeys(row for row, _ in by_cell))
-    columns = tuple(column.key for column in results.table.columns)
-    digits = [cell.digits for row in results.table.rows for cell in row.cells if cell.digits is not None]
-    # Cells that differ by less than half a unit of the last digit are printed as equal.
-    tolerance = 0.5 * 10.0 ** -min(digits, default=15)
-    return Numbers(rows, columns, means, stds, _curves(results, means), tolerance)
+    for column, rows in by_column.items():
+        facts = {row: own for row, own in rows.items() if None in own or samples is None}
+        for row, own in facts.items():
+            values = np.array(list(own.values()))
+            means[row, column] = values.mean(keepdims=True)
+            if None not in own:
+                stds[row, column] = values.std(ddof=1, keepdims=True) if len(own) > 1 else np.array([np.nan])
+        if samples is not None:
+            drawn = {
+                row: [own[seed] for seed in samples.seeds]
+                for row, own in rows.items()
+                if row not in facts and own.keys() >= set(samples.seeds)
+            }
+            if drawn:
+                for row, (mean, std) in samples.means_and_deviations(drawn).items():
+                    means[row, column], stds[row, column] = mean, std
+    table = results.table
+    keys = tuple(row.key for row in table.rows) or tuple(dict.fromkeys(row for row, _ in means))
+    columns = tuple(column.key for column in table.columns)
+    margins = {column: smallest_difference(table, column) for column in by_column}
+    return Numbers(keys, columns, means, stds, _curves(results, means, margins), margins)
 
 
 _Place = tuple[float | str, float | None, Key]
 """A point of a curve: its x (a number or a word), its y on a map, and its cell."""
 
 
-def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[str, Curve]:
+def _curves(
+    results: TableResults, means: Mapping[Key, NDArray[Any]], margins: Mapping[str, float]
+) -> dict[str, Curve]:
     """Return a figure's curves: one for each series of its rows, or one for each column of clusterings.
 
     The x of a point is its row's, else its column's, else the key of the column. `missing` names the points
@@ -205,17 +297,24 @@ def _curves(results: TableResults, means: Mapping[Key, NDArray[Any]]) -> dict[st
         if how is not None and how.series is not None and how.never is None and (row, column) not in measured:
             missing.setdefault(how.series, []).append((row, column))
     return {
-        name: _curve(places.get(name, []), means, missing.get(name, []))
+        name: _curve(name, places.get(name, []), means, missing.get(name, []), margins)
         for name in dict.fromkeys([*places, *missing])
     }
 
 
-def _curve(places: list[_Place], means: Mapping[Key, NDArray[Any]], missing: Sequence[Key]) -> Curve:
+def _curve(
+    name: str,
+    places: list[_Place],
+    means: Mapping[Key, NDArray[Any]],
+    missing: Sequence[Key],
+    margins: Mapping[str, float],
+) -> Curve:
     if not places:
-        return Curve((), np.empty((1, 0)), missing=tuple(missing))
+        return Curve(name, (), np.empty((1, 0)), missing=tuple(missing))
     # Numbers rise; words stay in the order of the table.
     places.sort(key=lambda p: (0.0 if isinstance(p[0], str) else p[0], -np.inf if p[1] is None else p[1]))
     heights = np.stack(np.broadcast_arrays(*(means[key] for _, _, key in places)), axis=1)
     ys = None if any(y is None for _, y, _ in places) else tuple(y for _, y, _ in places if y is not None)
     keys = tuple(key for _, _, key in places)
-    return Curve(tuple(x for x, _, _ in places), heights, ys, keys, tuple(missing))
+    margin = max(margins[column] for _, column in keys)
+    return Curve(name, tuple(x for x, _, _ in places), heights, ys, keys, tuple(missing), margin)

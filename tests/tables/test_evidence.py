@@ -1,0 +1,143 @@
+"""The error rates of verdicts, on simulated runs whose truth is known."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from contrasweep.tuning.tables.evidence import ERROR, against_and_for, judge_each, leave_one_out
+from contrasweep.tuning.tables.statements import (
+    All,
+    Extremum,
+    Quantity,
+    Statement,
+    arithmetic,
+    compare,
+    constant,
+)
+
+SIMULATIONS = 4_000
+# Three standard errors of a rate of 5 % over that many simulations.
+NOISE = 3 * (ERROR * (1 - ERROR) / SIMULATIONS) ** 0.5
+
+
+def simulated(means: Sequence[float], seeds: int, noise: str = "normal") -> list[Quantity]:
+    """Return rows with these true means, each simulated many times; runs of a seed share half their noise."""
+    generator = np.random.default_rng(7)
+    shape = (len(means), SIMULATIONS, seeds)
+    drawn = {"normal": generator.standard_normal, "heavy": lambda size: generator.standard_t(4, size)}[noise]
+    own: NDArray[np.float64] = drawn(shape) + drawn(shape[1:])
+    runs = own + np.array(means)[:, None, None]
+    weights = leave_one_out(seeds)
+    return [Quantity(f"r{place}", (row @ weights.T).ravel(), margin=0.1) for place, row in enumerate(runs)]
+
+
+def pair(rows: Sequence[Quantity]) -> Statement:
+    return compare(">", rows[0], rows[1])
+
+
+def best(rows: Sequence[Quantity]) -> Statement:
+    return compare(">", rows[0], Extremum(True, tuple(rows[1:])))
+
+
+def order(rows: Sequence[Quantity]) -> Statement:
+    return All(tuple(compare(">", *two) for two in pairwise(rows)))
+
+
+def trend(rows: Sequence[Quantity]) -> Statement:
+    steps = [compare("<=", *two) for two in pairwise(rows)]
+    return All((*steps, compare("<", rows[0], rows[-1])))
+
+
+def one_of_them(rows: Sequence[Quantity]) -> Statement:
+    return compare(">", Extremum(True, tuple(rows[1:])), rows[0])
+
+
+def within(bound: float) -> Callable[[Sequence[Quantity]], Statement]:
+    def spread(rows: Sequence[Quantity]) -> Statement:
+        gap = arithmetic("-", Extremum(True, tuple(rows)), Extremum(False, tuple(rows)))
+        return compare("<=", gap, constant(bound))
+
+    return spread
+
+
+def rates(statement: Statement, seeds: int) -> tuple[float, float]:
+    """Return how often the statement is supported, and how often it is contradicted."""
+    false, true = against_and_for(statement, seeds)
+    assert false.shape == (SIMULATIONS,)
+    return float((false <= ERROR).mean()), float((true <= ERROR).mean())
+
+
+@pytest.mark.parametrize("noise", ["normal", "heavy"])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize(("claim", "rows"), [(pair, 2), (best, 6), (order, 5), (trend, 5), (one_of_them, 6)])
+def test_equal_rows_are_called_different_in_one_case_of_twenty_at_most(
+    claim: Callable[[Sequence[Quantity]], Statement], rows: int, seeds: int, noise: str
+) -> None:
+    supported, contradicted = rates(claim(simulated([0.0] * rows, seeds, noise)), seeds)
+    assert supported <= ERROR + NOISE
+    assert contradicted <= ERROR + NOISE
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_a_bound_that_is_just_reached_holds_and_fails_in_one_case_of_twenty_at_most(seeds: int) -> None:
+    supported, contradicted = rates(within(2.0)(simulated([0.0, 1.0, 2.0], seeds)), seeds)
+    assert supported <= ERROR + NOISE
+    assert contradicted <= ERROR + NOISE
+
+
+@pytest.mark.parametrize(("claim", "rows"), [(pair, 2), (best, 6), (order, 5)])
+def test_differences_of_three_deviations_are_found_by_ten_seeds(
+    claim: Callable[[Sequence[Quantity]], Statement], rows: int
+) -> None:
+    means = [3.0 * (rows - place) for place in range(rows)]
+    assert rates(claim(simulated(means, 10)), 10)[0] > 0.9
+    assert rates(claim(simulated(means[::-1], 10)), 10)[1] > 0.9
+
+
+def test_the_jackknife_of_a_difference_is_the_paired_test() -> None:
+    from scipy import stats
+
+    one, other = np.array([3.0, 5.0, 4.0, 8.0, 6.0]), np.array([2.0, 5.5, 3.0, 6.0, 4.0])
+    weights = leave_one_out(5)
+    statement = compare(">", Quantity("a", weights @ one), Quantity("b", weights @ other))
+    false, true = against_and_for(statement, 5)
+    expected = stats.ttest_rel(one, other, alternative="greater").pvalue
+    assert false[0] == pytest.approx(expected)
+    assert true[0] == pytest.approx(1 - expected)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "margin", "finding"),
+    [
+        ([1.0, 1.2, 0.9, 1.1, 1.0], 0.5, "supports"),
+        ([-1.0, -1.2, -0.9, -1.1, -1.0], 0.5, "contradicts"),
+        ([0.1, -0.1, 0.05, 0.0, -0.05], 0.5, "equal"),
+        ([0.1, -0.1, 0.05, 0.0, -0.05], 0.01, "undecided"),
+        ([2.0, -2.0, 1.0, -1.0, 0.0], 0.5, "undecided"),
+        ([0.0] * 5, 0.5, "equal"),
+        ([0.3] * 5, 0.5, "supports"),
+    ],
+)
+def test_a_comparison_is_found_true_false_equal_or_open(
+    gaps: list[float], margin: float, finding: str
+) -> None:
+    weights = leave_one_out(5)
+    one = Quantity("a", weights @ np.array(gaps) + 50.0, margin=margin)
+    (found,) = judge_each(compare(">", one, Quantity("b", np.full(6, 50.0), margin=margin)), 5)
+    assert found.finding == finding
+    assert found.margin == pytest.approx(np.mean(gaps))
+    assert found.text == "a > b"
+
+
+def test_what_has_no_value_is_neither_supported_nor_contradicted() -> None:
+    false, true = against_and_for(compare(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
+    assert (false.tolist(), true.tolist()) == ([1.0], [1.0])
+
+
+def test_a_comparison_that_admits_equality_is_true_of_equal_rows_without_spread() -> None:
+    same = Quantity("a", np.ones(6)), Quantity("b", np.ones(6))
+    assert against_and_for(compare(">=", *same), 5)[0].tolist() == [0.0]
+    assert against_and_for(compare(">", *same), 5)[0].tolist() == [1.0]

@@ -1,0 +1,139 @@
+"""How strongly the runs speak for a statement, and how strongly against it.
+
+A comparison's margin is a function of means over n paired seeds. The jackknife turns it into n numbers, its
+pseudo-values (Tukey 1958; for a difference of means they are the paired differences), and Student's t judges
+these. `All` is supported as strongly as its weakest part (an intersection-union test, Berger 1982) and
+contradicted by any part, corrected for their number; `Either` is the mirror image.
+
+Samples of n seeds: the whole, then one without each seed, so that a margin has n + 1 values. Several
+arrangements of the runs lie one after the other: shapes are (R, n + 1) for R arrangements.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrasweep.tuning.tables.statements import All, Comparison, Statement, comparisons
+
+ERROR = 0.05
+"""The rate at which a statement that is false is called supported, and a true one contradicted, at most."""
+
+FEWEST_SEEDS = 5
+"""Fewer paired seeds decide nothing."""
+
+Floats = NDArray[Any]
+Finding = Literal["supports", "contradicts", "equal", "undecided"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the runs say about one comparison.
+
+    Attributes:
+        text: the comparison.
+        margin: the estimate of its margin, positive where the comparison is true.
+        low, high: the 90 % interval of the margin: each end is passed by chance in 5 % of the cases.
+        finding: `supports` where the interval lies above 0, `contradicts` where it lies below, `equal` where
+            it lies within the smallest difference that counts, else `undecided`.
+    """
+
+    text: str
+    margin: float
+    low: float
+    high: float
+    finding: Finding
+
+
+def leave_one_out(seeds: int) -> Floats:
+    """Return the weights `(n + 1, n)` of the samples: the mean of all seeds, then without each."""
+    weights = (1 - np.eye(seeds)) / max(seeds - 1, 1)
+    return np.vstack([np.full((1, seeds), 1 / seeds), weights])
+
+
+def against_and_for(statement: Statement, seeds: int) -> tuple[Floats, Floats]:
+    """Return two p values `(R,)`: that the statement is false, and that it is true.
+
+    The runs support the statement where the first is at most `ERROR`, and contradict it where the second is.
+    """
+    return join(statement, lambda comparison: _one_sided(comparison, seeds))
+
+
+def join(statement: Statement, test: Callable[[Comparison], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return the p values `(R,)` that a statement is false and that it is true, from those of comparisons."""
+    if isinstance(statement, Comparison):
+        return test(statement)
+    found = [join(part, test) for part in statement.parts]
+    if not found:
+        is_all = isinstance(statement, All)
+        return np.array([0.0 if is_all else 1.0]), np.array([1.0 if is_all else 0.0])
+    false, true = (np.stack(np.broadcast_arrays(*side)) for side in zip(*found, strict=True))
+    if isinstance(statement, All):
+        return false.max(axis=0), _any(true)
+    return _any(false), true.max(axis=0)
+
+
+def judge_each(statement: Statement, seeds: int) -> list[Judged]:
+    """Return what the runs, in their first arrangement, say about each comparison."""
+    return [_judged(one, seeds) for one in comparisons(statement)]
+
+
+def mean_beyond(values: Sequence[float], bound: float) -> bool:
+    """Return whether the mean of values is shown to lie beyond `bound` on either side of 0."""
+    from scipy import stats
+
+    numbers = np.asarray(values)
+    half = float(stats.t.ppf(1 - ERROR, len(numbers) - 1) * numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    return bool(abs(numbers.mean()) - half > bound)
+
+
+def _any(ps: Floats) -> Floats:
+    """Return the p value that at least one of several holds: the smallest, corrected for their number."""
+    corrected: Floats = np.minimum(1.0, len(ps) * ps.min(axis=0))
+    return corrected
+
+
+def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
+    from scipy import stats
+
+    estimate, error = _estimate(comparison, seeds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = estimate / error
+    false, true = stats.t.sf(t, seeds - 1), stats.t.cdf(t, seeds - 1)
+    # Without spread there is no doubt; a margin of exactly 0 is neither above nor below.
+    still = error == 0
+    exactly = (estimate > 0) if comparison.strict else (estimate >= 0)
+    false = np.where(still, np.where(exactly, 0.0, 1.0), false)
+    true = np.where(still, np.where(estimate < 0, 0.0, 1.0), true)
+    return np.nan_to_num(false, nan=1.0), np.nan_to_num(true, nan=1.0)
+
+
+def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
+    """Return the jackknife's estimate of the margin and its standard error, `(R,)` each."""
+    margins = np.asarray(comparison.margin, dtype=float).reshape(-1, seeds + 1)
+    pseudo = seeds * margins[:, :1] - (seeds - 1) * margins[:, 1:]
+    error = pseudo.std(axis=1, ddof=1) / math.sqrt(seeds)
+    # What is alike in every sample has no spread but the rounding of its sums.
+    error[np.ptp(margins, axis=1) <= 1e-12 * np.abs(margins).max(axis=1)] = 0.0
+    return pseudo.mean(axis=1), error
+
+
+def _judged(comparison: Comparison, seeds: int) -> Judged:
+    from scipy import stats
+
+    estimates, errors = _estimate(comparison, seeds)
+    estimate, half = float(estimates[0]), float(stats.t.ppf(1 - ERROR, seeds - 1) * errors[0])
+    low, high = estimate - half, estimate + half
+    false, true = (float(p[0]) for p in _one_sided(comparison, seeds))
+    within = comparison.same_within
+    finding: Finding = "undecided"
+    if false <= ERROR:
+        finding = "supports"
+    elif true <= ERROR:
+        finding = "contradicts"
+    elif within is not None and -within <= low and high <= within:
+        finding = "equal"
+    return Judged(comparison.text, estimate, low, high, finding)
