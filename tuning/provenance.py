@@ -5,11 +5,17 @@ import socket
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from contrasweep.plugins import plugin_versions
 from contrasweep.version import __version__
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
+
+
+def origin_of_results() -> dict[str, Any]:
+    """Return the fields of a study's record that say where its results come from."""
+    return {"versions": package_versions(), "git_revision": git_revision(), "host": socket.gethostname()}
 
 
 def package_versions() -> dict[str, str]:
@@ -40,11 +46,6 @@ def git_revision() -> str | None:
 def same_series(one: str, other: str) -> bool:
     """Whether two versions read each other's files: all versions 1.x do; before 1.0 only those of one 0.x."""
     return _series(one) == _series(other)
-
-
-def host_name() -> str:
-    """Return the name of this machine."""
-    return socket.gethostname()
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

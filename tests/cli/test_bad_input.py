@@ -216,9 +216,9 @@ def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
     ("arguments", "parts"),
     [
         (["--workers", "0"], ["workers must be at least 1, given 0"]),
-        (["--workers", "9"], ["9 workers of 1 cpu each need 9 cpus for one run", "this machine has 8"]),
+        (["--workers", "9"], ["9 workers of 1 cpu each", "this machine has 8 cpus: room for 0"]),
         (["--workers", "3"], ["batch_size 128 does not divide among 3 workers: give 126 or 129"]),
-        (["--workers", "4", "--cpus", "3"], ["4 workers of 3 cpus each need 12 cpus"]),
+        (["--workers", "4", "--cpus", "3"], ["4 workers of 3 cpus each", "has 8 cpus"]),
         (["--gpus-per-worker", "2"], ["gpus-per-worker must be 0 to 1", "given 2"]),
         (["--workers", "2", "--device", "cuda"], ["--device cuda was asked for", "no GPU"]),
     ],
@@ -237,7 +237,11 @@ def test_train_on_more_gpus_than_there_are(run: Run, tmp_path: Path, monkeypatch
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 1)
     (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
     arguments = ("--workers", "2", "--gpus-per-worker", "1")
-    says(run("train", "experiment.yaml", *arguments), "2 workers of 1 GPU each", "this machine has 1 GPU")
+    says(
+        run("train", "experiment.yaml", *arguments),
+        "2 workers of 1 cpu and 1 GPU each",
+        "and 1 GPU",
+    )
 
 
 def test_spaces_of_an_unknown_method(run: Run) -> None:

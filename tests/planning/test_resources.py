@@ -62,9 +62,12 @@ def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 2)
     message = _refused(workers=3, gpus_per_worker=1, values={"batch_size": 96})
-    assert message == "3 workers of 1 GPU each were asked for; this machine has 2 GPUs"
+    assert message == (
+        "trials of 3 workers of 1 cpu and 1 GPU each were asked for; "
+        "this machine has 8 cpus and 2 GPUs: room for 0"
+    )
     # A share is of one GPU: two workers of 0.6 do not fit on one and a bit.
-    assert "3 workers of 0.6 GPU each" in _refused(workers=3, gpus_per_worker=0.6, values={"batch_size": 96})
+    assert "1 cpu and 0.6 GPU each" in _refused(workers=3, gpus_per_worker=0.6, values={"batch_size": 96})
 
 
 def test_a_study_goes_on_with_other_workers(monkeypatch: pytest.MonkeyPatch) -> None:

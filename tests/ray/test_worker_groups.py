@@ -99,9 +99,7 @@ def trials(swept: tuple[Path, Any]) -> list[dict[str, Any]]:
 
 def test_stopped_trials_leave_no_group(swept: tuple[Path, Any], trials: list[dict[str, Any]]) -> None:
     folder, done = swept
-    assert (
-        "room for 1 trial of 2 workers each, with 1 cpu a worker at once, not 2" in done.stdout + done.stderr
-    )
+    assert "room for 1 trial of 2 workers of 1 cpu each at once, not 2" in done.stdout + done.stderr
     assert [row["status"] for row in trials] == ["completed"] * 2 + ["stopped"] * 2
     assert [row["epoch"] for row in trials] == [3, 3, 1, 1]
     assert {row["cpus"] for row in trials} == {2.0}

@@ -89,14 +89,12 @@ def _probed(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
     if not spec.probed:
         return ()
     colour = ("colour_mse",) if spec.has_colour else ()
-    return tuple(prefix + name for name in (*_measures(prefix, spec), *colour))
+    measures = spec.measures(test=prefix.startswith("test."))
+    return tuple(prefix + name for name in (*measures, *colour))
 
 
 def _classified(prefix: str, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
     if not scores_own_classifier(method, spec):
         return ()
-    return tuple(prefix + spec.classifier_prefix + name for name in _measures(prefix, spec))
-
-
-def _measures(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
-    return spec.measures(test=prefix.startswith("test."))
+    measures = spec.measures(test=prefix.startswith("test."))
+    return tuple(prefix + spec.classifier_prefix + name for name in measures)

@@ -14,11 +14,11 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.best_config import BestConfig, config_of
+from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
-from contrasweep.tuning.provenance import git_revision, host_name, package_versions
+from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.final_runs import TrialSeed
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import (
@@ -54,30 +54,23 @@ class FinalPlan:
             InputError: the study holds a run of the same trial with other settings, or it lacks the column of
                 a metric that new runs would report.
         """
-        self._refuse_other_settings(held)
-        missing = [request for request in self.requests if trial_and_seed(request) not in held]
-        if missing:
-            self._refuse_new_metrics()
-        return missing
-
-    def _refuse_other_settings(self, held: Mapping[TrialSeed, Mapping[str, Any]]) -> None:
+        missing, study = [], self.record
         for request in self.requests:
             row = held.get(trial_and_seed(request))
-            if row is not None and row["config"] != request.experiment.identity():
+            if row is None:
+                missing.append(request)
+            elif row["config"] != request.experiment.identity():
                 raise InputError(
-                    f"study {self.record.name} holds trial {request.trial} with other settings: "
+                    f"study {study.name} holds trial {request.trial} with other settings: "
                     "give the configuration another study name, or use another results folder"
                 )
-
-    def _refuse_new_metrics(self) -> None:
-        """Refuse a study of an earlier version that has no column for a metric which runs report now."""
-        facts = dataset_spec(self.record.dataset, self.data_root)
-        differences = without_column(self.record, final_metrics(METHODS[self.record.method], facts))
-        if differences:
+        facts = dataset_spec(study.dataset, self.data_root)
+        differences = without_column(study, final_metrics(METHODS[study.method], facts))
+        if missing and differences:
             raise InputError(
-                f"study {self.record.name} cannot go on: {'; '.join(differences)}. "
-                "Give another results folder."
+                f"study {study.name} cannot go on: {'; '.join(differences)}. Give another results folder."
             )
+        return missing
 
 
 def plan_final_runs(
@@ -104,23 +97,22 @@ def plan_final_runs(
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, given {seeds}")
     given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
-    configs = [one if isinstance(one, BestConfig) else config_of(one) for one in given]
-    if not configs or len({config.study for config in configs}) > 1:
+    if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
     searched = trials[0].data_root if trials else None
     if data_root is None and searched is not None and searched.is_dir():
         data_root = searched
-    for config in configs:
+    for config in given:
         check_batch_size(config.experiment.batch_size, resources.workers)
-    check_available(configs[0].experiment.dataset, data_root)
+    check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
-    record = _study(location, configs, data_root, command)
-    first = fresh_seed(configs, location) if first_seed is None else first_seed
+    record = _study(location, given, data_root, command)
+    first = fresh_seed(given, location) if first_seed is None else first_seed
     planned = [
         _request(location, record, config, seed, data_root, resources)
-        for config in configs
+        for config in given
         for seed in range(first, first + seeds)
     ]
     requests = (one for one in planned if (one.experiment.identity(), one.experiment.seed) not in elsewhere)
@@ -139,7 +131,7 @@ def trial_and_seed(request: TrialRequest) -> TrialSeed:
     return request.trial, request.experiment.seed
 
 
-def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
+def fresh_seed(configs: Iterable[Selected], location: Location) -> int:
     """Return the lowest seed above every seed that the store says the searches for `configs` used."""
     used = {config.experiment.seed + config.seeds - 1 for config in configs}
     there = set(study_names(location))
@@ -151,7 +143,7 @@ def fresh_seed(configs: Iterable[BestConfig], location: Location) -> int:
 def _request(
     location: Location,
     record: StudyRecord,
-    config: BestConfig,
+    config: Selected,
     seed: int,
     data_root: Path | None,
     resources: Resources,
@@ -171,7 +163,7 @@ def _request(
 
 
 def _study(
-    location: Location, configs: Sequence[BestConfig], data_root: Path | None, command: str
+    location: Location, configs: Sequence[Selected], data_root: Path | None, command: str
 ) -> StudyRecord:
     """Return the study of the final runs; record it if it is not there."""
     first = configs[0]
@@ -193,15 +185,13 @@ def _study(
             hyperparameters=_column_types(location, configs),
             metrics=final_metrics(METHODS[experiment.method], spec),
         ),
-        versions=package_versions(),
-        git_revision=git_revision(),
-        host=host_name(),
+        **origin_of_results(),
     )
     save_study(location, record)
     return record
 
 
-def _column_types(location: Location, configs: Sequence[BestConfig]) -> dict[str, Any]:
+def _column_types(location: Location, configs: Sequence[Selected]) -> dict[str, Any]:
     """Return the hyperparameter columns of `configs` and, if the store has it, of the searched study."""
     values: dict[str, Scalar] = {name: value for config in configs for name, value in config.values.items()}
     types: dict[str, Any] = {name: type_name(value) for name, value in values.items()}

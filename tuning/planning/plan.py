@@ -17,7 +17,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
-from contrasweep.tuning.provenance import git_revision, host_name, package_versions
+from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
@@ -184,9 +184,7 @@ class SweepPlan:
                 hyperparameters=self.space.types(),
                 metrics=search_metrics(METHODS[self.method], dataset_spec(self.dataset, self.data_root)),
             ),
-            versions=package_versions(),
-            git_revision=git_revision(),
-            host=host_name(),
+            **origin_of_results(),
         )
 
 
@@ -205,11 +203,8 @@ def plan_of(
     Args:
         record: the study.
         results: the results folder.
-        data_root: replaces the recorded folder of datasets.
-        concurrency: replaces the recorded number of trials at once; the default is the recorded number, or
-            fewer if the machine has room for fewer.
-        workers: replaces the recorded number of processes that train one trial.
-        gpus: replaces the recorded number of GPUs of each worker.
+        data_root, workers, gpus: each replaces what the study has recorded.
+        concurrency: the same; the default is the recorded number, or fewer if there is room for fewer.
         machine: where trials run; this machine by default.
 
     Raises:

@@ -36,22 +36,32 @@ class Machine:
         return sum(self.nodes)
 
     @property
-    def largest(self) -> int:
-        """The cores of the largest node, which are the most that one trial can have."""
-        return max(self.nodes, default=0)
-
-    @property
     def in_words(self) -> str:
         """The cores and GPUs in words, for messages."""
-        if self.address is None:
-            return f"this machine has {self.cpus}"
-        each = ", ".join(str(cpus) for cpus in self.nodes)
+        has = f"has {counted(self.cpus, 'cpu')}"
         gpus = f" and {self.gpus:g} GPUs" if self.gpus else ""
-        return f"the Ray cluster at {self.address} has {self.cpus} cpus ({each} by node){gpus}"
+        if self.address is None:
+            return f"this machine {has}{gpus}"
+        each = ", ".join(str(cpus) for cpus in self.nodes)
+        return f"the Ray cluster at {self.address} {has} ({each} by node){gpus}"
 
-    def places(self, cpus: int) -> int:
-        """Return how many trials of `cpus` cores fit at once, each on one node."""
-        return sum(node // cpus for node in self.nodes)
+    def room_for(self, asked: "Resources") -> int:
+        """Return how many trials fit at once: each worker needs its cores and its GPU on one node.
+
+        Raises:
+            InputError: a worker asks for more than one GPU.
+        """
+        if not asked.gpus:
+            return sum(cpus // asked.cpus for cpus in self.nodes) // asked.workers
+        if not 0 <= asked.gpus <= 1:
+            raise InputError(
+                f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {asked.gpus:g}"
+            )
+        # A worker's share lies on one GPU: three workers of 0.4 take two GPUs.
+        shares = int(1 / asked.gpus + 1e-9)
+        gpus = self.node_gpus or (0.0,) * len(self.nodes)
+        nodes = zip(self.nodes, gpus, strict=True)
+        return sum(min(cpus // asked.cpus, int(there) * shares) for cpus, there in nodes) // asked.workers
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,10 @@ class Resources:
     @property
     def in_words(self) -> str:
         """The resources of one trial in words."""
-        gpus = f" and {self.gpus:g} GPU" if self.gpus else ""
+        cpus, gpus = counted(self.cpus, "cpu"), f" and {self.gpus:g} GPU" if self.gpus else ""
         if self.workers == 1:
-            return f"{self.cpus} cpu{gpus} each"
-        return f"{self.workers} workers each, with {self.cpus} cpu{gpus} a worker"
+            return f"{cpus}{gpus} each"
+        return f"{self.workers} workers of {cpus}{gpus} each"
 
 
 def resources_for(
@@ -99,19 +109,20 @@ def resources_for(
     Raises:
         InputError: a number is below 1, or one trial needs more than there is.
     """
-    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency or 1)):
-        if count < 1:
+    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
+        if count is not None and count < 1:
             raise InputError(f"{what} must be at least 1, given {count}")
-    if concurrency == 0:
-        raise InputError("concurrency must be at least 1, given 0")
-    if machine is not None:
-        return _on_cluster(machine, Resources(concurrency or 0, cpus, workers, gpus, machine.address), most)
-    fit = _by_cores(cpus, workers)
-    if gpus:
-        fit = min(fit, _by_gpus(workers, gpus))
-    if concurrency is None or workers > 1 or gpus:
-        concurrency = min(concurrency or fit, fit)
-    return Resources(min(concurrency, most or concurrency), cpus, workers, gpus)
+    here = Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
+    place = here if machine is None else machine
+    asked = Resources(concurrency or 0, cpus, workers, gpus, place.address)
+    fit = place.room_for(asked)
+    wanted = min(concurrency or fit, most or concurrency or fit)
+    if machine is None and (workers > 1 or gpus):
+        wanted = min(wanted, fit)
+    if not fit or (machine is not None and wanted > fit):
+        trials = f"{wanted} trials at once" if fit else "trials"
+        raise InputError(f"{trials} of {asked.in_words} were asked for; {place.in_words}: room for {fit}")
+    return replace(asked, concurrency=wanted)
 
 
 def available_cores() -> int:
@@ -127,58 +138,6 @@ def available_gpus() -> int:
 def counted(number: int, what: str) -> str:
     """Return `1 cpu`, `2 cpus`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _by_cores(cpus: int, workers: int) -> int:
-    cores = available_cores()
-    if workers == 1 and cpus > cores:
-        raise InputError(f"{cpus} cpus each were asked for; this machine has {cores}")
-    if workers * cpus > cores:
-        raise InputError(
-            f"{workers} workers of {counted(cpus, 'cpu')} each need {workers * cpus} cpus for one run; "
-            f"this machine has {cores}"
-        )
-    return cores // (workers * cpus)
-
-
-def _on_cluster(machine: Machine, asked: Resources, most: int | None) -> Resources:
-    """Return the resources asked for if the cluster has room; concurrency 0 means as many as fit."""
-    fit = _places(machine, asked) // asked.workers
-    wanted = asked.concurrency or fit
-    if most is not None:
-        wanted = min(wanted, most)
-    if wanted > fit or not fit:
-        trials = f"{wanted} trials at once" if fit else "trials"
-        raise InputError(f"{trials} of {asked.in_words} were asked for; {machine.in_words}: room for {fit}")
-    return replace(asked, concurrency=wanted)
-
-
-def _places(machine: Machine, asked: Resources) -> int:
-    """Return how many workers fit: each needs its cores and its GPU on one node."""
-    if not asked.gpus:
-        return machine.places(asked.cpus)
-    gpus = machine.node_gpus or (0.0,) * len(machine.nodes)
-    return sum(
-        min(cpus // asked.cpus, _places_on_gpus(int(there), asked.gpus))
-        for cpus, there in zip(machine.nodes, gpus, strict=True)
-    )
-
-
-def _places_on_gpus(there: int, gpus: float) -> int:
-    if not 0 <= gpus <= 1:
-        raise InputError(f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {gpus:g}")
-    # A worker's share lies on one GPU: three workers of 0.4 take two GPUs.
-    return there * int(1 / gpus + 1e-9)
-
-
-def _by_gpus(workers: int, gpus: float) -> int:
-    there = available_gpus()
-    places = _places_on_gpus(there, gpus)
-    if workers > places:
-        raise InputError(
-            f"{workers} workers of {gpus:g} GPU each were asked for; this machine has {counted(there, 'GPU')}"
-        )
-    return places // workers
 
 
 AUTO = "auto"

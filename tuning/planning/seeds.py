@@ -32,7 +32,13 @@ class Follower:
             RanksLost: another rank has ended.
         """
         try:
-            record = next(self._begun())
+            if self._records is None:
+                request = self._request
+                data = self._data.get(request.experiment, request.data_root)
+                self._records = pretrain(
+                    request.experiment, data=data, device=request.device, ranks=self._ranks
+                )
+            record = next(self._records)
         except TrainingDiverged as error:
             return TrialReport(self._epoch, {}, 0.0, error=str(error))
         self._epoch = record.epoch
@@ -44,13 +50,6 @@ class Follower:
     def close(self) -> None:
         """Train no further."""
         self._records = None
-
-    def _begun(self) -> Iterator[EpochRecord]:
-        if self._records is None:
-            request = self._request
-            data = self._data.get(request.experiment, request.data_root)
-            self._records = pretrain(request.experiment, data=data, device=request.device, ranks=self._ranks)
-        return self._records
 
 
 class Replicates:
@@ -78,35 +77,27 @@ class Replicates:
             else Follower(one, data, ranks)
             for one in self._requests
         ]
-        self._latest: list[TrialReport | None] = [None] * len(self._members)
+        self._latest = [TrialReport(-1, {}, 0.0)] * len(self._members)
 
     def advance(self) -> TrialReport:
         """Train every seed up to the next epoch that they share; report the means over them."""
         while True:
             self._now = self._clock()
-            behind = self._epoch_behind()
+            behind = min(report.epoch for report in self._latest)
             for place, member in enumerate(self._members):
-                if self._epoch(place) > behind:
+                if self._latest[place].epoch > behind:
                     continue
                 report = member.advance()
                 if report.error is not None:
                     return self._fail(place, report)
                 self._latest[place] = report
-            together = [report for report in self._latest if report is not None]
-            if len({report.epoch for report in together}) == 1:
-                return mean_report(together)
+            if len({report.epoch for report in self._latest}) == 1:
+                return mean_report(self._latest)
 
     def close(self) -> None:
         """Close the files; the trial may have been stopped before its end."""
         for member in self._members:
             member.close()
-
-    def _epoch_behind(self) -> int:
-        return min(self._epoch(place) for place in range(len(self._members)))
-
-    def _epoch(self, place: int) -> int:
-        report = self._latest[place]
-        return -1 if report is None else report.epoch
 
     def _fail(self, place: int, report: TrialReport) -> TrialReport:
         error = f"seed {self._requests[place].experiment.seed}: {report.error}"

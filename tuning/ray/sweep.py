@@ -123,7 +123,8 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     location = open_location(plan.results, writable=True)
     record = plan.record()
     save_study(location, record)
-    _write_dashboard(location, record)
+    if location.filesystem.type_name == "local":
+        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns)
     return location, record
 
 
@@ -148,14 +149,9 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root: replaces the recorded folder of the datasets.
-        concurrency: replaces the recorded number of trials at once.
-        workers: replaces the recorded number of processes per trial.
-        gpus_per_worker: replaces the recorded GPUs of a worker.
+        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, storage: as in
+            `plan_sweep` and its `Limits`; each replaces what the study has recorded.
         machine: where trials run; by default this machine.
-        max_failures: replaces the recorded number of deaths that a trial's worker may have.
-        trial_timeout: replaces the recorded seconds that a trial may take.
-        storage: replaces the recorded URL of the search's copy.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned.
         show: called with the progress.
@@ -234,11 +230,16 @@ def _run(
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:
             _tune(plan, searcher, past, [watch, ForgetEnded(), ShowProgress(searcher, show)], location)
-        _tidy(location, plan)
+        try:
+            compact(location, plan.name, by_driver=True)
+        except StoreUnavailable as error:
+            merge = "`contrasweep compact` merges them"
+            log.warning("The results are whole, but in many files (%s): %s", merge, error)
     counts = searcher.progress.counts
     if not counts.get("completed"):
         failed = f"contrasweep show {plan.name} --results {plan.results}"
-        raise SweepFailed(f"no trial of {plan.name} finished ({_in_words(counts)}); `{failed}` shows why")
+        ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
+        raise SweepFailed(f"no trial of {plan.name} finished ({ended}); `{failed}` shows why")
     return SweepResult(plan, counts)
 
 
@@ -259,22 +260,6 @@ def _tune(
             f"the sweep {plan.name} stopped: {searcher.stopped_by}. "
             f"What was finished is kept; `{go_on}` goes on"
         )
-
-
-def _tidy(location: Location, plan: SweepPlan) -> None:
-    try:
-        compact(location, plan.name, by_driver=True)
-    except StoreUnavailable as error:
-        log.warning("The results are whole, but in many files (`contrasweep compact` merges them): %s", error)
-
-
-def _write_dashboard(location: Location, record: StudyRecord) -> None:
-    if location.filesystem.type_name == "local":
-        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns)
-
-
-def _in_words(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
 
 
 @dataclass(frozen=True)

@@ -128,8 +128,8 @@ class RankGroup:
         calls = [actor.advance.remote() for actor in self._actors]
         reports, errors = _outcomes(calls)
         first = reports.get(0)
-        together = len(reports) == len(calls) and len({_state(one) for one in reports.values()}) == 1
-        if first is not None and together:
+        states = {(report.epoch, report.error is None) for report in reports.values()}
+        if first is not None and len(reports) == len(calls) and len(states) == 1:
             return first
         self.end()
         if first is not None and (first.error is not None or first.finished):
@@ -191,10 +191,6 @@ def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, R
         if rank == 0 or rank in errors or reports[rank].error is not None:
             limit = PATIENCE
     return reports, errors
-
-
-def _state(report: TrialReport) -> tuple[int, bool]:
-    return report.epoch, report.error is None
 
 
 def _most_telling(errors: dict[int, RayError], reports: dict[int, TrialReport]) -> Exception:

@@ -77,24 +77,19 @@ class Retry:
             FileNotFoundError, PermissionError, ...: an error about the path; it is not tried again.
             StoreUnavailable: no try succeeded; the message gives the last error.
         """
-        for seconds in self.waits:
+        for done in range(len(self.waits) + 1):
             try:
                 return action()
             except _ANSWERS:
                 raise
             except OSError as error:
-                log.warning("The store: %s failed, tried again in %g s: %s", what, seconds, error)
-                self.wait(seconds)
-        try:
-            return action()
-        except _ANSWERS:
-            raise
-        except OSError as error:
-            raise StoreUnavailable(self._message(what, error)) from error
-
-    def _message(self, what: str, error: OSError) -> str:
+                last = error
+            if done < len(self.waits):
+                log.warning("The store: %s failed, tried again in %g s: %s", what, self.waits[done], last)
+                self.wait(self.waits[done])
         tries = f"{len(self.waits) + 1} times in {sum(self.waits):g} s" if self.waits else "once"
-        return f"the results store cannot be used: {what} was tried {tries}; the last answer: {error}"
+        message = f"the results store cannot be used: {what} was tried {tries}; the last answer: {last}"
+        raise StoreUnavailable(message) from last
 
 
 ONCE: Final = Retry(waits=())

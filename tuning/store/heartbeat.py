@@ -102,13 +102,9 @@ class Heartbeat:
         self._now = now
         self._driver = uuid.uuid4().hex
         self._left = threading.Event()
-        self._superseded = threading.Event()
-        self._thread = threading.Thread(target=self._beat_until_left, name=f"heartbeat-{study}", daemon=True)
-
-    @property
-    def superseded(self) -> bool:
+        self.superseded = False
         """Whether another driver took over the study after this one missed its beats; this one must stop."""
-        return self._superseded.is_set()
+        self._thread = threading.Thread(target=self._beat_until_left, name=f"heartbeat-{study}", daemon=True)
 
     def beat(self) -> None:
         """Write one beat, unless another driver has taken over the study."""
@@ -125,7 +121,7 @@ class Heartbeat:
         if current is not None and current.driver != self._driver:
             if not self.superseded:
                 log.error("Process %d on %s has taken over study %s.", current.pid, current.host, self._study)
-            self._superseded.set()
+            self.superseded = True
         return not self.superseded
 
     def in_charge(self) -> bool:

@@ -16,6 +16,7 @@ from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = b"contrasweep.schema_version"
+_METADATA: Final = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
 HyperparameterType = Literal["float", "int", "string", "bool"]
 Phase = Literal["search", "final"]
@@ -90,12 +91,12 @@ class StudySchema(BaseModel):
     def trials(self) -> pa.Schema:
         """Columns of the files under ``trials/``: one row for each (trial, seed, attempt)."""
         hyperparameters = [(f"hp.{name}", _ARROW_TYPES[kind]) for name, kind in self.hyperparameters.items()]
-        return pa.schema(_TRIAL_COLUMNS + hyperparameters + self._metric_columns, metadata=_metadata())
+        return pa.schema(_TRIAL_COLUMNS + hyperparameters + self._metric_columns, metadata=_METADATA)
 
     @cached_property
     def epochs(self) -> pa.Schema:
         """Columns of the files under ``epochs/``: one row for each epoch of a (trial, seed, attempt)."""
-        return pa.schema(_EPOCH_COLUMNS + self._metric_columns, metadata=_metadata())
+        return pa.schema(_EPOCH_COLUMNS + self._metric_columns, metadata=_METADATA)
 
     @property
     def _metric_columns(self) -> list[tuple[str, pa.DataType]]:
@@ -123,10 +124,6 @@ class StudySchema(BaseModel):
         return {
             f"metric.{name}": _typed(f"metric {name!r}", values.get(name), "float") for name in self.metrics
         }
-
-
-def _metadata() -> dict[bytes, bytes]:
-    return {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
 
 def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str]) -> None:

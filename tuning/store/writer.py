@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from contrasweep.tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
@@ -19,8 +20,7 @@ from contrasweep.tuning.store.study import StudyRecord
 FLUSH_SECONDS: Final = 10.0
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+_utc_now: Final = partial(datetime.now, UTC)
 
 
 @dataclass(frozen=True)
@@ -307,20 +307,14 @@ def _require_end(status: Status) -> None:
 
 def _new_row(record: StudyRecord, info: TrialInfo, attempt: int) -> dict[str, Any]:
     """Return a trial row with all that is known before the start, and null elsewhere."""
-    row: dict[str, Any] = dict.fromkeys(record.columns.trials.names)
-    return row | {
-        "trial": info.trial,
-        "seed": info.seed,
+    known = {**vars(info), **record.columns.hyperparameter_cells(info.hyperparameters)}
+    del known["hyperparameters"]
+    return {
+        **dict.fromkeys(record.columns.trials.names),
+        **known,
         "attempt": attempt,
-        "phase": info.phase,
-        "config": info.config,
         "method": record.method,
         "dataset": record.dataset,
         "status": "running",
-        "epochs": info.epochs,
         "host": socket.gethostname(),
-        "device": info.device,
-        "cpus": float(info.cpus),
-        "gpus": float(info.gpus),
-        **record.columns.hyperparameter_cells(info.hyperparameters),
     }
