@@ -22,7 +22,7 @@ from ray import cloudpickle, tune
 import benchmarks.fake_training
 from benchmarks.fake_training import EPOCHS, spin, use_fake_training
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.ray.session import local_ray
+from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.store import ResultsStore
 

@@ -285,13 +285,11 @@ class Experiment(Settings):
         for name in names:
             section, _, field = name.partition(".")
             if field:
-                content[section] = {**content[section], field: defaults[section][field]}
+                content[section][field] = defaults[section][field]
             elif name in defaults:
                 content[name] = defaults[name]
             else:
-                content["hyperparameters"] = {
-                    known: value for known, value in content["hyperparameters"].items() if known != name
-                }
+                content["hyperparameters"].pop(name, None)
         return parse_experiment(content).with_values(values)
 
     def value(self, path: str) -> Value:
@@ -366,13 +364,13 @@ def setting_names(experiment: Experiment) -> list[str]:
 def _place(content: dict[str, Any], path: str, value: Any) -> None:
     section, _, field = path.partition(".")
     if not field and path not in Experiment.model_fields:
-        content["hyperparameters"] = {**content["hyperparameters"], path: value}
+        content["hyperparameters"][path] = value
     elif not field:
         content[path] = value
     else:
         if not isinstance(content.get(section), dict):
             raise unknown_name("setting", path, setting_names(parse_experiment(content)))
-        content[section] = {**content[section], field: value}
+        content[section][field] = value
 
 
 def _explain(item: Any) -> str:

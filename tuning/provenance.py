@@ -45,7 +45,8 @@ def git_revision() -> str | None:
 
 def same_series(one: str, other: str) -> bool:
     """Whether two versions read each other's files: all versions 1.x do; before 1.0 only those of one 0.x."""
-    return _series(one) == _series(other)
+    (own, *rest), (others, *their_rest) = one.split("."), other.split(".")
+    return own == others and (own != "0" or rest[:1] == their_rest[:1])
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
@@ -56,8 +57,3 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _series(version: str) -> tuple[str, ...]:
-    parts = version.split(".")
-    return tuple(parts[:2]) if parts[0] == "0" else tuple(parts[:1])

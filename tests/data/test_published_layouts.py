@@ -62,7 +62,7 @@ def root(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_preset_trains_two_steps(root: Path, method: str, dataset: str, values: Mapping[str, Any]) -> None:
     e = resolve(method, dataset, values, use_preset=True, data_root=root)
     data = prepare_data(e, root, torch.device("cpu"))
-    assert METHODS[method].feed(e, data).steps_per_epoch >= 2
+    assert METHODS[method].feed(e, data).sampler.steps_per_epoch >= 2
     before = dict(build_objective(e, data).encoder.named_parameters())
     last = list(pretrain(e, data=data))[-1]
     assert np.isfinite(list(last.metrics.values())).all()

@@ -17,8 +17,15 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.plan_sweep import split_preset
-from contrasweep.tuning.planning.resolve import check_experiment, lacking, resolve, space_of
-from contrasweep.tuning.planning.spaces import complete_space, pin_values, with_defaults
+from contrasweep.tuning.planning.resolve import (
+    check_experiment,
+    complete_space,
+    lacking,
+    pin_values,
+    resolve,
+    space_of,
+    with_defaults,
+)
 
 FITTING = [
     (method, facts.name)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import SweepFailed
-from contrasweep.tuning.ray import session
+from contrasweep.tuning.ray import cluster
 from contrasweep.tuning.ray.cluster import STARTS, environment
 
 
@@ -21,20 +21,20 @@ def ray_that_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             calls.remove("failure")
             raise Exception("The current node timed out during startup.")
 
-    monkeypatch.setattr(session.ray, "init", init)
-    monkeypatch.setattr(session.ray, "shutdown", lambda: calls.append("shutdown"))
+    monkeypatch.setattr(cluster.ray, "init", init)
+    monkeypatch.setattr(cluster.ray, "shutdown", lambda: calls.append("shutdown"))
     return calls
 
 
 def test_ray_gets_another_chance_to_start(ray_that_fails: list[str]) -> None:
     ray_that_fails += ["failure"] * 2
-    with session.local_ray(1):
+    with cluster.local_ray(1):
         assert ray_that_fails == ["init", "shutdown", "init", "shutdown", "init"]
 
 
 def test_a_ray_that_does_not_start_is_said_so(ray_that_fails: list[str]) -> None:
     ray_that_fails += ["failure"] * STARTS
-    with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), session.local_ray(1):
+    with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), cluster.local_ray(1):
         pass
 
 

@@ -29,7 +29,8 @@ from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.final_runs import summarise_runs
 from contrasweep.tuning.results.selection import best_trials
-from contrasweep.tuning.store import ResultsStore, read_heartbeat
+from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store.heartbeat import read_heartbeat
 from contrasweep.tuning.store.schema import FINAL_STATUSES
 
 HERE = Path(__file__).parent

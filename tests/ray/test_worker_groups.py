@@ -30,14 +30,14 @@ from pathlib import Path
 import ray
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.util import placement_group_table
-from contrasweep.tuning.ray import session, sweep, tuner
+from contrasweep.tuning.ray import cluster, sweep, tuner
 
 class StopsFastOnes(FIFOScheduler):
     def on_trial_result(self, controller, trial, result):
         fast = trial.config["request"].experiment.optimizer.lr > 0.001
         return TrialScheduler.STOP if fast and result["epoch"] == 1 else TrialScheduler.CONTINUE
 
-def show(self):
+def show(*_, **__):
     groups = placement_group_table().values()
     at_once.append(sum(group["state"] != "REMOVED" for group in groups))
 
@@ -49,10 +49,10 @@ def watched(cpus):
         free = ray.get(whole.remote(), timeout=60)
     Path(os.environ["FAULTS"], "seen.json").write_text(json.dumps([max(at_once), free]))
 
-at_once, own = [], session.local_ray
-session.local_ray = watched
+at_once, own = [], cluster.local_ray
+cluster.local_ray = watched
 tuner._scheduler = lambda *_: StopsFastOnes()
-tuner.ShowProgress._tell = show
+tuner.ShowProgress.on_trial_result = tuner.ShowProgress.on_trial_complete = show
 from contrasweep.tuning.cli import main
 main()
 """

@@ -7,7 +7,7 @@ import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from contrasweep.search_spaces import Range, Scale, Space
-from contrasweep.tuning.search.ranking import position, value_at
+from contrasweep.tuning.search.sampler import scale_of
 from contrasweep.tuning.sensitivity.axes import axes_of
 
 
@@ -46,7 +46,7 @@ def test_search_and_analysis_see_one_scale(form: str) -> None:
     searched = kind(1, 20, log=parameter.is_log)  # type: ignore[operator]
     for value in (1, 5, 20):
         unit = parameter.scale.unit(value)
-        assert position(searched, value) == unit
+        assert scale_of(searched).unit(value) == unit
         assert axis.to_unit([value]) == np.array([unit])
-        assert value_at(searched, unit) == pytest.approx(value)
-        assert type(value_at(searched, unit)) is type(axis.value(unit)) is (int if whole else float)
+        assert scale_of(searched).value(unit) == pytest.approx(value)
+        assert type(scale_of(searched).value(unit)) is type(axis.value(unit)) is (int if whole else float)

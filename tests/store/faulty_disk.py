@@ -8,7 +8,8 @@ from typing import Any
 
 from pyarrow import fs
 
-from contrasweep.tuning.store import Location, Retry
+from contrasweep.tuning.store import Location
+from contrasweep.tuning.store.filesystem import Retry
 
 
 @dataclass

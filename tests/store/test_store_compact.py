@@ -1,15 +1,8 @@
 import pytest
 
-from contrasweep.tuning.store import (
-    Heartbeat,
-    Location,
-    ResultsStore,
-    StoreError,
-    compact,
-    end_trial,
-    next_attempt,
-)
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, compact, end_trial
 from contrasweep.tuning.store import parts as parts_module
+from contrasweep.tuning.store.attempts import next_attempt
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from contrasweep.tuning.store import (
     Heartbeat,
     Location,
     ResultsStore,
-    Retry,
     StoreUnavailable,
     StudyRecord,
     TrialInfo,
@@ -22,8 +21,9 @@ from contrasweep.tuning.store import (
     TrialWriter,
     compact,
     end_trial,
-    read_heartbeat,
 )
+from contrasweep.tuning.store.filesystem import Retry
+from contrasweep.tuning.store.heartbeat import read_heartbeat
 from contrasweep.tuning.store.tensorboard import TrialEvents
 
 Info = Callable[..., TrialInfo]

@@ -18,7 +18,8 @@ import sys
 import pyarrow as pa
 import numpy as np
 from datetime import UTC, datetime
-from contrasweep.tuning.store import load_study, open_location
+from contrasweep.tuning.store import open_location
+from contrasweep.tuning.store.study import load_study
 from contrasweep.tuning.store.parts import Key, epoch_path, write_rows, write_table
 
 location = open_location(sys.argv[1])

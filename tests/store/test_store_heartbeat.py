@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from contrasweep.tuning.store import Heartbeat, HeartbeatRecord, StoreError, driver_alive, read_heartbeat
+from contrasweep.tuning.store import Heartbeat, StoreError
 from contrasweep.tuning.store import heartbeat as heartbeat_module
-from contrasweep.tuning.store.heartbeat import STALE_SECONDS
+from contrasweep.tuning.store.heartbeat import STALE_SECONDS, HeartbeatRecord, driver_alive, read_heartbeat
 
 
 def beat_of(pid: int, machine: str | None, time: float = 1000.0, state: str = "running") -> HeartbeatRecord:

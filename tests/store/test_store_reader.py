@@ -30,7 +30,8 @@ LOAD_TRIALS = int(os.environ.get("CONTRASWEEP_LOAD_TRIALS", "120"))
 
 WORKER = """
 import sys
-from contrasweep.tuning.store import TrialInfo, TrialWriter, load_study, open_location
+from contrasweep.tuning.store import TrialInfo, TrialWriter, open_location
+from contrasweep.tuning.store.study import load_study
 
 location = open_location(sys.argv[1])
 record = load_study(location, "digits-1")

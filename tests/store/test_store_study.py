@@ -3,14 +3,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from contrasweep.tuning.store import (
-    ResultsStore,
-    StoreError,
-    check_study_name,
-    load_study,
-    save_study,
-    study_names,
-)
+from contrasweep.tuning.store import ResultsStore, StoreError, check_study_name, save_study, study_names
+from contrasweep.tuning.store.study import load_study
 
 
 @pytest.mark.parametrize("name", ["a", "fair-cclk@2".replace("@", "_"), "2024", "x.y-final", "A" * 100])

@@ -3,7 +3,8 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from contrasweep.tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, end_trial, next_attempt
+from contrasweep.tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, end_trial
+from contrasweep.tuning.store.attempts import next_attempt
 from contrasweep.tuning.store.writer import FLUSH_SECONDS
 
 
@@ -96,10 +97,7 @@ def test_epochs_are_kept_when_the_store_cannot_be_written(location, record, stor
     writer.start()
     writer.add_epoch(0, {}, seconds=0.0, train_seconds=0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "os.replace",
-            lambda *_: (_ for _ in ()).throw(OSError("full")),
-        )
+        patch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
         with pytest.raises(OSError, match="full"):
             writer.flush()
     writer.flush()

@@ -15,9 +15,8 @@ from trial_steps import STUDY, fitting_dataset
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, prepare_data
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, PreparedTransductive, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE
-from contrasweep.tuning.objectives.transductive import PreparedTransductive
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
@@ -50,7 +49,7 @@ def _load(dataset: str) -> Prepared:
     train = whole.train.subset(range(TRAIN))
     validation = whole.validation.subset(range(VALIDATION))
     probe_rows = train.subset(range(PROBE))
-    return replace(whole, train=train, validation=validation, labelled=train, probe_rows=probe_rows)
+    return replace(whole, train=train, validation=validation, probed=train, probe_rows=probe_rows)
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,9 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives import prepared
-from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
-from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks
-from contrasweep.tuning.objectives.transductive import PreparedTransductive
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, prepare_data
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks, synchronise_batch_norm
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training import evaluation
 from contrasweep.tuning.training.evaluation import embed_training_set
@@ -65,7 +63,7 @@ def small(experiment: Experiment, held: dict[str, Prepared]) -> Prepared:
                 whole,
                 train=train,
                 validation=whole.validation.subset(range(64)),
-                labelled=train,
+                probed=train,
                 probe_rows=train.subset(range(80)),
             )
     found = held[experiment.dataset]

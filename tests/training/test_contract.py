@@ -31,8 +31,7 @@ from contrasweep.data import (
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import default_goal, final_metrics, goals, search_metrics
-from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
-from contrasweep.tuning.objectives.transductive import PreparedTransductive
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, PreparedTransductive
 from contrasweep.tuning.planning.resolve import lacking, resolve
 from contrasweep.tuning.training.pretrain import pretrain
 
@@ -125,7 +124,7 @@ def test_it_does_where_images_have_no_label(method: str, small_data: SmallData) 
     labels[::2] = UNLABELLED
     train = replace(data.train, labels=labels)
     labelled = train.labelled()
-    partly = replace(data, spec=PARTLY_LABELLED, train=train, labelled=labelled, probe_rows=labelled)
+    partly = replace(data, spec=PARTLY_LABELLED, train=train, probed=labelled, probe_rows=labelled)
     _check_epoch(_experiment(method, "digits"), partly)
 
 

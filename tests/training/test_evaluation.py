@@ -18,8 +18,13 @@ from contrasweep.models import (
 )
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key, prepare_data, spec_for
-from contrasweep.tuning.objectives.transductive import fold_and_part
+from contrasweep.tuning.objectives.prepared import (
+    PreparedData,
+    fold_and_part,
+    preparation_key,
+    prepare_data,
+    spec_for,
+)
 from contrasweep.tuning.planning.resolve import preset_settings, resolve
 from contrasweep.tuning.training.evaluation import (
     extract_features,

@@ -14,11 +14,13 @@ from contrasweep.losses import HeroConSupervised, InfoNCE, SupCon
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
-from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
-from contrasweep.tuning.objectives.transductive import (
+from contrasweep.tuning.objectives.prepared import (
+    Prepared,
     PreparedTransductive,
     TransductiveBatch,
     fold_and_part,
+    preparation_key,
+    prepare_data,
 )
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.evaluation import label_scores

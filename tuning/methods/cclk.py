@@ -11,7 +11,7 @@ from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods import infonce
+from contrasweep.tuning.methods.baselines import INFONCE_HYPERPARAMETERS
 from contrasweep.tuning.methods.clustering import kmeans_of_condition
 from contrasweep.tuning.methods.loss_method import loss_method
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
@@ -113,7 +113,7 @@ FAIR_INFONCE = loss_method(
     summary="InfoNCE on batches drawn from one k-means cluster of the condition at a time",
     paper=f"{PAPER}, after Tsai et al. 2021",
     equation="Eq. 4",
-    hyperparameters={**infonce.HYPERPARAMETERS, **CLUSTERS},
+    hyperparameters={**INFONCE_HYPERPARAMETERS, **CLUSTERS},
     feed=_from_one_cluster,
     needs=frozenset({"condition"}),
     # A batch of two from a cluster of odd size would leave an image without a partner.

@@ -23,7 +23,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
-from contrasweep.tuning.objectives.transductive import PreparedTransductive, TransductiveBatch
+from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 
 NONE = "none"
 
@@ -70,8 +70,8 @@ class EmbeddedInput(nn.Module):
 class HeterogeneousObjective(Objective):
     """`L_c + alpha L_u + beta L_s`: binary cross-entropy on the labelled objects, and two contrasts.
 
-    `view_contrast` holds alpha, L_u and the module that makes an object's two embeddings; `label_contrast`
-    holds beta and L_s. Either may be None. Single labels are classified as one-hot rows.
+    `view_contrast` holds L_u, the module that makes an object's two embeddings, and alpha; `label_contrast`
+    holds L_s and beta. Either contrast may be None. Single labels are classified as one-hot rows.
     """
 
     encoder: MultiViewEncoder
@@ -82,18 +82,16 @@ class HeterogeneousObjective(Objective):
         classes: int,
         *,
         multi_label: bool,
-        view_contrast: tuple[float, ViewContrast, nn.Module] | None,
-        label_contrast: tuple[float, LabelContrast] | None,
+        view_contrast: tuple[ViewContrast | None, nn.Module, float],
+        label_contrast: tuple[LabelContrast | None, float],
     ) -> None:
         super().__init__(encoder)
         self.classifier = nn.Linear(encoder.width, classes)
         self.multi_label = multi_label
         self.classes = classes
-        self.alpha = 0.0 if view_contrast is None else view_contrast[0]
-        self.view_contrast = None if view_contrast is None else view_contrast[1]
-        self.embed: Embed | None = None if view_contrast is None else view_contrast[2]
-        self.beta = 0.0 if label_contrast is None else label_contrast[0]
-        self.label_contrast = None if label_contrast is None else label_contrast[1]
+        self.view_contrast, embed, self.alpha = view_contrast
+        self.embed: Embed | None = None if self.view_contrast is None else embed
+        self.label_contrast, self.beta = label_contrast
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its three parts, `classification`, `between_views` and `between_labels`."""
@@ -149,7 +147,7 @@ def pixels(view: Tensor) -> Tensor:
 def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTransductive) -> Objective:
     """Return HeroCon, or the baseline that the hyperparameters name."""
     settings, spec = experiment.hyperparameters, data.spec
-    views, labels = _view_contrast(experiment, encoder), _label_contrast(experiment)
+    views = _view_contrast(experiment, encoder)
     # The embeddings are made even without a contrast, so that all forms start from the same classifier with
     # the same seed. HeroCon's own contrast is an exception: its weights of negatives are drawn before.
     embed = _embeddings(encoder, spec.views)
@@ -157,8 +155,8 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
         encoder,
         spec.classes,
         multi_label=spec.multi_label,
-        view_contrast=None if views is None else (float(settings["alpha"]), views, embed),
-        label_contrast=None if labels is None else (float(settings["beta"]), labels),
+        view_contrast=(views, embed, float(settings.get("alpha", 0.0))),
+        label_contrast=(_label_contrast(experiment), float(settings.get("beta", 0.0))),
     )
 
 

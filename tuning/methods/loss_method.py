@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -79,7 +78,20 @@ def loss_method(
     if "clusters" in arguments and feed is image_feed:
         raise ValueError(f"{loss.__name__} takes clusters: feed= must give batches that have them")
     rules = hyperparameters_of(loss, of_loss)
-    construction = _Construction(loss, tuple(of_loss), arguments)
+
+    def new(values: Mapping[str, Value]) -> nn.Module:
+        return loss(**{one: value for one, value in values.items() if one in of_loss})
+
+    def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+        of_batch = LossOfBatch(new(experiment.hyperparameters), arguments)
+        return with_projection_head(experiment, encoder, of_batch)
+
+    def verify(values: Mapping[str, Value]) -> None:
+        """Raise ValueError unless the loss can be made, where all that it requires is given."""
+        if all(one in values for one in _required(loss)):
+            with torch.random.fork_rng(devices=[]):
+                new(values)
+
     asked = {need for one in arguments if (need := BATCH_ARGUMENTS[one]) is not None}
     return Method(
         name=name,
@@ -87,12 +99,12 @@ def loss_method(
         paper=paper,
         equation=equation,
         hyperparameters={one: own.get(one) or rules[one] for one in hyperparameters},
-        build=construction.build,
+        build=build,
         feed=feed,
         needs=needs | asked,
         smallest_batch=smallest_batch,
         space=space,
-        verify=construction.verify,
+        verify=verify,
     )
 
 
@@ -139,30 +151,6 @@ class LossOfBatch(nn.Module):
             f"{type(self.loss).__name__} must return a scalar or LossTerms, "
             f"returned {type(result).__name__}{shape}"
         )
-
-
-@dataclass(frozen=True)
-class _Construction:
-    """Make a loss from those hyperparameters of an experiment that it takes."""
-
-    loss: type[nn.Module]
-    hyperparameters: tuple[str, ...]
-    arguments: tuple[str, ...]
-
-    def build(self, experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
-        """Return the objective of the loss on the projection head's output."""
-        loss = LossOfBatch(self._new(experiment.hyperparameters), self.arguments)
-        return with_projection_head(experiment, encoder, loss)
-
-    def verify(self, hyperparameters: Mapping[str, Value]) -> None:
-        """Raise ValueError unless the loss can be made, where all that it requires is given."""
-        if all(one in hyperparameters for one in _required(self.loss)):
-            with torch.random.fork_rng(devices=[]):
-                self._new(hyperparameters)
-
-    def _new(self, hyperparameters: Mapping[str, Value]) -> nn.Module:
-        given = {one: value for one, value in hyperparameters.items() if one in self.hyperparameters}
-        return self.loss(**given)
 
 
 def _required(loss: type[nn.Module]) -> tuple[str, ...]:

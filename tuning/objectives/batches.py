@@ -26,9 +26,8 @@ from contrasweep.data import (
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, ViewSettings
 from contrasweep.tuning.objectives.objective import Batch
-from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.prepared import PreparedData, PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
-from contrasweep.tuning.objectives.transductive import PreparedTransductive, TransductiveBatch
 
 
 class Sampler(Protocol):
@@ -46,8 +45,8 @@ class Feed(Protocol):
     """The batches of a run."""
 
     @property
-    def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
+    def sampler(self) -> Sampler | SemiSupervisedBatches:
+        """Chooses what is in every batch."""
 
     def epoch(self, epoch: int) -> Iterator[Any]:
         """Yield the batches of the epoch (from 1), as the objective takes them."""
@@ -82,11 +81,6 @@ class ImageFeed:
     views: int = 2
     clusters: Tensor | None = None
     ranks: Ranks = ONE
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
-        return self.sampler.steps_per_epoch
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """Yield the batches of the epoch (from 1)."""
@@ -128,11 +122,6 @@ class TransductiveFeed:
     data: TransductiveData
     sampler: SemiSupervisedBatches
     ranks: Ranks = ONE
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in every epoch."""
-        return self.sampler.steps_per_epoch
 
     def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
         """Yield the batches of the epoch (from 1)."""

@@ -21,18 +21,8 @@ from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.final_runs import TrialSeed
 from contrasweep.tuning.results.selection import SelectedTrial
-from contrasweep.tuning.store import (
-    FINAL_SUFFIX,
-    FinalRecord,
-    Location,
-    ResultsStore,
-    StudyRecord,
-    StudySchema,
-    check_study_name,
-    open_location,
-    save_study,
-    study_names,
-)
+from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
+from contrasweep.tuning.store.study import FinalRecord, StudyRecord, check_study_name, save_study, study_names
 
 RESULTS = "results"
 Selected = BestConfig | SelectedTrial

@@ -96,9 +96,9 @@ def plan_sweep(
     """
     check_names(method, dataset)
     root = folder_of_data(data_root).absolute()
-    _at_least_one("trials", 1 if trials is None else trials)
-    _at_least_one("seeds", 1 if seeds is None else seeds)
-    _at_least_one("epochs", 1 if epochs is None else epochs)
+    for what, count in (("trials", trials), ("seeds", seeds), ("epochs", epochs)):
+        if count is not None and count < 1:
+            raise InputError(f"{what} must be at least 1, given {count}")
     if scheduler not in SCHEDULERS:
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
     given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
@@ -198,11 +198,6 @@ def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
                 )
             for size in parameter.choices:
                 check_batch_size(int(size), workers)
-
-
-def _at_least_one(what: str, count: int) -> None:
-    if count < 1:
-        raise InputError(f"{what} must be at least 1, given {count}")
 
 
 def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:

@@ -18,19 +18,11 @@ from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
-from contrasweep.tuning.store import (
-    Location,
-    StoreError,
-    StoreUnavailable,
-    StudyRecord,
-    TrialInfo,
-    TrialOvertaken,
-    TrialWriter,
-    end_trial,
-    row_of,
-)
+from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
+from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Phase, Status
 from contrasweep.tuning.store.tensorboard import TrialEvents
+from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
@@ -147,9 +139,8 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
     `details` are those of `store.end_trial`. Returns the status that the store now holds.
     """
     held = end_trial(request.location, request.study, request.info(), status, **details)
-    if request.events_folder is not None:
-        with closing(TrialEvents(request.events_folder)) as events:
-            events.session_end(held)
+    with closing(TrialEvents(request.events_folder)) as events:
+        events.session_end(held)
     if held in FINAL_STATUSES:
         request.location.delete(request.checkpoint_path)
     return held
@@ -197,7 +188,7 @@ class Trial:
         self._at_end = at_end
         self._clock = clock
         self._writer = TrialWriter(request.location, request.study, request.info())
-        self._events: TrialEvents | None = None
+        self._events = TrialEvents(None)
         self._data = data
         self._records: Iterator[EpochRecord] | None = None
         self._started = False
@@ -246,9 +237,7 @@ class Trial:
 
     def close(self) -> None:
         """Close the files; the trial may have been stopped before its end."""
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+        self._events.close()
 
     def _begin(self) -> Iterator[EpochRecord]:
         request = self._request
@@ -256,9 +245,8 @@ class Trial:
         done = None if state is None else checkpoint_epoch(state)
         self._has_checkpoint = state is not None
         self._start(done)
-        if request.events_folder is not None:
-            self._events = TrialEvents(request.events_folder, resumed_from=done)
-            self._events.session_start(request.values, group=request.events_group)
+        self._events = TrialEvents(request.events_folder, resumed_from=done)
+        self._events.session_start(request.values, group=request.events_group)
         data = self._data.get(request.experiment, request.data_root)
         self._saved = self._clock()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
@@ -290,8 +278,7 @@ class Trial:
             train_seconds=record.train_seconds,
             evaluate_seconds=record.evaluate_seconds,
         )
-        if self._events is not None:
-            self._events.scalars(record.epoch, metrics)
+        self._events.scalars(record.epoch, metrics)
         if record.epoch in self._request.flush_at:
             self._writer.flush()
         if record.finished:
@@ -324,8 +311,7 @@ class Trial:
             self._refuse_overtaken()
         self._ended = True
         self._writer.finish(status, metrics, error=error)
-        if self._events is not None:
-            self._events.session_end(status)
+        self._events.session_end(status)
         self.close()
         if self._has_checkpoint:
             self._request.location.delete(self._request.checkpoint_path)

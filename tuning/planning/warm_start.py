@@ -1,12 +1,14 @@
 """Read earlier studies: which of their trials a new search can start from."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
 
 from contrasweep.search_spaces import Fixed, Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
 from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
-from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, experiment_of, trial_outcomes
+from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
@@ -32,8 +34,8 @@ def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore)
         remarks.append(taken + (f", {skipped} do not fit this space" if skipped else ""))
         remarks += _differences(plan, earlier)
         found += fitting
-    numbered = (PastTrial(number, t.values, t.state, t.epochs, t.value) for number, t in enumerate(found))
-    return WarmStart(tuple(studies), tuple(numbered), tuple(remarks))
+    numbered = tuple(replace(trial, number=number) for number, trial in enumerate(found))
+    return WarmStart(tuple(studies), numbered, tuple(remarks))
 
 
 def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
@@ -56,8 +58,11 @@ def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tupl
     for one in ended:
         values = _values_in(plan, experiment_of(earlier, one.values))
         if values is not None:
-            curve = curves.get(one.trial)
-            fitting.append(_past(plan, one, values, {} if curve is None else curve.after(0)))
+            epochs = curves[one.trial].after(0) if one.trial in curves else {}
+            last = {max(epochs): epochs[max(epochs)]} if epochs else {}
+            final = [one.mean(metric) for metric in plan.metrics] if one.status == "completed" else None
+            state: Literal["completed", "stopped"] = "stopped" if final is None else "completed"
+            fitting.append(PastTrial(one.trial, values, state, last, final))
     return fitting, len(ended) - len(fitting)
 
 
@@ -76,17 +81,6 @@ def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | N
         if not isinstance(parameter, Fixed):
             values[parameter.name] = float(value) if parameter.type == "float" else value
     return values
-
-
-def _past(
-    plan: SweepPlan, one: TrialOutcome, values: Mapping[str, Scalar], epochs: Mapping[int, float]
-) -> PastTrial:
-    last = {max(epochs): epochs[max(epochs)]} if epochs else {}
-    final = [one.mean(metric) for metric in plan.metrics]
-    completed = one.status == "completed"
-    return PastTrial(
-        one.trial, values, "completed" if completed else "stopped", last, final if completed else None
-    )
 
 
 def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:

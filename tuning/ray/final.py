@@ -16,8 +16,7 @@ from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_fin
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
-from contrasweep.tuning.ray.cluster import Needs
-from contrasweep.tuning.ray.session import ray_session
+from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact

@@ -19,26 +19,16 @@ from contrasweep.tuning.planning.plan import Limits, SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
-from contrasweep.tuning.ray.cluster import Needs
+from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
-from contrasweep.tuning.ray.session import ray_session
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import (
-    Heartbeat,
-    Location,
-    ResultsStore,
-    StoreError,
-    StoreUnavailable,
-    StudyRecord,
-    compact,
-    open_location,
-    save_study,
-    study_names,
-)
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, StoreUnavailable, compact
+from contrasweep.tuning.store.filesystem import open_location
+from contrasweep.tuning.store.study import StudyRecord, save_study, study_names
 from contrasweep.tuning.store.tensorboard import write_experiment
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
 from contrasweep.tuning.ray.board import Board, Row
-from contrasweep.tuning.ray.session import local_ray
-from contrasweep.tuning.ray.worker_group import NEVER, backend_for, of_one_worker
+from contrasweep.tuning.ray.cluster import local_ray
+from contrasweep.tuning.ray.worker import NEVER, backend_for, of_one_worker
 from contrasweep.tuning.training.pretrain import pretrain
 
 log = logging.getLogger(__name__)

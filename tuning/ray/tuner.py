@@ -12,8 +12,7 @@ from ray.tune.stopper import Stopper
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.ray.scheduler import ResumableASHA
 from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
-from contrasweep.tuning.ray.worker import TrialWorker
-from contrasweep.tuning.ray.worker_group import bundles
+from contrasweep.tuning.ray.worker import TrialWorker, bundles
 from contrasweep.tuning.search import PastTrial
 
 Show = Callable[[Progress], None]

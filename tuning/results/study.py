@@ -19,16 +19,9 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.store import (
-    FINAL_SUFFIX,
-    DamagedFile,
-    ResultsStore,
-    SearchRecord,
-    StudyRecord,
-    driver_alive,
-    read_heartbeat,
-    study_names,
-)
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, SearchRecord, StudyRecord, study_names
+from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.parts import DamagedFile
 
 _COLUMNS: Final = ["host", "device", "cpus", "gpus"]
 _NAMED: Final = 8

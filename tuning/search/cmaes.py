@@ -12,8 +12,7 @@ from optuna.trial import FrozenTrial
 
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.search.ranking import Numeric, position, standing, value_at
-from contrasweep.tuning.search.sampler import Draw, Sampler, varied
+from contrasweep.tuning.search.sampler import Draw, Numeric, Sampler, scale_of, standing, varied
 from contrasweep.tuning.search.tpe import tpe
 
 FIRST_STEP = 0.25
@@ -63,11 +62,13 @@ class EvolutionStrategy(BaseSampler):
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _to_unit(self, trial: FrozenTrial) -> np.ndarray:
-        return np.array([position(dist, float(trial.params[name])) for name, dist in self._joint.items()])
+        return np.array(
+            [scale_of(dist).unit(float(trial.params[name])) for name, dist in self._joint.items()]
+        )
 
     def _from_unit(self, shares: Sequence[float]) -> dict[str, Any]:
         pairs = zip(self._joint.items(), shares, strict=True)
-        return {name: value_at(dist, float(share)) for (name, dist), share in pairs}
+        return {name: scale_of(dist).value(float(share)) for (name, dist), share in pairs}
 
 
 def _start(space: Space, trials: int) -> Draw:

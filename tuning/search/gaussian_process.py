@@ -13,8 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.search.mirror import quiet_optuna
-from contrasweep.tuning.search.ranking import standing, value_at
-from contrasweep.tuning.search.sampler import Draw, Sampler, varied
+from contrasweep.tuning.search.sampler import Draw, Sampler, scale_of, standing, varied
 from contrasweep.tuning.search.tpe import random_start, tpe
 
 COPIES = 4
@@ -121,7 +120,7 @@ def _at(dist: BaseDistribution, share: float) -> Any:
     if isinstance(dist, CategoricalDistribution):
         return dist.choices[int(share * len(dist.choices))]
     assert isinstance(dist, FloatDistribution | IntDistribution), "a space has no other parameters"
-    return value_at(dist, share)
+    return scale_of(dist).value(share)
 
 
 def _start(space: Space, trials: int) -> Draw:

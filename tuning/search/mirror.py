@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.exceptions import OptunaError
@@ -93,11 +92,11 @@ class Mirror:
 
     def put(self, trial: FrozenTrial) -> None:
         """Write the present state of a trial; new trials come in the order of their numbers."""
-        self._try(self._put, trial)
+        self._try(lambda: self._put(trial))
 
     def report(self, number: int, epoch: int, value: float) -> None:
         """Write the value that a running trial reached at an epoch."""
-        self._try(self._report, number, epoch, value)
+        self._try(lambda: self._storage.set_trial_intermediate_value(self._ids[number], epoch, value))
 
     def _put(self, trial: FrozenTrial) -> None:
         if trial.number not in self._ids:
@@ -110,14 +109,11 @@ class Mirror:
                 self._storage.set_trial_param(held, name, dist.to_internal_repr(value), dist)
         self._storage.set_trial_state_values(held, trial.state, trial.values)
 
-    def _report(self, number: int, epoch: int, value: float) -> None:
-        self._storage.set_trial_intermediate_value(self._ids[number], epoch, value)
-
-    def _try(self, write: Any, *arguments: Any) -> None:
+    def _try(self, write: Callable[[], object]) -> None:
         if self._broken:
             return
         try:
-            write(*arguments)
+            write()
         except FAULTS as error:
             self._broken = True
             log.warning("Storage %s is given up, the search goes on: %s", self._url, _line(error))

@@ -13,8 +13,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.search.mirror import MirrorOf, quiet_optuna
-from contrasweep.tuning.search.sampler import distribution, sampler_of
-from contrasweep.tuning.search.space_sampler import SpaceSampler
+from contrasweep.tuning.search.sampler import SpaceSampler, distribution, sampler_of
 
 logger = logging.getLogger(__name__)
 

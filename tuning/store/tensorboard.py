@@ -48,20 +48,26 @@ class TrialEvents:
     If events cannot be written, a warning is logged and the rest is skipped: the results are in the store.
 
     Args:
-        folder: the folder of this trial, inside that of the experiment summary; a local path.
+        folder: the folder of this trial, inside that of the experiment summary; a local path. With None,
+            nothing is written.
         resumed_from: the last epoch of the checkpoint that this attempt resumes; TensorBoard drops later
             epochs of the attempt before.
         now: seconds since 1970 UTC.
     """
 
     def __init__(
-        self, folder: str | Path, *, resumed_from: int | None = None, now: Callable[[], float] = time.time
+        self,
+        folder: str | Path | None,
+        *,
+        resumed_from: int | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._now = now
         self._folder = folder
         self._writer: EventFileWriter | None = None
-        with self._giving_up():
-            self._writer = EventFileWriter(str(folder), flush_secs=10)
+        if folder is not None:
+            with self._giving_up():
+                self._writer = EventFileWriter(str(folder), flush_secs=10)
         if resumed_from is not None:
             start = SessionLog(status=SessionLog.START)
             self._write(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
@@ -101,6 +107,7 @@ class TrialEvents:
         with self._giving_up():
             if self._writer is not None:
                 self._writer.close()
+            self._writer = None
 
     def _record(self, name: str, content: HParamsPluginData) -> None:
         """Write a record of the HParams tab, at once: the process may be killed while the trial runs."""

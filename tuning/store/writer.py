@@ -249,9 +249,7 @@ def end_trial(
         location: the results folder.
         record: the study.
         info: the trial; it fills the row if the worker wrote none.
-        status: stopped, failed, completed or interrupted.
-        error: why it failed.
-        rung: the last rung of ASHA that it reached.
+        status, error, rung: as `TrialWriter.finish` takes them.
         metrics: the trial's result; by default the metrics of its last epoch in the store.
         now: the time of day.
 

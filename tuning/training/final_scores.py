@@ -6,8 +6,7 @@ from pathlib import Path
 
 from contrasweep.data import load_test
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.prepared import Prepared
-from contrasweep.tuning.objectives.transductive import fold_and_part
+from contrasweep.tuning.objectives.prepared import Prepared, fold_and_part
 from contrasweep.tuning.training.evaluation import scores_on_test
 from contrasweep.tuning.training.pretrain import EpochRecord, build_objective
 

@@ -18,11 +18,10 @@ from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
-from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size, synchronise_batch_norm
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
@@ -187,7 +186,7 @@ def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, eval
 
 
 def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
-    experiment, objective, steps = run.experiment, run.objective, run.feed.steps_per_epoch
+    experiment, objective, steps = run.experiment, run.objective, run.feed.sampler.steps_per_epoch
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, run.ranks))
     objective.train()
