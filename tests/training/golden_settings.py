@@ -25,8 +25,13 @@ OWN: dict[str, dict[str, Any]] = {
     "infonce": {"negatives": "all"},
     "fair-cclk": {"kernel": "rbf", "sigma2": 1e4, "lam": 0.01, "weights": "released"},
     "fair-infonce": {"negatives": "all", "clusters": 3},
-    "cl-infonce": {"clusters_from": "kmeans", "clusters": 7, "representation": "features"},
-    "cluster-ce": {"clusters_from": "kmeans", "clusters": 7},
+    "cl-infonce": {
+        "clusters_from": "kmeans",
+        "clusters": 7,
+        "kmeans_starts": 1,
+        "representation": "features",
+    },
+    "cluster-ce": {"clusters_from": "kmeans", "clusters": 7, "kmeans_starts": 1},
     "cmc-attributes": {},
     "cacr": {
         "positives": 2,
@@ -73,6 +78,13 @@ OWN: dict[str, dict[str, Any]] = {
         "negatives": "both",
     },
     "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
-    "pcl": {"clusters": 6, "clusterings": 2, "instance_epochs": 1, "momentum_m": 0.9, "queue": 64},
+    "pcl": {
+        "clusters": 6,
+        "kmeans_starts": 1,
+        "clusterings": 2,
+        "instance_epochs": 1,
+        "momentum_m": 0.9,
+        "queue": 64,
+    },
     "swav": {"epsilon": 0.05, "prototypes": 12, "iterations": 3, "freeze_epochs": 1},
 }

@@ -30,6 +30,13 @@ from contrasweep.tuning.objectives.prepared import PreparedData
 KMEANS, CONDITION, DISTINCT, ATTRIBUTES = "kmeans", "condition", "distinct", "attributes"
 LABELS, INSTANCES = "labels", "instances"
 
+STARTS = {
+    "kmeans_starts": Hyperparameter(
+        "starts of an epoch's k-means, of which the best is kept", Number(at_least=1, whole=True)
+    )
+}
+"""The hyperparameter of every method that clusters anew in every epoch."""
+
 HYPERPARAMETERS = {
     "clusters_from": Hyperparameter(
         "k-means of the method's own representation, anew in every epoch; k-means of the condition; one for "
@@ -39,6 +46,7 @@ HYPERPARAMETERS = {
         needs={CONDITION: "condition", DISTINCT: "condition", ATTRIBUTES: "condition", LABELS: "labels"},
     ),
     "clusters": Hyperparameter("K of k-means", Number(at_least=2, whole=True)),
+    **STARTS,
     "top_k": Hyperparameter("attributes, those of the highest entropy", Number(at_least=1, whole=True)),
 }
 """The hyperparameters of every method with clusters of the training images."""
@@ -54,17 +62,19 @@ def information_about(clusters: Tensor, labels: Tensor) -> dict[str, float]:
     return dict(zip(METRICS, information, strict=True))
 
 
-def kmeans_of_epoch(method: str, epoch: int, embeddings: Tensor, count: int, seed: int) -> Tensor:
+def kmeans_of_epoch(experiment: Experiment, epoch: int, embeddings: Tensor, count: int, seed: int) -> Tensor:
     """Return `count` k-means clusters `(N,)` of the `embeddings` `(N, D)` that an epoch begins with.
 
     Raises:
         TrainingDiverged: the embeddings are not finite, or have fewer distinct rows than clusters.
     """
+    # Studies that are older than the setting had one start.
+    starts = int(experiment.hyperparameters.get("kmeans_starts", 1))
     try:
-        # Few starts and iterations suffice, as in PCL's code: the next epoch makes new clusters anyway.
-        return kmeans_clusters(embeddings, count, seed, starts=1, iterations=20)
+        # Few iterations suffice, as in PCL's code: the next epoch makes new clusters anyway.
+        return kmeans_clusters(embeddings, count, seed, starts=starts, iterations=20)
     except ValueError as error:
-        raise TrainingDiverged(f"{method}: k-means before epoch {epoch}: {error}") from error
+        raise TrainingDiverged(f"{experiment.method}: k-means before epoch {epoch}: {error}") from error
 
 
 def kmeans_of_condition(experiment: Experiment, condition: Tensor | None) -> Tensor:
@@ -139,8 +149,7 @@ class ImageClusters(nn.Module):
         self.keep_numbers = keep_numbers and self.refreshed
         self.register_buffer("assigned", static, persistent=self.keep_numbers)
         self._labels = data.train.labels.cpu()
-        self._seed = experiment.seed
-        self._method = experiment.method
+        self._experiment = experiment
 
     def of(self, index: Tensor) -> Tensor:
         """Return the clusters `(B,)` of the training images at the rows `index` `(B,)`."""
@@ -157,8 +166,8 @@ class ImageClusters(nn.Module):
         return information_about(self.assigned.cpu(), self._labels)
 
     def _from_kmeans(self, epoch: int, embeddings: Tensor) -> Tensor:
-        seed = named_seed(self._seed, "k-means", epoch)
-        found = kmeans_of_epoch(self._method, epoch, embeddings, self.count, seed)
+        seed = named_seed(self._experiment.seed, "k-means", epoch)
+        found = kmeans_of_epoch(self._experiment, epoch, embeddings, self.count, seed)
         if self.keep_numbers and epoch > 1:
             found = renumbered(found, self.assigned.cpu(), self.count)
         return found

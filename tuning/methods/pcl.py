@@ -14,7 +14,7 @@ from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.clustering import METRICS, information_about, kmeans_of_epoch
+from contrasweep.tuning.methods.clustering import METRICS, STARTS, information_about, kmeans_of_epoch
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
@@ -48,7 +48,7 @@ class PrototypicalContrast(MomentumObjective):
         self.prototypes = PrototypeNCE()
         self.cluster_counts = cluster_counts(experiment)
         self.instance_epochs = int(settings["instance_epochs"])
-        self.seed = experiment.seed
+        self.experiment = experiment
         self.clusterings: list[Clustering] = []
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
@@ -66,8 +66,8 @@ class PrototypicalContrast(MomentumObjective):
         return information_about(coarsest, self.labels)
 
     def _cluster(self, embeddings: Tensor, count: int, epoch: int) -> Clustering:
-        seed = named_seed(self.seed, "prototypes", epoch, count)
-        numbers = kmeans_of_epoch("pcl", epoch, embeddings, count, seed)
+        seed = named_seed(self.experiment.seed, "prototypes", epoch, count)
+        numbers = kmeans_of_epoch(self.experiment, epoch, embeddings, count, seed)
         clusters = torch.unique(numbers, return_inverse=True)[1].to(embeddings.device)
         prototypes = cluster_prototypes(embeddings, clusters)
         concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.temperature)
@@ -118,6 +118,7 @@ METHOD = Method(
         "clusterings": Hyperparameter(
             "how many, each with twice the clusters before", Number(at_least=1, whole=True)
         ),
+        **STARTS,
         "instance_epochs": Hyperparameter("first epochs without prototypes", Number(at_least=0, whole=True)),
         **MOMENTUM,
     },
