@@ -5,7 +5,7 @@ paper's: rows, columns, printed figures, claims. The part `run` is ours: the met
 dataset of each row and column. Comments keep what else the paper states: its settings, axes and remarks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
@@ -356,7 +356,7 @@ def parse_table(text: str, origin: str) -> Table:
     try:
         return Table.model_validate(parse_yaml(text, origin))
     except ValidationError as error:
-        reasons = "; ".join(_explain(item) for item in error.errors())
+        reasons = "; ".join(explain(item, _MODELS) for item in error.errors())
         raise SpaceError(f"{origin}: {reasons}") from None
 
 
@@ -372,10 +372,13 @@ def _refuse_strangers(what: str, used: set[str], known: set[str]) -> None:
         raise ValueError(f"{what} {name!r} is not among {', '.join(sorted(known)) or 'none'}")
 
 
-def _explain(item: Any) -> str:
+def explain(item: Any, models: Iterable[type[BaseModel]]) -> str:
+    """Return one of pydantic's errors as text; an unknown key gets the nearest one that `models` know."""
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] != "extra_forbidden":
         return f"{path}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
-    models = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, Form, TunedRun, Axis)
     known = {name for model in models for name in model.model_fields}
     return f"unknown key {path!r}.{nearest(str(item['loc'][-1]), known)}"
+
+
+_MODELS = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, Form, TunedRun, Axis)

@@ -19,8 +19,10 @@ from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
-from contrasweep.tuning.tables.text import selection, signed, verdict_line
+from contrasweep.tuning.tables.runs import runs_of
+from contrasweep.tuning.tables.text import selection, signed
 from contrasweep.tuning.tables.verdict import judge, judge_all
+from contrasweep.tuning.tables.verdict_text import verdict_line
 from tests.tables.stored import store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick")
@@ -74,21 +76,21 @@ def test_the_line_of_a_claim_tells_what_its_verdict_rests_on() -> None:
     rows = {"fair-cclk": [90.0, 91, 92, 93, 94], "infonce": [80.0, 82, 81, 83, 84]}
     found = as_printed({**rows, "fair-infonce": [95.0, 97, 96, 99, 98]})
     check = 'argmax(rows[:].acc) == "fair-cclk"'
-    verdict = judge(Claim(text="It is the best.", check=check, holds=True), found)
+    verdict = judge(Claim(text="It is the best.", check=check, holds=True), runs_of(found))
     text, printed, ours, remarks = verdict_line(verdict)
     assert (text, printed, ours) == ("It is the best.", "holds", "contradicted")
     assert remarks.startswith(
         "of 2: 1 supported, 1 contradicted (fair-cclk.acc > fair-infonce.acc); p < 0.001; "
     )
     assert re.search(r"; \d+ % by chance; n = 5$", remarks)
-    same = judge(Claim(text="A", check='row["fair-cclk"].acc > 5', holds=True), as_printed(rows))
+    same = judge(Claim(text="A", check='row["fair-cclk"].acc > 5', holds=True), runs_of(as_printed(rows)))
     assert verdict_line(same)[3] == "p < 0.001; n = 5"
 
 
 def test_an_inert_claim_shows_that_status_in_every_format() -> None:
     found = as_printed({row: [80.0, 80.1, 79.9, 80.0, 80.0] for row in ("fair-cclk", "infonce")})
     check = 'row["fair-cclk"].acc > row["infonce"].acc'
-    verdicts = [judge(Claim(text="Higher.", check=check, holds=True), found)]
+    verdicts = [judge(Claim(text="Higher.", check=check, holds=True), runs_of(found))]
     assert "| Higher. | holds | inert |" in markdown(found, verdicts)
     assert "Our runs: inert" in latex(found, verdicts)
     assert [row["verdict"] for row in content(found, verdicts)["claims"]] == ["inert"]

@@ -6,7 +6,9 @@ import pytest
 
 from contrasweep.search_spaces.tables import Claim, load_table
 from contrasweep.tuning.tables.results import RunValue, TableResults
-from contrasweep.tuning.tables.verdict import judge, judge_all
+from contrasweep.tuning.tables.runs import runs_of
+from contrasweep.tuning.tables.verdict import Verdict, judge_all
+from contrasweep.tuning.tables.verdict import judge as judge_runs
 
 TABLE = load_table("cclk-t3")
 
@@ -20,6 +22,11 @@ def results(
         for seed, value in enumerate(own, start=1)
     )
     return TableResults(TABLE, "paper", False, 5, values, **more)  # type: ignore[arg-type]
+
+
+def judge(claim: Claim, own: TableResults, others: Mapping[str, TableResults] | None = None) -> Verdict:
+    beside = {name: runs_of(found) for name, found in (others or {}).items()}
+    return judge_runs(claim, runs_of(own), beside)
 
 
 def claim(check: str | None, **more: object) -> Claim:

@@ -2,7 +2,18 @@
 
 import typer
 
-from contrasweep.tuning.cli import catalogue, clusters, datasets, pages, run, studies, sweep, tables, train
+from contrasweep.tuning.cli import (
+    catalogue,
+    clusters,
+    datasets,
+    pages,
+    run,
+    studies,
+    sweep,
+    tables,
+    train,
+    verify,
+)
 from contrasweep.tuning.cli.errors import reporting_errors
 
 app = typer.Typer(
@@ -27,6 +38,7 @@ for command in (
     clusters.clusters,
     tables.tables,
     tables.table,
+    verify.verify,
     catalogue.compact,
 ):
     app.command()(reporting_errors(command))

@@ -22,10 +22,11 @@ from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.collect import search_space
 from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
-from contrasweep.tuning.tables.render import markdown, pipes
+from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import CellInfo, TableResults, read_results
 from contrasweep.tuning.tables.text import title
 from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
+from contrasweep.tuning.tables.verdict_text import pipes
 
 HEAD = """# The papers' tables, run again
 

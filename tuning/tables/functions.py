@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.data.conditioning import crossing
 from contrasweep.tuning.tables.statements import (
     All,
     Comparison,
@@ -189,6 +188,9 @@ def _higher(over: Curve, under: Curve) -> Iterator[Statement]:
 
 def _crossing(rising: Curve, falling: Curve) -> Number:
     """Return where the first curve, rescaled to 0..1, first reaches the second; NaN where it does not."""
+    # Imported here because `contrasweep.data` needs torch, which no other function does.
+    from contrasweep.data.conditioning import crossing
+
     xs = _numbers(rising).tolist()
     if min(xs) <= 0:
         raise NotMeasured("crossing_x interpolates over log x, and x is not above 0 everywhere")

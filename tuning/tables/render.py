@@ -17,9 +17,9 @@ from contrasweep.tuning.tables.text import (
     printed_text,
     settings_lines,
     title,
-    verdict_line,
 )
 from contrasweep.tuning.tables.verdict import Verdict
+from contrasweep.tuning.tables.verdict_text import pipes, verdict_content, verdict_line
 
 HEADINGS = ("", "printed", "ours (n)", "difference", "")
 CSV_CELL = ("column", "row", "printed", "published", "published_std", "cited", "mean", "std", "n")
@@ -151,17 +151,9 @@ def content(results: TableResults, verdicts: Sequence[Verdict]) -> dict[str, Any
         "findings": list(results.table.findings),
         "settings": settings_lines(results),
         "claims": [
-            {
-                "text": verdict.claim.text,
-                "check": verdict.claim.check,
+            verdict_content(verdict)
+            | {
                 "as_printed": None if verdict.read_in else verdict.claim.holds,
-                "verdict": verdict.status,
-                "p_false": verdict.false,
-                "p_true": verdict.true,
-                "chance": verdict.chance,
-                "comparisons": [asdict(one) for one in verdict.comparisons],
-                "seeds": verdict.seeds,
-                "note": verdict.note,
                 "read_in": verdict.read_in,
                 "shown_in": verdict.shown_in,
             }
@@ -199,14 +191,6 @@ def _line(cell: Compared) -> tuple[str, str, str, str, str]:
 
 def _bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table without its empty columns; the first column always stays."""
-    said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
-    shown = [[line[place] for place in said] for line in (headings, *rows)]
-    lines = [shown[0], ["---"] * len(said), *shown[1:]]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
 
 
 _GREEK = {

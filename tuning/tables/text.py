@@ -1,7 +1,6 @@
 """The text beside a table's numbers, shared by all formats: form, selection, seeds, deviations, gaps."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from contrasweep.search_spaces.papers import PAPERS
@@ -13,7 +12,7 @@ from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, Difference
 from contrasweep.tuning.tables.plan import own_prefix
 from contrasweep.tuning.tables.results import TableResults, without
-from contrasweep.tuning.tables.verdict import Verdict
+from contrasweep.tuning.tables.verdict_text import few
 
 NO_SELECTION = (
     "nothing is selected: all settings are fixed before a run, which reads the test split once, at its end"
@@ -81,7 +80,7 @@ def gaps(results: TableResults) -> list[str]:
     for why, columns in reasons.items():
         whole = [f"all of {results.table.column_name(c)}" for c, own in columns.items() if len(own) == rows]
         parts = [f"{row} in {c}" for c, own in columns.items() if len(own) < rows for row in own]
-        lines.append(f"{_few([*whole, *parts])}: {why}")
+        lines.append(f"{few([*whole, *parts])}: {why}")
     return lines
 
 
@@ -112,41 +111,6 @@ def signed(value: float, digits: int) -> str:
 def printed_text(cell: Compared) -> str:
     """Return the printed value; a value quoted from another paper is marked."""
     return cell.printed.replace("±", " ± ") + (" (cited)" if cell.cited else "")
-
-
-def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
-    """Return the claim, whether it holds as printed, our verdict, and remarks on the verdict."""
-    claim = verdict.claim
-    # The printed cells of a column say nothing about the column that is read in its place.
-    printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
-    place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
-    seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
-    if verdict.seeds is None and verdict.status in ("holds", "contradicted"):
-        seeds = "facts of the data"
-    bound = "the bound is ours" if claim.threshold_chosen_here else ""
-    text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
-    remarks = "; ".join(filter(None, [place, _findings(verdict), seeds, verdict.note, bound]))
-    return text, printed, verdict.status, remarks
-
-
-def _findings(verdict: Verdict) -> str:
-    """Return how many comparisons came out how, which ones are contradicted, and what chance gives."""
-    counts = Counter[str](one.finding for one in verdict.comparisons)
-    words = {"supports": "supported", "contradicts": "contradicted", "equal": "equal", "undecided": "open"}
-    found = [f"{counts[finding]} {word}" for finding, word in words.items() if counts[finding]]
-    text = f"of {sum(counts.values())}: {', '.join(found)}" if sum(counts.values()) > 1 else ""
-    against = [one.text for one in verdict.comparisons if one.finding == "contradicts"]
-    if verdict.status == "contradicted" and len(verdict.comparisons) > 1:
-        text += f" ({_few(against, 2)})"
-    p = "" if verdict.false is None else f"p {_p(verdict)}"
-    chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
-    return "; ".join(filter(None, [text, p, chance]))
-
-
-def _p(verdict: Verdict) -> str:
-    """Return the p value behind a verdict: against the claim, or for it where the claim is contradicted."""
-    value = verdict.true if verdict.status == "contradicted" else verdict.false
-    return "< 0.001" if value is not None and value < 0.001 else f"= {value:.3f}"
 
 
 def settings_lines(results: TableResults) -> list[str]:
@@ -221,8 +185,3 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for key, word in dict.fromkeys(pairs):
         found.setdefault(key, []).append(word)
     return found
-
-
-def _few(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

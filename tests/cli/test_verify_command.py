@@ -1,0 +1,207 @@
+"""`contrasweep verify`: verdicts on claims about anybody's table, and the refusal of wrong files."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from textwrap import dedent
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from contrasweep.tuning.cli import app
+
+TRUE = {"text": "Ours is better.", "check": 'row["ours"].acc > row["theirs"].acc'}
+FALSE = {"text": "Theirs is better.", "check": 'row["theirs"].acc > row["ours"].acc'}
+HEIGHTS = {"ours": [90, 91, 92, 94, 95], "theirs": [80, 82, 81, 83, 84]}
+HEADER = "row,column,seed,value\n"
+RUNS = HEADER + "".join(
+    f"{row},acc,{seed},{value}\n" for row, own in HEIGHTS.items() for seed, value in enumerate(own, start=1)
+)
+
+Verify = Callable[..., Result]
+
+
+@pytest.fixture
+def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
+    monkeypatch.chdir(tmp_path)
+
+    def run(claims: Sequence[dict[str, object]] | str, runs: str = RUNS, *options: str) -> Result:
+        text = claims if isinstance(claims, str) else json.dumps({"claims": claims})
+        Path("claims.yaml").write_text(text, encoding="utf-8")
+        Path("runs.csv").write_text(runs, encoding="utf-8")
+        return CliRunner().invoke(app, ["verify", "claims.yaml", "runs.csv", *options])
+
+    return run
+
+
+def test_a_true_claim_holds_and_exits_with_0(verify: Verify) -> None:
+    result = verify([TRUE])
+    assert result.exit_code == 0
+    assert "| Ours is better. | holds |" in result.output
+    assert "ours.acc > theirs.acc" in result.output
+
+
+def test_a_planted_false_claim_is_contradicted_and_exits_with_1(verify: Verify) -> None:
+    result = verify([TRUE, FALSE])
+    assert result.exit_code == 1
+    assert "| Theirs is better. | contradicted |" in result.output
+    assert "2 claims: 1 holds, 1 contradicted." in result.output
+
+
+def test_json_has_p_values_comparisons_and_the_rate_of_chance(verify: Verify) -> None:
+    result = verify([TRUE, FALSE], RUNS, "--json")
+    assert result.exit_code == 1
+    first, second = json.loads(result.output)["claims"]
+    assert (first["verdict"], first["seeds"], second["verdict"]) == ("holds", 5, "contradicted")
+    assert first["p_false"] == second["p_true"] < 0.001
+    assert 0 <= first["chance"] < 0.1
+    (only,) = first["comparisons"]
+    assert (only["text"], only["finding"]) == ("ours.acc > theirs.acc", "supports")
+    assert 0 < only["low"] < only["margin"] < only["high"]
+
+
+def test_parquet_with_columns_of_its_own_says_the_same_as_csv(verify: Verify, tmp_path: Path) -> None:
+    expected = verify([TRUE, FALSE]).output
+    runs = pyarrow.csv.read_csv("runs.csv")
+    # As pandas writes it: whole numbers as floats, and columns that mean nothing here.
+    runs = runs.set_column(2, "seed", runs["seed"].cast(pa.float64())).append_column("host", runs["row"])
+    pq.write_table(runs, "runs.parquet")
+    result = CliRunner().invoke(app, ["verify", "claims.yaml", "runs.parquet"])
+    assert (result.output, result.exit_code) == (expected, 1)
+
+
+def test_fewer_than_five_seeds_are_undecided_and_said_to_be_too_few(verify: Verify) -> None:
+    few = HEADER + "".join(line + "\n" for line in RUNS.splitlines()[1:] if ",1," in line or ",2," in line)
+    result = verify([TRUE], few)
+    assert result.exit_code == 0
+    assert "undecided" in result.output
+    assert "too few seeds in common: 5 are needed" in result.output
+
+
+def test_a_difference_within_the_margin_is_equal(verify: Verify) -> None:
+    close = RUNS + "".join(f"same,acc,{seed},{80 + seed % 2}\n" for seed in range(1, 6))
+    close += "".join(f"again,acc,{seed},{80 + (seed + 1) % 2}\n" for seed in range(1, 6))
+    claims = 'margins: {acc: 2}\nclaims: [{text: alike, check: \'row["same"].acc > row["again"].acc\'}]'
+    assert "| alike | equal |" in verify(claims, close).output
+
+
+def test_a_row_that_did_not_leave_its_untrained_encoder_is_inert(verify: Verify) -> None:
+    lines = [f"{line},{line.rpartition(',')[2]}" for line in RUNS.splitlines()[1:]]
+    result = verify([TRUE], HEADER.strip() + ",untrained\n" + "\n".join(lines))
+    assert (result.exit_code, "inert" in result.output) == (0, True)
+
+
+def test_planned_rows_without_runs_are_not_run_and_curves_are_read(verify: Verify) -> None:
+    claims = dedent(
+        """
+        rows: [later]
+        curves:
+          both:
+            - {row: theirs, column: acc, x: 1}
+            - {row: ours, column: acc, x: 2}
+        claims:
+          - {text: not yet, check: 'row["later"].acc > row["ours"].acc'}
+          - {text: it rises, check: increasing("both")}
+        """
+    )
+    result = verify(claims)
+    assert "| not yet | not run | not measured: later in acc |" in result.output
+    assert "| it rises | holds |" in result.output
+
+
+def test_a_check_may_read_the_runs_of_another_table(verify: Verify) -> None:
+    runs = (
+        "table,"
+        + RUNS.replace("\n", "\n,").rstrip(",")
+        + "".join(f"earlier,ours,acc,{seed},{70 + seed}\n" for seed in range(1, 6))
+    )
+    check = 'row["ours"].acc > table["earlier"].row["ours"].acc'
+    assert "| since then | holds |" in verify([{"text": "since then", "check": check}], runs).output
+
+
+@pytest.mark.parametrize(
+    ("claims", "parts"),
+    [
+        ("claims: []", ["claims.yaml: claims", "at least 1 item"]),
+        ("claim: []", ["unknown key 'claim'", "Did you mean 'claims'?"]),
+        ("[1, 2]", ["claims.yaml", "valid dictionary"]),
+        ("claims: [", ["claims.yaml", "not valid YAML"]),
+        ([{"text": "no check"}], ["claims.0.check", "Field required"]),
+        ([TRUE | {"colums": ["acc"]}], ["unknown key 'claims.0.colums'", "Did you mean 'columns'?"]),
+        ([TRUE, FALSE | {"check": "row["}], ["claim 2", "check 'row['", "at 3"]),
+        ([TRUE | {"check": 'row["ours"].acc'}], ["claim 1", "at 0", "a comparison was expected"]),
+        ([TRUE | {"check": 'row["our"].acc > 1'}], ["claim 1", "unknown row 'our'", "'ours'"]),
+        ([TRUE | {"check": 'row["ours"].acd > 1'}], ["unknown column 'acd'", "Did you mean 'acc'?"]),
+        ([TRUE | {"check": 'argmax(rows[:].acc) == "our"'}], ["unknown row 'our'", "'ours'"]),
+        ([TRUE | {"check": 'max(rows_except["our"].acc) > 1'}], ["unknown row 'our'", "'ours'"]),
+        ([TRUE | {"check": 'increasing("loss")'}], ["claim 1", "unknown curve 'loss'"]),
+        ([TRUE | {"check": 'table["t"].row["ours"].acc > 1'}], ["claim 1", "unknown table 't'"]),
+        ([TRUE | {"columns": ["ac"]}], ["claim 1", "unknown column 'ac'", "'acc'"]),
+        ("margins: {ac: 1}\nclaims: [{text: a, check: 1 < 2}]", ["margins", "unknown column 'ac'", "'acc'"]),
+        ("margins: {acc: -1}\nclaims: [{text: a, check: 1 < 2}]", ["margins.acc", "greater than or equal"]),
+        (
+            "curves: {c: [{row: our, column: acc, x: 1}]}\nclaims: [{text: a, check: 1 < 2}]",
+            ["curve 'c'", "unknown row 'our'", "'ours'"],
+        ),
+    ],
+)
+def test_wrong_claims_are_refused(
+    verify: Verify, claims: Sequence[dict[str, object]] | str, parts: list[str]
+) -> None:
+    says(verify(claims), *parts)
+
+
+@pytest.mark.parametrize(
+    ("runs", "parts"),
+    [
+        (HEADER, ["runs.csv holds no runs"]),
+        ("", ["runs.csv cannot be read", "Empty CSV file"]),
+        (RUNS.replace("value", "Values", 1), ["has no column 'value'", "Did you mean 'Values'?"]),
+        (RUNS + "ours,acc,1,3\n", ["row 'ours', column 'acc', seed 1 is given 2 times"]),
+        (RUNS + "ours,acc,6,nan\n", ["row 'ours', column 'acc', seed 6", "a finite number is needed"]),
+        (RUNS + "ours,acc,6,inf\n", ["row 'ours', column 'acc', seed 6 has the value inf"]),
+        (RUNS + "ours,acc,6,high\n", ["column 'value' is not double", "high"]),
+        (RUNS + "ours,acc,first,1\n", ["column 'seed' is not int64", "first"]),
+        (RUNS + "ours,acc,1.5,1\n", ["column 'seed' is not int64"]),
+        (RUNS + ",acc,6,1\n", ["run 11 has no row"]),
+        (RUNS + "ours,acc,,1\n", ["row 'ours', column 'acc', without a seed stands beside runs"]),
+        (RUNS + "ours,acc\n", ["runs.csv cannot be read", "Expected 4 columns"]),
+    ],
+)
+def test_wrong_runs_are_refused(verify: Verify, runs: str, parts: list[str]) -> None:
+    says(verify([TRUE], runs), *parts)
+
+
+def test_files_that_are_not_there_or_of_another_kind_are_refused(tmp_path: Path) -> None:
+    claims, text = tmp_path / "claims.yaml", tmp_path / "runs.parquet"
+    says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "claims.yaml: cannot be read")
+    claims.write_text(json.dumps({"claims": [TRUE]}))
+    says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "there is no such file")
+    says(CliRunner().invoke(app, ["verify", str(claims), "runs.json"]), "ends in .parquet or .csv")
+    text.write_text(RUNS)
+    says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "runs.parquet cannot be read")
+
+
+def test_the_command_needs_neither_torch_nor_ray(verify: Verify) -> None:
+    assert verify([TRUE]).exit_code == 0
+    program = (
+        "import sys; from contrasweep.tuning.cli import app\n"
+        "app(['verify', 'claims.yaml', 'runs.csv'], standalone_mode=False)\n"
+        "print('loaded:', sorted({'torch', 'ray', 'pandas'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "holds" in done.stdout
+    assert "loaded: []" in done.stdout
+
+
+def says(result: Result, *parts: str) -> None:
+    assert result.exit_code == 2, result.output
+    text = " ".join(result.output.split())
+    assert text.startswith("Error:")
+    for part in parts:
+        assert part in text, text

@@ -1,0 +1,115 @@
+"""Anybody's table: claims from a YAML file and runs from another, checked before they are judged.
+
+docs/claims.md defines both files.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrasweep.search_spaces.claims_file import ClaimsFile, load_claims
+from contrasweep.search_spaces.tables import Claim
+from contrasweep.tuning.errors import told_to_user, unknown_name
+from contrasweep.tuning.tables.checks import STAR, Cells, Constant, CurveCall, parse_check, walk
+from contrasweep.tuning.tables.results import RunValue
+from contrasweep.tuning.tables.runs import Place, Runs, by_cell
+from contrasweep.tuning.tables.runs_file import OWN, read_runs
+from contrasweep.tuning.tables.verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """A table with the claims about it.
+
+    Attributes:
+        claims: the claims; their checks parse, and name only rows, columns, curves and tables that there are.
+        runs: the runs of the table.
+        others: the runs of other tables that checks may read, by name.
+    """
+
+    claims: tuple[Claim, ...]
+    runs: Runs
+    others: Mapping[str, Runs]
+
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdict on each claim."""
+        return [judge(claim, self.runs, self.others) for claim in self.claims]
+
+
+def read_own_table(claims: Path, runs: Path) -> OwnTable:
+    """Return the table that two files describe.
+
+    Raises:
+        SpaceError: the file of claims is missing, not YAML, or holds a key or a value that is not allowed.
+        InputError: the file of runs is wrong, or a check does not parse or names what there is not.
+    """
+    stated = load_claims(claims)
+    tables = {OWN: (), **read_runs(runs)}
+    own = _own_runs(tables.pop(OWN), stated)
+    others = {name: _runs(name, values, stated.margins) for name, values in tables.items()}
+    found = tuple(claim.as_claim() for claim in stated.claims)
+    _check_names(claims, stated, own)
+    for number, claim in enumerate(found, start=1):
+        with told_to_user(f"{claims}: claim {number}: "):
+            _check_claim(claim, own, others)
+    return OwnTable(found, own, others)
+
+
+def _runs(name: str, values: tuple[RunValue, ...], margins: Mapping[str, float]) -> Runs:
+    rows = tuple(dict.fromkeys(value.row for value in values))
+    columns = tuple(dict.fromkeys(value.column for value in values))
+    return Runs(name, rows, columns, by_cell(values), margins)
+
+
+def _own_runs(values: tuple[RunValue, ...], stated: ClaimsFile) -> Runs:
+    """Return the runs that the claims are about: planned rows and columns first, then those of the runs."""
+    rows = dict.fromkeys([*stated.rows, *(value.row for value in values)])
+    columns = dict.fromkeys([*stated.columns, *(value.column for value in values)])
+    curves = {
+        name: tuple(Place((point.row, point.column), point.x, point.y) for point in points)
+        for name, points in stated.curves.items()
+    }
+    return Runs(OWN, tuple(rows), tuple(columns), by_cell(values), stated.margins, curves)
+
+
+def _check_names(path: Path, stated: ClaimsFile, own: Runs) -> None:
+    """Refuse margins and curves of rows and columns that there are not."""
+    with told_to_user(f"{path}: margins: "):
+        _refuse_strangers("column", stated.margins, own.columns)
+    for name, points in stated.curves.items():
+        with told_to_user(f"{path}: curve {name!r}: "):
+            _refuse_strangers("row", (point.row for point in points), own.rows)
+            _refuse_strangers("column", (point.column for point in points), own.columns)
+
+
+def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
+    """Refuse a check that does not parse or names rows, columns, curves or tables that there are not."""
+    assert claim.check is not None, "a claims file has a check for each claim"
+    _refuse_strangers("column", claim.columns or (), own.columns)
+    for node in walk(parse_check(claim.check)):
+        match node:
+            case Cells():
+                _check_cells(node, own, others)
+            case CurveCall():
+                for curves in node.curves:
+                    _refuse_strangers("curve", curves, own.curves)
+            case Constant(value=str(key)):
+                _refuse_strangers("row", [key], own.rows)
+            case _:
+                pass
+
+
+def _check_cells(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> None:
+    if cells.table is not None:
+        _refuse_strangers("table", [cells.table], others)
+    runs = own if cells.table is None else others[cells.table]
+    _refuse_strangers("row", [*(cells.rows or ()), *cells.but], runs.rows)
+    if cells.column != STAR:
+        _refuse_strangers("column", [cells.column], runs.columns)
+
+
+def _refuse_strangers(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise unknown_name(kind, name, names)

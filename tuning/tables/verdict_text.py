@@ -1,0 +1,89 @@
+"""Verdicts as text and as plain data, without the table that they are about."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from contrasweep.tuning.tables.verdict import Verdict
+
+
+def verdicts_markdown(verdicts: Sequence[Verdict]) -> str:
+    """Return verdicts as Markdown: how many came out how, the claims, then each of their comparisons."""
+    counts = Counter[str](verdict.status for verdict in verdicts)
+    total = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
+    parts = [f"{total}: {', '.join(f'{count} {status}' for status, count in counts.items())}."]
+    told = [(claim, status, remarks) for claim, _, status, remarks in map(verdict_line, verdicts)]
+    parts.append(pipes(("claim", "verdict", ""), told))
+    singles = [
+        (verdict.claim.text, one.text, f"{one.margin:.4g}", f"{one.low:.4g} to {one.high:.4g}", one.finding)
+        for verdict in verdicts
+        for one in verdict.comparisons
+    ]
+    if singles:
+        parts.append(pipes(("claim", "comparison", "true by", "90 % interval", "finding"), singles))
+    return "\n\n".join(parts) + "\n"
+
+
+def verdict_content(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as plain data."""
+    return {
+        "text": verdict.claim.text,
+        "check": verdict.claim.check,
+        "verdict": verdict.status,
+        "p_false": verdict.false,
+        "p_true": verdict.true,
+        "chance": verdict.chance,
+        "comparisons": [asdict(one) for one in verdict.comparisons],
+        "seeds": verdict.seeds,
+        "note": verdict.note,
+    }
+
+
+def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Return the claim, whether it holds as printed, our verdict, and remarks on the verdict."""
+    claim = verdict.claim
+    # The printed cells of a column say nothing about the column that is read in its place.
+    printed = {True: "holds", False: "does not hold", None: ""}[None if verdict.read_in else claim.holds]
+    place = f"read in {', '.join(verdict.read_in)}" if verdict.read_in else ""
+    seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
+    if verdict.seeds is None and verdict.status in ("holds", "contradicted"):
+        seeds = "facts of the data"
+    bound = "the bound is ours" if claim.threshold_chosen_here else ""
+    text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
+    remarks = "; ".join(filter(None, [place, _findings(verdict), seeds, verdict.note, bound]))
+    return text, printed, verdict.status, remarks
+
+
+def _findings(verdict: Verdict) -> str:
+    """Return how many comparisons came out how, which ones are contradicted, and what chance gives."""
+    counts = Counter[str](one.finding for one in verdict.comparisons)
+    words = {"supports": "supported", "contradicts": "contradicted", "equal": "equal", "undecided": "open"}
+    found = [f"{counts[finding]} {word}" for finding, word in words.items() if counts[finding]]
+    text = f"of {sum(counts.values())}: {', '.join(found)}" if sum(counts.values()) > 1 else ""
+    against = [one.text for one in verdict.comparisons if one.finding == "contradicts"]
+    if verdict.status == "contradicted" and len(verdict.comparisons) > 1:
+        text += f" ({few(against, 2)})"
+    p = "" if verdict.false is None else f"p {_p(verdict)}"
+    chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
+    return "; ".join(filter(None, [text, p, chance]))
+
+
+def _p(verdict: Verdict) -> str:
+    """Return the p value behind a verdict: against the claim, or for it where the claim is contradicted."""
+    value = verdict.true if verdict.status == "contradicted" else verdict.false
+    return "< 0.001" if value is not None and value < 0.001 else f"= {value:.3f}"
+
+
+def few(names: Sequence[str], most: int = 4) -> str:
+    """Return names in one line: the first ones, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table without its empty columns; the first column always stays."""
+    said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
+    shown = [[line[place] for place in said] for line in (headings, *rows)]
+    lines = [shown[0], ["---"] * len(said), *shown[1:]]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
