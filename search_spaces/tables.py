@@ -82,6 +82,7 @@ class Claim(Strict):
         columns: the columns that `[:]` stands for; None for all.
         retest: whether another run can decide it; False for claims about exact printed figures.
         threshold_chosen_here: whether the bound is ours, because the paper only says `similar` or `close`.
+        absolute: whether a bound is a number of the paper's data, which no quick form or other data decide.
     """
 
     text: str
@@ -90,6 +91,7 @@ class Claim(Strict):
     columns: tuple[str, ...] | None = None
     retest: bool = True
     threshold_chosen_here: bool = False
+    absolute: bool = False
 
 
 class ColumnRun(Strict):

@@ -72,7 +72,7 @@ def judged(results: TableResults) -> list[Verdict]:
     found = []
     for verdict in judge_all(results, others):
         claim = verdict.claim
-        if claim.check is not None and claim.retest:
+        if claim.check is not None and verdict.status != "not re-testable":
             calls = [node for node in walk(parse_check(claim.check)) if isinstance(node, CurveCall)]
             named = {name for call in calls for names in call.curves for name in names}
             if verdict.shown_in or (set(tables_read([claim])) <= others.keys() and named <= curves):

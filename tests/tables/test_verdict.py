@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from contrasweep.search_spaces.tables import Claim, load_table
+from contrasweep.search_spaces.tables import Claim, Scale, load_table
 from contrasweep.tuning.tables.results import RunValue, TableResults
 from contrasweep.tuning.tables.runs import runs_of
 from contrasweep.tuning.tables.verdict import Verdict, judge_all
@@ -217,14 +217,32 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
 def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
     slow = {("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW}
     moving = {("fair-cclk", "acc_moving"): LOW, ("infonce", "acc_moving"): HIGH}
-    own, *_, again = judge_all(results(slow | moving))
+    own, *_, again, _ = judge_all(results(slow | moving))
     assert (own.status, own.read_in) == ("holds", ())
     assert (again.status, again.claim) == ("contradicted", own.claim)
     assert (again.read_in, again.note) == (("Accuracy at rate 1.5",), "")
     assert all(not verdict.read_in for verdict in judge_all(results(slow)))
     del moving["fair-cclk", "acc_moving"]
-    *_, half = judge_all(results(slow | moving))
+    *_, half, _ = judge_all(results(slow | moving))
     assert (half.status, half.note) == ("not run", "not measured: fair-cclk in acc_moving")
+
+
+def test_a_bound_of_the_papers_data_is_read_neither_in_a_quick_form_nor_on_other_data() -> None:
+    table = load_table("cclk-t7")
+    collapse = next(claim for claim in table.claims if claim.absolute)
+    heights = {"s1": 2.0, "s10": 32.0, "s100": 33.0, "s500": 31.0, "s1000": 30.0}
+
+    def of(column: str, scale: Scale) -> TableResults:
+        cells = heights.items()
+        values = (RunValue(row, column, seed, height + seed / 10) for row, height in cells for seed in SEEDS)
+        return TableResults(table, scale, False, 5, tuple(values))
+
+    assert judge(collapse, of("cub", "paper")).status == "holds"
+    quick = judge(collapse, of("cub", "quick"))
+    assert (quick.status, quick.note) == ("not re-testable", "its bound is a number of the paper's data")
+    elsewhere = [verdict for verdict in judge_all(of("colormnist", "paper")) if verdict.read_in]
+    assert elsewhere
+    assert collapse not in [verdict.claim for verdict in elsewhere]
 
 
 def test_a_claim_on_deviations_with_one_seed_is_undecided() -> None:

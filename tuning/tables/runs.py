@@ -29,6 +29,7 @@ class Runs:
         values: the runs of each cell, by seed; a fact of the data has the seed None.
         margins: the smallest difference that counts, by column.
         curves: the places of each curve, those without values included.
+        small: whether the runs are smaller than the paper's, so that they decide no `absolute` claim.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Runs:
     values: Mapping[Key, Mapping[int | None, RunValue]]
     margins: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    small: bool = False
 
 
 def by_cell(values: tuple[RunValue, ...]) -> dict[Key, dict[int | None, RunValue]]:
@@ -53,7 +55,8 @@ def runs_of(results: TableResults) -> Runs:
     rows = tuple(row.key for row in table.rows) or tuple(dict.fromkeys(row for row, _ in values))
     columns = tuple(column.key for column in table.columns)
     margins = {column: smallest_difference(table, column) for _, column in values}
-    return Runs(table.id, rows, columns, values, margins, _curves(results, values))
+    curves = _curves(results, values)
+    return Runs(table.id, rows, columns, values, margins, curves, small=results.scale == "quick")
 
 
 def smallest_difference(table: Table, column: str) -> float:

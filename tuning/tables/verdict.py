@@ -65,6 +65,8 @@ def judge(claim: Claim, own: Runs, others: Mapping[str, Runs] | None = None) -> 
         return Verdict(claim, "not re-testable", note="a statement in words, without a check")
     if not claim.retest:
         return Verdict(claim, "not re-testable", note="about exact printed figures")
+    if claim.absolute and own.small:
+        return Verdict(claim, "not re-testable", note="its bound is a number of the paper's data")
     return _judge_tree(claim, parse_check(claim.check), claim.columns, own, others)
 
 
@@ -142,8 +144,8 @@ def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list
     `[:]` stands for the repeated columns.
     """
     measured = {column for _, column in own.values}
-    ours = table.run.columns.items()
-    instead = {column.repeats: key for key, column in ours if column.repeats and key in measured}
+    ours = table.run.columns
+    instead = {column.repeats: key for key, column in ours.items() if column.repeats and key in measured}
     found = []
     for claim in table.claims:
         if claim.check is None or not claim.retest:
@@ -151,7 +153,8 @@ def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list
         star = [column for column in claim.columns or own.columns if column in instead]
         tree = parse_check(claim.check)
         read = columns_read(tree, star)
-        if read and all(column in instead for column in read):
+        repeated = read and all(column in instead for column in read)
+        if repeated and not (claim.absolute and any(ours[instead[c]].other_data for c in read)):
             again = parse_check(claim.check, instead)
             verdict = _judge_tree(claim, again, [instead[c] for c in star], own, others)
             names = tuple(table.column_name(instead[column]) for column in read)
