@@ -64,13 +64,25 @@ def simple_conv(channels: int, image_size: int = 28) -> Encoder:
     released code replaces the last ReLU by tanh where there is no projection head. He initialisation by
     fan-out.
     """
+    return _simple_conv(channels, nn.Tanh())
+
+
+def simple_conv_relu(channels: int, image_size: int = 28) -> Encoder:
+    """`simple_conv` with a ReLU after the last convolution too: 128 features of 0 or more.
+
+    Source: Hong and Yang 2021, networks/simple_conv.py of the released code; FairKL's plain cross-entropy.
+    """
+    return _simple_conv(channels, nn.ReLU())
+
+
+def _simple_conv(channels: int, last: nn.Module) -> Encoder:
     widths = (channels, 16, 32, 64, 128)
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         convolution = nn.Conv2d(inputs, outputs, kernel_size=7, padding=3)
         nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
         layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
-    body = nn.Sequential(*layers[:-1], nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    body = nn.Sequential(*layers[:-1], last, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Encoder(body, width=128)
 
 

@@ -56,7 +56,13 @@ _OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
         "small-conv", "three 3 x 3 convolutions, 64 features, any size", None, convnets.small_conv, 2
     ),
     EncoderSpec(
-        "simple-conv", "SimpleConvNet, four 7 x 7 convolutions, 128 features", None, convnets.simple_conv
+        "simple-conv",
+        "SimpleConvNet, four 7 x 7 convolutions, 128 features after a tanh",
+        None,
+        convnets.simple_conv,
+    ),
+    EncoderSpec(
+        "simple-conv-relu", "simple-conv, 128 features after a ReLU", None, convnets.simple_conv_relu
     ),
     EncoderSpec(
         "small-alexnet",

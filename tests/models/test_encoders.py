@@ -112,6 +112,17 @@ def test_known_totals() -> None:
     assert _parameters(_unfilled("resnet50", 3, 32)) == 25_557_032 - 2_049_000
 
 
+def test_the_two_simple_convs_differ_in_their_last_activation() -> None:
+    relu, tanh = (build_encoder(name, 3, 28) for name in ("simple-conv-relu", "simple-conv"))
+    relu.load_state_dict(tanh.state_dict())
+    images = torch.randn(4, 3, 28, 28)
+    assert relu(images).min() >= 0
+    assert tanh(images).abs().max() <= 1
+    before = tanh.body[:-3](images)  # without the activation and the average
+    torch.testing.assert_close(relu(images), before.clamp_min(0).mean((2, 3)))
+    torch.testing.assert_close(tanh(images), before.tanh().mean((2, 3)))
+
+
 @pytest.mark.parametrize("name", ["lenet5", "small-conv"])
 def test_stored_encoders_still_fit(name: str) -> None:
     named = {

@@ -67,8 +67,8 @@ OWN: dict[str, dict[str, Any]] = {
     "eps-supinfonce": {"epsilon": 0.25, "variant": "c"},
     "fairkl": {"base": "eps-supinfonce", "epsilon": 0.25, "alpha": 0.5, "lam": 1.0, "form": "moments"},
     "cross-entropy": {},
-    "end": {"alpha": 0.1, "beta": 0.1},
-    "biascon": {"alpha": 0.01},
+    "end": {"alpha": 0.1, "beta": 0.1, "classifier_input": "raw"},
+    "biascon": {"alpha": 0.01, "base": "cross-entropy"},
     "biasbal": {},
     "herocon": {
         "between_views": "herocon",

@@ -48,6 +48,10 @@ def _features(objective: Objective, batch: Batch) -> Tensor:
     return objective.encoder(batch.views.flatten(0, 1)).view(views, images, -1)
 
 
+def _as_read(features: Tensor, read: str) -> Tensor:
+    return functional.normalize(features, dim=2) if read == "normalised" else features
+
+
 def _experiment(method: str, **values: Any) -> Experiment:
     return resolve(method, DATA, {"epochs": 1, "batch_size": 48, **values})
 
@@ -62,11 +66,14 @@ def test_fairkl_is_alpha_times_the_contrast_plus_lam_times_the_regulariser(biase
     torch.testing.assert_close(metrics["regulariser"], regulariser.detach(), atol=1e-5, rtol=1e-5)
 
 
-def test_fairkl_on_cross_entropy_trains_the_classifier_with_the_encoder(biased: PreparedData) -> None:
-    e = _experiment("fairkl", base="cross-entropy", alpha=1.0, lam=0.5, form="kl")
+@pytest.mark.parametrize("read", ["normalised", "raw"])
+def test_fairkl_on_cross_entropy_trains_the_classifier_with_the_encoder(
+    biased: PreparedData, read: str
+) -> None:
+    e = _experiment("fairkl", base="cross-entropy", alpha=1.0, lam=0.5, form="kl", classifier_input=read)
     objective, batch, loss, _ = _step(e, biased)
     features = _features(objective, batch)
-    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    cross_entropy = repeated_cross_entropy(objective.classifier(_as_read(features, read)), batch.labels)
     regulariser = FairKL("kl")(features, batch.labels, batch.bias)
     torch.testing.assert_close(loss, cross_entropy + 0.5 * regulariser, atol=1e-5, rtol=1e-5)
 
@@ -102,13 +109,44 @@ def test_the_classifier_beside_it_is_no_part_of_the_reported_loss(biased: Prepar
     assert metrics["classifier_loss"].item() > 1
 
 
-def test_end_adds_its_regulariser_to_cross_entropy(biased: PreparedData) -> None:
-    objective, batch, loss, metrics = _step(_experiment("end", alpha=0.3, beta=2.0), biased)
+@pytest.mark.parametrize("read", ["normalised", "raw"])
+def test_end_adds_its_regulariser_to_cross_entropy(biased: PreparedData, read: str) -> None:
+    e = _experiment("end", alpha=0.3, beta=2.0, classifier_input=read)
+    objective, batch, loss, metrics = _step(e, biased)
     features = _features(objective, batch)
     regulariser = EnD(0.3, 2.0)(features, batch.labels, batch.bias)
-    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    cross_entropy = repeated_cross_entropy(objective.classifier(_as_read(features, read)), batch.labels)
     torch.testing.assert_close(loss, cross_entropy + regulariser, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(metrics["regulariser"], regulariser.detach(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "base"), [("end", {}), ("fairkl", {"base": "cross-entropy"})])
+def test_the_classifier_reads_normalised_features_by_default(
+    biased: PreparedData, method: str, base: dict[str, str]
+) -> None:
+    """EnD's pattern norm and FairKL's `normalize = lambd != 0`: predictions know directions alone."""
+    e = _experiment(method, **base)
+    assert e.hyperparameters["classifier_input"] == "normalised"
+    objective, batch = build_objective(e, biased).eval(), _first_batch(e, biased)
+    features = objective.encoder(batch.views[0])
+    expected = objective.classifier(functional.normalize(features, dim=1))
+    torch.testing.assert_close(objective.predict(batch.views[0]), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_biascon_with_biasbal_corrects_the_logits_of_its_classifier(biased: PreparedData) -> None:
+    """The released `--bb 1`: log p(class | bias) is added to the classifier's logits, not to the contrast."""
+    e = _experiment("biascon", temperature=0.2, alpha=0.5, base="biasbal")
+    objective, batch, loss, _ = _step(e, biased)
+    features, train = _features(objective, batch), biased.train
+    assert train.bias is not None
+    counts = torch.zeros(10, 10).index_put_(
+        (train.bias, train.labels), torch.ones(len(train.labels)), accumulate=True
+    )
+    prior = (counts / counts.sum(1, keepdim=True) + 1e-9).log()[batch.bias]
+    logits = (objective.classifier(features) + prior).flatten(0, 1)
+    classified = functional.cross_entropy(logits, batch.labels.repeat(2))
+    contrast = BiasCon(0.2)(features, batch.labels, batch.bias)
+    torch.testing.assert_close(loss, contrast + 0.5 * classified, atol=1e-4, rtol=1e-4)
 
 
 def test_biascon_contrasts_two_views_beside_a_little_cross_entropy(biased: PreparedData) -> None:

@@ -1,10 +1,12 @@
 """Classifiers trained together with the encoder: cross-entropy, and three that should not learn a bias."""
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from contrasweep.losses import BiasBal, BiasCon, EnD
 from contrasweep.losses.debiasing import log_class_prior
-from contrasweep.losses.validation import POSITIVE
+from contrasweep.losses.validation import POSITIVE, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
@@ -12,6 +14,15 @@ from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, repeated_cross_entropy
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
+
+CLASSIFIER_INPUT = Hyperparameter(
+    "whether the classifier reads L2-normalised features, or features as they are",
+    OneOf(("normalised", "raw")),
+)
+"""What the classifier of a method with a regulariser of directions reads."""
+
+BASES = ("cross-entropy", "biasbal")
+"""The losses of BiasCon's classifier."""
 
 
 def bias_of(batch: Batch) -> Tensor:
@@ -29,40 +40,53 @@ def _cross_entropy(experiment: Experiment, encoder: Encoder, data: PreparedData)
 
 def _biasbal(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return cross-entropy of logits plus log p(class | bias), counted on the training images."""
+    balanced = _balanced(data)
+
+    def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+        return balanced(logits, batch), {}
+
+    return EndToEndClassifier(encoder, data.spec.classes, loss)
+
+
+def _balanced(data: PreparedData) -> Callable[[Tensor, Batch], Tensor]:
+    """Return BiasBal of logits `(V, B, C)`, with the prior of the training images."""
     train, spec = data.train, data.spec
     assert train.bias is not None, "checked when the experiment was resolved"
     assert spec.bias_classes is not None, "checked when the experiment was resolved"
     balanced = BiasBal(log_class_prior(train.labels, train.bias, spec.classes, spec.bias_classes))
 
-    def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
-        views = len(logits)
-        labels, bias = batch.labels.repeat(views), bias_of(batch).repeat(views)
-        return balanced(logits.flatten(0, 1), labels, bias), {}
+    def loss(logits: Tensor, batch: Batch) -> Tensor:
+        labels, bias = (values.repeat(len(logits)) for values in (batch.labels, bias_of(batch)))
+        value: Tensor = balanced.to(logits.device)(logits.flatten(0, 1), labels, bias)
+        return value
 
-    return EndToEndClassifier(encoder, spec.classes, loss)
+    return loss
 
 
 def _biascon(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
-    """Return BiasCon of two views' features plus `alpha` times the cross-entropy."""
-    contrast = BiasCon(float(experiment.hyperparameters["temperature"]))
-    alpha = float(experiment.hyperparameters["alpha"])
+    """Return BiasCon of two views' features plus `alpha` times the classifier's loss."""
+    settings = experiment.hyperparameters
+    contrast, alpha = BiasCon(float(settings["temperature"])), float(settings["alpha"])
+    balanced = _balanced(data) if settings["base"] == "biasbal" else None
 
     def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
-        classified = repeated_cross_entropy(logits, batch.labels)
-        return contrast(features, batch.labels, bias_of(batch)) + alpha * classified, {}
+        plain = repeated_cross_entropy(logits, batch.labels) if balanced is None else balanced(logits, batch)
+        return contrast(features, batch.labels, bias_of(batch)) + alpha * plain, {}
 
     return EndToEndClassifier(encoder, data.spec.classes, loss)
 
 
 def _end(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return cross-entropy plus EnD's regulariser of the encoder's features."""
-    end = EnD(**experiment.hyperparameters)  # type: ignore[arg-type]
+    settings = experiment.hyperparameters
+    end = EnD(float(settings["alpha"]), float(settings["beta"]))
 
     def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
         regulariser = end(features, batch.labels, bias_of(batch))
         return repeated_cross_entropy(logits, batch.labels) + regulariser, {"regulariser": regulariser}
 
-    return EndToEndClassifier(encoder, data.spec.classes, loss)
+    normalised = settings["classifier_input"] == "normalised"
+    return EndToEndClassifier(encoder, data.spec.classes, loss, normalised=normalised)
 
 
 CROSS_ENTROPY = Method(
@@ -94,7 +118,8 @@ BIASCON = Method(
     equation="bias-contrastive loss",
     hyperparameters={
         **hyperparameters_of(BiasCon, {"temperature": TEMPERATURE}),
-        "alpha": Hyperparameter("the weight of the cross-entropy", POSITIVE),
+        "alpha": Hyperparameter("the weight of the classifier's loss", POSITIVE),
+        "base": Hyperparameter("the classifier's loss", OneOf(BASES)),
     },
     build=_biascon,
     needs=frozenset({"labels", "bias"}),
@@ -105,13 +130,16 @@ END = Method(
     summary="cross-entropy, and features that tell classes apart but not biases",
     paper="EnD (Tartaglione et al. 2021)",
     equation="R_perp and R_par",
-    hyperparameters=hyperparameters_of(
-        EnD,
-        {
-            "alpha": "the weight of disentangling images of one bias value",
-            "beta": "the weight of entangling a class across bias values",
-        },
-    ),
+    hyperparameters={
+        **hyperparameters_of(
+            EnD,
+            {
+                "alpha": "the weight of disentangling images of one bias value",
+                "beta": "the weight of entangling a class across bias values",
+            },
+        ),
+        "classifier_input": CLASSIFIER_INPUT,
+    },
     build=_end,
     feed=single_view,
     needs=frozenset({"labels", "bias"}),

@@ -15,7 +15,7 @@ from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.debiasing import bias_of
+from contrasweep.tuning.methods.debiasing import CLASSIFIER_INPUT, bias_of
 from contrasweep.tuning.methods.eps_supinfonce import MARGIN
 from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
@@ -55,7 +55,8 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             loss = alpha * cross_entropy + lam * fairness.sum()
             return loss, {"classifier_loss": cross_entropy, **_reported(fairness)}
 
-        return EndToEndClassifier(encoder, data.spec.classes, classified)
+        normalised = settings["classifier_input"] == "normalised"
+        return EndToEndClassifier(encoder, data.spec.classes, classified, normalised=normalised)
     contrast = BASES[base](float(settings["temperature"]), float(settings["epsilon"]))
 
     def contrasted(features: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -93,6 +94,7 @@ METHOD = Method(
         "alpha": Hyperparameter("the weight of L", Number(at_least=0)),
         "lam": Hyperparameter("the weight of the regulariser", Number(at_least=0)),
         **hyperparameters_of(FairKL, {"form": "how two distributions of distances are compared"}),
+        "classifier_input": CLASSIFIER_INPUT,
     },
     build=build,
     feed=single_view,

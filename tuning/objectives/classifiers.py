@@ -53,17 +53,24 @@ class ClassifierBeside(Objective):
 
 
 class EndToEndClassifier(Objective):
-    """An encoder and a linear classifier on its features; one loss of both trains them together."""
+    """An encoder and a linear classifier on its features; one loss of both trains them together.
 
-    def __init__(self, encoder: Encoder, classes: int, loss: ClassifierLoss) -> None:
+    The classifier reads the features as they are, or L2-normalised if `normalised` says so. The loss is given
+    them as they are.
+    """
+
+    def __init__(
+        self, encoder: Encoder, classes: int, loss: ClassifierLoss, *, normalised: bool = False
+    ) -> None:
         super().__init__(encoder)
         self.classifier = nn.Linear(encoder.width, classes)
         self.loss = loss
+        self.normalised = normalised
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss of features and logits, and its metrics."""
         features = self._encode(batch.views)
-        logits = self.classifier(features)
+        logits = self._logits(features)
         loss, metrics = self.loss(gather(features, 1), gather(logits, 1), batch.gathered(gather))
         nothing = torch.zeros((), device=loss.device)
         return loss, {"dropped_fraction": nothing, **{name: one.detach() for name, one in metrics.items()}}
@@ -71,7 +78,13 @@ class EndToEndClassifier(Objective):
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:
         """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
-        return self._evaluated(lambda: self.classifier(self.encoder(channels_last(images))))
+        return self._evaluated(lambda: self._logits(self.encoder(channels_last(images))))
+
+    def _logits(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(
+            functional.normalize(features, dim=-1) if self.normalised else features
+        )
+        return logits
 
 
 def repeated_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

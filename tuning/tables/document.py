@@ -10,6 +10,7 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -92,7 +93,8 @@ def _section(results: TableResults, verdicts: Sequence[Verdict], folder: Path) -
     notes = folder / "notes" / f"{results.name}.md"
     if notes.is_file():
         learned.append(f"What we learned:\n\n{notes.read_text(encoding='utf-8').strip()}")
-    return markdown(results, verdicts, changed=changed_settings(results), learned=learned, fold=True)
+    changed = changed_settings(results)
+    return markdown(_with_new_rows(results), verdicts, changed=changed, learned=learned, fold=True)
 
 
 def _summary(judged: Sequence[tuple[TableResults, Sequence[Verdict]]]) -> str:
@@ -132,6 +134,20 @@ def changed_settings(results: TableResults) -> list[str]:
         + ("" if set(own) == every else f" ({', '.join(own)})")
         for (name, stored, now), own in rows.items()
     ]
+
+
+def _with_new_rows(results: TableResults) -> TableResults:
+    """Return the results with a reason of its own for each cell that the table runs only since."""
+    plan = plan_table(results.table, scale=results.scale, tune=results.tuned)
+    gaps = dict(results.gaps)
+    for cell in plan.cells:
+        key = cell.row, cell.column
+        # A cell without its data is planned too: its reason names the dataset.
+        if cell.experiment is None or key in results.cells or key not in gaps:
+            continue
+        if gaps[key].partition(":")[0] != cell.experiment.dataset.partition(":")[0]:
+            gaps[key] = "not run yet: not among the rows when these runs were made"
+    return replace(results, gaps=gaps)
 
 
 def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator[tuple[str, str, str]]:

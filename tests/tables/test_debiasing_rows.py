@@ -1,0 +1,48 @@
+"""The rows of FairKL's Table 3 that come from other authors run with the settings of those authors' code."""
+
+from pathlib import Path
+
+import pytest
+
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.tables.plan import plan_table
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
+    """The experiments of Table 3 at rho 0.999, by row."""
+
+    def there(name: str, data_root: Path | None = None) -> None:
+        return None
+
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", there)
+    cells = plan_table(load_table("fairkl-t3")).running
+    return {cell.row: cell.planned for cell in cells if cell.column == "rho999"}
+
+
+@pytest.mark.parametrize(
+    ("row", "rate", "encoder"),
+    [
+        ("ce", 1e-3, "simple-conv-relu"),
+        ("biasbal", 1e-4, "simple-conv-relu"),
+        ("end", 1e-3, "simple-conv"),
+        ("biascon+ce", 1e-3, "simple-conv-relu"),
+        ("biascon+biasbal", 1e-3, "simple-conv-relu"),
+    ],
+)
+def test_hong_and_yang_s_rows(row: str, rate: float, encoder: str, rows: dict[str, Experiment]) -> None:
+    """The defaults of train_biased_mnist_*.py."""
+    found = rows[row]
+    assert (found.optimizer.name, found.optimizer.lr, found.optimizer.weight_decay) == ("adam", rate, 1e-4)
+    assert (found.batch_size, found.epochs, found.encoder.name) == (128, 80, encoder)
+    assert (found.schedule.name, found.schedule.factor) == ("step", 0.1)
+    assert [int(share * found.epochs) for share in found.schedule.milestones] == [26, 53]
+
+
+def test_the_losses_of_these_rows(rows: dict[str, Experiment]) -> None:
+    assert rows["end"].hyperparameters == {"alpha": 1.0, "beta": 1.0, "classifier_input": "normalised"}
+    for row, base in (("biascon+ce", "cross-entropy"), ("biascon+biasbal", "biasbal")):
+        assert rows[row].hyperparameters == {"temperature": 0.07, "alpha": 0.01, "base": base}
+    assert rows["ce+fairkl"].hyperparameters["classifier_input"] == "normalised"
+    assert "classifier_input" not in rows["eps-supinfonce+fairkl"].hyperparameters
