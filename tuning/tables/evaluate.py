@@ -19,10 +19,11 @@ from contrasweep.tuning.tables.functions import (
     OPERATORS,
     Curve,
     NotMeasured,
+    by_top,
     top_at,
 )
 from contrasweep.tuning.tables.results import Key
-from contrasweep.tuning.tables.statements import All, Quantity, Statement, best, constant, truth
+from contrasweep.tuning.tables.statements import Quantity, Statement, best, constant, every, truth
 
 Values = NDArray[Any]
 
@@ -93,8 +94,9 @@ def evaluate(
             raise NotMeasured(f"columns {', '.join(named)}")
         reading.left_out.update({f"column {column}": None for column in named if column not in measured})
     parts = tuple(replace(reading, column=column).value(tree) for column in wanted)
-    statement = parts[0] if len(parts) == 1 else All(parts)
-    return Outcome(statement, tuple(reading.left_out), tuple(reading.read))
+    return Outcome(
+        every(*parts) if len(parts) > 1 else parts[0], tuple(reading.left_out), tuple(reading.read)
+    )
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ class _Reading:
                 return self._best(call, key)
             case Call(name="==", parts=(CurveCall(name="argmax_xy") as call, Constant(value=(x, y)))):
                 return top_at(self._curve(call.curves[0][0], None), x, y)
+            case Call() if (top := _top_in(node)) is not None:
+                curve = self._curve(top.curves[0][0], None)
+                return by_top(curve, lambda x: self.value(_replaced(node, top, Constant(x))))
             case Call():
                 return self._call(node)
             case _:
@@ -190,3 +195,21 @@ class _Reading:
         found = curve if place is None else curve.at(place)
         self.read.update({(self.own, key): None for key in found.keys})
         return found
+
+
+def _top_in(statement: Call) -> CurveCall | None:
+    """Return an `argmax_x` in a single statement; None without one, and where statements are joined."""
+    gives = {**OPERATORS, **FUNCTIONS}[statement.name].gives
+    if gives != "truth" or statement.name in ("and", "or"):
+        return None
+    calls = (node for node in walk(statement) if isinstance(node, CurveCall))
+    return next((call for call in calls if call.name == "argmax_x"), None)
+
+
+def _replaced(node: Node, old: Node, new: Node) -> Node:
+    """Return a tree with `new` wherever `old` stands."""
+    if node == old:
+        return new
+    if isinstance(node, Call):
+        return replace(node, parts=tuple(_replaced(part, old, new) for part in node.parts))
+    return node

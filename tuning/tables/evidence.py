@@ -113,11 +113,15 @@ def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
 
 def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     """Return the jackknife's estimate of the margin and its standard error, `(R,)` each."""
-    margins = np.asarray(comparison.margin, dtype=float).reshape(-1, seeds + 1)
-    pseudo = seeds * margins[:, :1] - (seeds - 1) * margins[:, 1:]
-    error = pseudo.std(axis=1, ddof=1) / math.sqrt(seeds)
-    # What is alike in every sample has no spread but the rounding of its sums.
-    error[np.ptp(margins, axis=1) <= 1e-12 * np.abs(margins).max(axis=1)] = 0.0
+    margins = np.asarray(comparison.margin, dtype=float)
+    # A comparison of facts beside runs is alike in every sample.
+    margins = np.broadcast_to(margins, seeds + 1) if margins.size == 1 else margins
+    margins = margins.reshape(-1, seeds + 1)
+    with np.errstate(invalid="ignore"):
+        pseudo = seeds * margins[:, :1] - (seeds - 1) * margins[:, 1:]
+        error = pseudo.std(axis=1, ddof=1) / math.sqrt(seeds)
+        # What is alike in every sample has no spread but the rounding of its sums.
+        error[np.ptp(margins, axis=1) <= 1e-12 * np.abs(margins).max(axis=1)] = 0.0
     return pseudo.mean(axis=1), error
 
 

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.tuning.tables.statements import (
-    All,
     Comparison,
-    Either,
     Extremum,
     Number,
     Quantity,
@@ -24,8 +22,10 @@ from contrasweep.tuning.tables.statements import (
     absolute,
     alike,
     arithmetic,
+    best,
     compare,
     constant,
+    either,
     every,
     reduced,
 )
@@ -118,32 +118,32 @@ def _similar(left: Number, right: Number) -> Statement:
 
 
 def _ordered(sign: str, *numbers: Number) -> Statement:
-    return All(tuple(compare(sign, *pair) for pair in pairwise(numbers)))
+    return every(*(compare(sign, *pair) for pair in pairwise(numbers)))
 
 
 def _rising(sign: str, curve: Curve) -> Statement:
     """State that a curve never falls (`<`) or rises (`>`), and ends on the other side of its start."""
     heights = curve.places
     steps = [compare(f"{sign}=", *pair) for pair in pairwise(heights)]
-    return All((*steps, compare(sign, heights[0], heights[-1])))
+    return every(*steps, compare(sign, heights[0], heights[-1]))
 
 
 def _one_top(curve: Curve) -> Statement:
     """State that a curve has its top inside, never falls before it and never rises after it."""
-    return Either(tuple(_top_at(curve.places, top) for top in range(1, len(curve.xs) - 1)))
+    return either(*(_top_at(curve.places, top) for top in range(1, len(curve.xs) - 1)))
 
 
 def _top_at(heights: Sequence[Quantity], top: int) -> Statement:
     signs = ["<=" if place < top else ">=" for place in range(len(heights) - 1)]
     steps = [compare(sign, *pair) for sign, pair in zip(signs, pairwise(heights), strict=True)]
-    return All((*steps, compare("<", heights[0], heights[top]), compare("<", heights[-1], heights[top])))
+    return every(*steps, compare("<", heights[0], heights[top]), compare("<", heights[-1], heights[top]))
 
 
 def _flat(curve: Curve) -> Statement:
     mean = Quantity(f"mean({curve.name})", np.abs(curve.heights.mean(axis=1)))
     bound = arithmetic("*", constant(FLAT), mean)
     gaps = (absolute(arithmetic("-", *pair)) for pair in combinations(curve.places, 2))
-    return All(tuple(compare("<=", gap, bound) for gap in gaps))
+    return every(*(compare("<=", gap, bound) for gap in gaps))
 
 
 def _polynomial(degree: int, curve: Curve) -> Statement:
@@ -152,7 +152,9 @@ def _polynomial(degree: int, curve: Curve) -> Statement:
     fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
     rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
     spread = heights - heights.mean(axis=1, keepdims=True)
-    explained = 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1)
+    # A flat curve has no variance to explain.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        explained = 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1)
     kind = {1: "line", 2: "parabola"}[degree]
     text = f"a {kind} explains {STRAIGHT:.0%} of the variance of {curve.name}"
     return Comparison(text, explained - STRAIGHT, strict=False)
@@ -171,11 +173,27 @@ def top_at(curve: Curve, x: float, y: float) -> Statement:
         raise NotMeasured(f"place ({x:g}, {y:g}) of {curve.name}")
     heights = curve.places
     top = heights.pop(places.index((x, y)))
-    return All(tuple(compare(">", top, other) for other in heights))
+    return every(*(compare(">", top, other) for other in heights))
+
+
+def by_top(curve: Curve, statement: Callable[[float], Statement]) -> Statement:
+    """State what is said about the x of a curve's top: some place is the top, and it is true of that x.
+
+    The x itself jumps from place to place and may well be the same without each seed, so that it would have
+    no spread where the heights have much. The heights are compared instead.
+
+    Args:
+        curve: the curve.
+        statement: what is said, where the top is at this x.
+    """
+    names = [str(place) for place in range(len(curve.xs))]
+    tops = (best(names, curve.places, name, largest=True) for name in names)
+    xs = _numbers(curve).tolist()
+    return either(*(every(top, statement(x)) for top, x in zip(tops, xs, strict=True)))
 
 
 def _above(overs: Sequence[Curve], unders: Sequence[Curve]) -> Statement:
-    return All(tuple(pair for over in overs for under in unders for pair in _higher(over, under)))
+    return every(*(pair for over in overs for under in unders for pair in _higher(over, under)))
 
 
 def _higher(over: Curve, under: Curve) -> Iterator[Statement]:
@@ -198,10 +216,6 @@ def _crossing(rising: Curve, falling: Curve) -> Number:
     found = [crossing(xs, up, down) for up, down in both]
     values = np.array([np.nan if one is None else one[0] for one in found])
     return Quantity(f"the crossing of {rising.name} and {falling.name}", values)
-
-
-def _place_of_top(curve: Curve) -> Number:
-    return Quantity(f"the top of {curve.name}", _numbers(curve)[curve.heights.argmax(axis=1)])
 
 
 def _numbers(curve: Curve) -> NDArray[Any]:
@@ -231,7 +245,7 @@ OPERATORS: Mapping[str, Function] = {
     **{sign: _compared(sign) for sign in ("<", "<=", ">", ">=")},
     "==": Function("truth", ("number, key or point", "the same", "tolerance"), alike),
     "and": Function("truth", ("truth", MORE), every),
-    "or": Function("truth", ("truth", MORE), lambda *parts: Either(parts)),
+    "or": Function("truth", ("truth", MORE), either),
 }
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -259,7 +273,7 @@ CURVE_FUNCTIONS: Mapping[str, Function] = {
     "flat": Function("truth", ("curve",), _flat),
     "linear_in_x": Function("truth", ("curve",), partial(_polynomial, 1)),
     "quadratic_in_x": Function("truth", ("curve",), partial(_polynomial, 2)),
-    "argmax_x": Function("number", ("curve",), _place_of_top),
+    "argmax_x": Function("number", ("curve",), None),
     "argmax_xy": Function("point", ("curve",), None),
     "crossing_x": Function("number", ("curve", "curve"), _crossing),
     "highest": Function("number", ("curve",), lambda curve: Extremum(True, tuple(curve.places))),
@@ -269,5 +283,6 @@ CURVE_FUNCTIONS: Mapping[str, Function] = {
 }
 """Functions of curves; `curves` are one name or a list of names, an argument with `?` may be left out.
 
-A place is not passed on: the curves are cut to it before. `argmax_xy` only stands beside `==`.
+A place is not passed on: the curves are cut to it before. `argmax_xy` only stands beside `==`; `argmax_x` is
+read by `by_top` with the comparison that it stands in.
 """

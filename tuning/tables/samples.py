@@ -28,7 +28,7 @@ class Samples:
 
     def __init__(self, seeds: Sequence[int], table: str, plain: Outcome, claim: str) -> None:
         self.seeds = seeds
-        rows = list(dict.fromkeys(row for name, (row, _) in plain.read if name == table))
+        self.rows = rows = tuple(dict.fromkeys(row for name, (row, _) in plain.read if name == table))
         # Seeded by words without `contrasweep.data`, whose import of torch takes longer than the verdicts.
         generator = np.random.default_rng(list(f"{table}: {claim}".encode()))
         ranks = generator.random((SHUFFLES + 1, len(rows), len(seeds)))
@@ -43,7 +43,9 @@ class Samples:
         order = np.stack([self._ranks[row] for row in rows], axis=1).argsort(axis=1)
         values = np.take_along_axis(np.array([column[row] for row in rows])[None], order, axis=1)
         means = values @ self._weights.T
-        squares = (values**2) @ self._weights.T - means**2
+        # From the mean, because squares of large values would leave little of a small spread.
+        rest = values - values.mean(axis=-1, keepdims=True)
+        squares = rest**2 @ self._weights.T - (rest @ self._weights.T) ** 2
         counts = (self._weights > 0).sum(axis=1)
         deviations = np.sqrt(np.maximum(squares, 0) * counts / np.maximum(counts - 1, 1))
         return {
@@ -57,13 +59,14 @@ def numbers(runs: Runs, samples: Samples | None = None) -> Numbers:
     stds: dict[Key, NDArray[Any]] = {}
     drawn: dict[str, dict[str, list[float]]] = {}
     for (row, column), own in runs.values.items():
-        values = np.array([run.value for run in own.values()])
-        if None in own or samples is None:
-            means[row, column] = values.mean(keepdims=True)
-            if None not in own:
-                stds[row, column] = values.std(ddof=1, keepdims=True) if len(own) > 1 else np.array([np.nan])
-        elif own.keys() >= set(samples.seeds):
+        # A cell that lacks one of the seeds is not read, but curves keep its place and `[:]` its column.
+        if samples is not None and row in samples.rows and own.keys() >= set(samples.seeds):
             drawn.setdefault(column, {})[row] = [own[seed].value for seed in samples.seeds]
+            continue
+        values = np.array([run.value for run in own.values()])
+        means[row, column] = values.mean(keepdims=True)
+        if None not in own:
+            stds[row, column] = values.std(ddof=1, keepdims=True) if len(own) > 1 else np.array([np.nan])
     if samples is not None:
         for column, rows in drawn.items():
             for row, (mean, std) in samples.means_and_deviations(rows).items():

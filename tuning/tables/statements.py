@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.errors import InputError
+
 Values = Any
 """Numbers, a scalar or `(B,)`."""
 
@@ -79,6 +81,9 @@ class Either:
 
 Statement = Comparison | All | Either
 
+ALWAYS, NEVER = All(()), Either(())
+"""What is true, and what is false, whatever the runs are."""
+
 _COMPUTE: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -92,11 +97,15 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {">": operator.gt, ">=": ope
 
 def constant(value: Any) -> Quantity:
     """Return a number that stands in a check."""
-    return Quantity(str(value), value, constant=True)
+    return Quantity(f"{float(value):g}", value, constant=True)
 
 
 def arithmetic(sign: str, left: Number, right: Number) -> Number:
-    """Return `left sign right`; a constant factor or summand moves into the options of a `max` or `min`."""
+    """Return `left sign right`; a constant factor or summand moves into the options of a `max` or `min`.
+
+    Raises:
+        InputError: it divides by a constant 0.
+    """
     if isinstance(left, Extremum) and (sign in "+-" or _is_constant(right)):
         flips = sign in "*/" and _negative(right)
         return Extremum(left.largest != flips, tuple(arithmetic(sign, one, right) for one in left.options))
@@ -104,11 +113,15 @@ def arithmetic(sign: str, left: Number, right: Number) -> Number:
         flips = sign == "-" or (sign == "*" and _negative(left))
         return Extremum(right.largest != flips, tuple(arithmetic(sign, left, one) for one in right.options))
     one, other = reduced(left), reduced(right)
-    if sign == "-" and one.text == other.text:
+    if sign == "-" and _same(one, other):
         return constant(0)
     text = f"{_factor(one, sign)} {sign} {_factor(other, sign, last=True)}"
+    if sign == "/" and other.constant and other.values == 0:
+        raise InputError(f"{text} divides by 0")
     margin = _margin_of_sum(one, other) if sign in "+-" else None
-    values = _COMPUTE[sign](one.values, other.values)
+    # A quotient by 0 has no value, and what has none is neither supported nor contradicted.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = _COMPUTE[sign](one.values, other.values)
     return Quantity(text, values, one.constant and other.constant, margin)
 
 
@@ -125,7 +138,8 @@ def reduced(number: Number) -> Quantity:
     choose = np.maximum if number.largest else np.minimum
     values = choose.reduce(np.broadcast_arrays(*(option.values for option in options)))
     name = "max" if number.largest else "min"
-    return Quantity(f"{name}({', '.join(option.text for option in options)})", values)
+    known = all(option.constant for option in options)
+    return Quantity(f"{name}({', '.join(option.text for option in options)})", values, constant=known)
 
 
 def compare(sign: str, left: Number, right: Number) -> Statement:
@@ -133,14 +147,15 @@ def compare(sign: str, left: Number, right: Number) -> Statement:
     if sign.startswith("<"):
         return compare(sign.replace("<", ">"), right, left)
     if isinstance(left, Extremum):
-        parts = tuple(compare(sign, option, right) for option in left.options)
-        return Either(parts) if left.largest else every(*parts)
+        parts = [compare(sign, option, right) for option in left.options]
+        return either(*parts) if left.largest else every(*parts)
     if isinstance(right, Extremum):
-        parts = tuple(compare(sign, left, option) for option in right.options)
-        return every(*parts) if right.largest else Either(parts)
-    known = left.constant and right.constant and _COMPARE[sign](left.values, right.values)
-    if known or (sign == ">=" and left.text == right.text):
-        return All(())
+        parts = [compare(sign, left, option) for option in right.options]
+        return every(*parts) if right.largest else either(*parts)
+    if left.constant and right.constant:
+        return ALWAYS if _COMPARE[sign](left.values, right.values) else NEVER
+    if sign == ">=" and _same(left, right):
+        return ALWAYS
     within = None
     if not left.constant and not right.constant:
         within = _margin_of_sum(left, right)
@@ -149,7 +164,12 @@ def compare(sign: str, left: Number, right: Number) -> Statement:
 
 def every(*parts: Statement) -> Statement:
     """Return the statement that all parts are true; what needs no runs to be true is left out."""
-    return All(tuple(part for part in parts if part != All(())))
+    return NEVER if NEVER in parts else All(tuple(part for part in parts if part != ALWAYS))
+
+
+def either(*parts: Statement) -> Statement:
+    """Return the statement that a part is true; what is false whatever the runs are is left out."""
+    return ALWAYS if ALWAYS in parts else Either(tuple(part for part in parts if part != NEVER))
 
 
 def alike(left: Number, right: Number, tolerance: Number) -> Statement:
@@ -165,7 +185,7 @@ def best(keys: Sequence[str], numbers: Sequence[Number], named: str, *, largest:
         if index != place:
             sign = "<" if index < place else "<="
             parts.append(compare(sign, other, own) if largest else compare(sign, own, other))
-    return All(tuple(parts))
+    return every(*parts)
 
 
 def comparisons(statement: Statement) -> Iterator[Comparison]:
@@ -193,6 +213,11 @@ def _joined(join: np.ufunc, parts: Sequence[Statement]) -> NDArray[np.bool_]:
     empty = np.array([join.identity], dtype=bool)
     found: NDArray[np.bool_] = join.reduce(np.broadcast_arrays(empty, *map(truth, parts)))
     return found
+
+
+def _same(one: Quantity, other: Quantity) -> bool:
+    """Return whether two numbers are one; keys may hold dots, so that the same text can name two cells."""
+    return one.text == other.text and np.array_equal(one.values, other.values)
 
 
 def _is_constant(number: Number) -> bool:

@@ -4,6 +4,7 @@ A claim is a set of comparisons, each judged on the seeds that all its cells sha
 supported and is contradicted if one is, at an error rate of 5 % each.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -40,7 +41,7 @@ class Verdict:
         true: the p value for the claim; it is contradicted where this is at most 5 %.
         comparisons: what the runs say about each comparison.
         chance: the share of shuffles of the rows within each seed in which the claim holds; None for a claim
-            about a single row.
+            that reads a single row of each column.
         seeds: the runs of each cell; None for facts of the data, which have no runs.
         note: why the claim was not judged; which rows and columns the verdict leaves out.
         read_in: the columns that were read in place of the claim's own; empty where its own were read.
@@ -92,10 +93,11 @@ def _judge_tree(
         outcome = evaluate(tree, sampled, own.name, columns)
     except NotMeasured as error:
         return Verdict(claim, "not run", note=f"not measured: {error}")
-    return _verdict(claim, outcome, len(seeds), moved=_any_moved(known, outcome, seeds))
+    moved = _any_moved(known, outcome, seeds)
+    return _verdict(claim, outcome, len(seeds), moved=moved, shuffled=_any_shuffled(known, outcome))
 
 
-def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool) -> Verdict:
+def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffled: bool) -> Verdict:
     false, true = against_and_for(outcome.statement, seeds)
     single = tuple(judge_each(outcome.statement, seeds))
     if not moved:
@@ -108,9 +110,7 @@ def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool) -> Verd
         status = "equal"
     else:
         status = "undecided"
-    rows = {(table, row) for table, (row, _) in outcome.read}
-    shuffled = false[1:] if len(rows) > 1 and len(false) > 1 else None
-    chance = None if shuffled is None else float((shuffled <= ERROR).mean())
+    chance = float((false[1:] <= ERROR).mean()) if shuffled and len(false) > 1 else None
     return Verdict(claim, status, float(false[0]), float(true[0]), single, chance, seeds, _left_out(outcome))
 
 
@@ -186,3 +186,9 @@ def _any_moved(known: Mapping[str, Runs], outcome: Outcome, seeds: Sequence[int]
         if mean_beyond(gaps, known[table].margins.get(column, 0.0)):
             return True
     return False
+
+
+def _any_shuffled(known: Mapping[str, Runs], outcome: Outcome) -> bool:
+    """Return whether a shuffle exchanges two cells that were read; facts of the data stay where they are."""
+    cells = ((table, key) for table, key in outcome.read if None not in known[table].values[key])
+    return max(Counter((table, column) for table, (_, column) in cells).values(), default=0) > 1

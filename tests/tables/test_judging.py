@@ -1,0 +1,151 @@
+"""Verdicts on cases where it is easy to err: facts beside runs, places of tops, ties, deviations, gaps."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from contrasweep.search_spaces.tables import Claim
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.tables.checks import parse_check
+from contrasweep.tuning.tables.evaluate import Numbers, evaluate
+from contrasweep.tuning.tables.evidence import ERROR, against_and_for, leave_one_out
+from contrasweep.tuning.tables.functions import Curve
+from contrasweep.tuning.tables.results import RunValue
+from contrasweep.tuning.tables.runs import Place, Runs, by_cell
+from contrasweep.tuning.tables.verdict import Verdict, judge
+
+HIGH, LOW = [90, 91, 92, 94, 95], [80, 82, 81, 83, 84]
+Cells = Mapping[tuple[str, str], list[float] | float]
+
+
+def runs(cells: Cells, curves: Mapping[str, tuple[Place, ...]] | None = None) -> Runs:
+    """Return a table; a number alone is a fact of the data, which has no seed."""
+    values = []
+    for (row, column), own in cells.items():
+        seeds = enumerate(own, start=1) if isinstance(own, list) else [(None, own)]
+        values += [RunValue(row, column, seed, float(value)) for seed, value in seeds]
+    rows, columns = (tuple(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
+    margins = dict.fromkeys(columns, 0.5)
+    return Runs("own", rows, columns, by_cell(tuple(values)), margins, curves or {})
+
+
+def verdict(check: str, cells: Cells, **others: Runs) -> Verdict:
+    return judge(Claim(text=check, check=check, holds=None), runs(cells), others)
+
+
+TABLE: Cells = {
+    ("a", "acc"): HIGH,
+    ("b", "acc"): LOW,
+    ("still", "acc"): [7] * 5,
+    ("none", "acc"): [0] * 5,
+    ("fact", "acc"): 50,
+    ("bound", "acc"): 60,
+    ("a", "loss"): HIGH,
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "status"),
+    [
+        # A comparison that needs no runs decides without them, on its own and beside others.
+        ('max(row["a"].acc, 3) > 5', "holds"),
+        ('row["a"].acc > 3 and 3 > 5', "contradicted"),
+        ('row["a"].acc > 3 or 3 > 5', "holds"),
+        ('row["a"].acc < row["a"].acc - row["a"].acc', "contradicted"),
+        ('row["a"].acc > row["b"].acc and row["fact"].acc < row["bound"].acc', "holds"),
+        ('row["a"].acc > row["b"].acc and row["fact"].acc > row["bound"].acc', "contradicted"),
+        ('order_desc(rows["a", "b", "fact"].acc)', "holds"),
+        # A row that is read may be absent from a column that is not.
+        ('row["still"].acc == 7', "holds"),
+        ('row["b"].acc > 50', "holds"),
+        # No spread is no doubt, but 0 is not above 0.
+        ('row["still"].acc.std > 0', "undecided"),
+        ('row["still"].acc.std < 1', "holds"),
+        ('row["none"].acc > row["none"].acc', "equal"),
+        ('similar(row["none"].acc, row["none"].acc)', "holds"),
+        # What has no value is neither supported nor contradicted.
+        ('row["a"].acc / row["none"].acc > 1', "undecided"),
+        ('row["none"].acc / row["none"].acc > 1', "undecided"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_edges(check: str, status: str) -> None:
+    assert verdict(check, TABLE).status == status
+
+
+def test_a_quotient_by_a_number_that_is_0_is_refused() -> None:
+    with pytest.raises(InputError, match="divides by 0"):
+        verdict('row["a"].acc > 1 / 0', TABLE)
+
+
+def test_every_column_of_another_table_is_read() -> None:
+    other = runs({("a", "acc"): HIGH, ("a", "loss"): HIGH})
+    found = verdict('table["other"].row["a"][:] > 5', {("b", "acc"): LOW, ("b", "loss"): LOW}, other=other)
+    assert (found.status, len(found.comparisons)) == ("holds", 2)
+
+
+def test_chance_is_not_told_where_no_shuffle_changes_what_is_read() -> None:
+    assert verdict('row["a"].acc > row["fact"].acc', TABLE).chance is None
+    assert verdict('row["a"].loss > row["b"].acc', TABLE).chance is None
+    other = runs({("a", "acc"): LOW})
+    assert verdict('row["a"].acc > table["other"].row["a"].acc', TABLE, other=other).chance is None
+    assert verdict('row["a"].acc > row["b"].acc', TABLE).chance is not None
+
+
+def test_keys_with_dots_do_not_make_two_cells_one() -> None:
+    cells: Cells = {("x.y", "z"): HIGH, ("x", "y.z"): LOW}
+    assert verdict('row["x.y"].z - row["x"]["y.z"] > 3', cells).status == "holds"
+    assert verdict('row["x"]["y.z"] >= row["x.y"].z', cells).status == "contradicted"
+
+
+def test_the_deviation_of_large_numbers_is_not_lost_in_their_squares() -> None:
+    small = [0.01, 0.02, 0.015, 0.012, 0.011]
+    cells: Cells = {("far", "acc"): [1e7 + value for value in small], ("near", "acc"): small}
+    found = verdict('row["far"].acc.std > row["near"].acc.std', cells)
+    assert abs(found.comparisons[0].margin) < 1e-4
+    same: Cells = {("far", "acc"): [1e7 + 0.1] * 5}
+    assert verdict('row["far"].acc.std > 0', same).status == "undecided"
+
+
+def top_rates(heights: list[float], check: str, seeds: int = 5) -> tuple[float, float]:
+    """Return how often a check on the curve `c` with these true heights is supported, and contradicted."""
+    simulations = 4_000
+    generator, weights = np.random.default_rng(7), leave_one_out(seeds)
+    drawn = generator.standard_normal((len(heights), simulations, seeds)) + np.array(heights)[:, None, None]
+    curve = Curve(
+        "c", tuple(map(float, range(len(heights)))), np.stack([(d @ weights.T).ravel() for d in drawn], 1)
+    )
+    outcome = evaluate(parse_check(check), {"own": Numbers((), (), {}, curves={"c": curve})}, "own")
+    false, true = against_and_for(outcome.statement, seeds)
+    return float((false <= ERROR).mean()), float((true <= ERROR).mean())
+
+
+@pytest.mark.parametrize("check", ['argmax_x("c") == 1', 'argmax_x("c") < 2', 'similar(argmax_x("c"), 1)'])
+def test_the_place_of_a_top_is_found_and_missed_in_one_case_of_twenty_at_most(check: str) -> None:
+    # Three standard errors of the rate of that many simulations.
+    limit = ERROR + 3 * (ERROR * (1 - ERROR) / 4_000) ** 0.5
+    assert max(top_rates([0, 0, 0], check)) <= limit, "no place is the top"
+    assert top_rates([0, 0.3, 0], check)[1] <= limit, "it is true, by a third of a deviation"
+    assert top_rates([0, 0, 0.3], check)[0] <= limit, "it is false, by a third of a deviation"
+    assert top_rates([0, 4, 0], check)[0] > 0.9
+    assert top_rates([0, 0, 4], check)[1] > 0.9
+
+
+def test_the_place_of_a_top_may_be_compared_with_a_range() -> None:
+    curves = {"c": tuple(Place((f"k{x}", "acc"), float(x)) for x in (1, 2, 3))}
+    cells: Cells = {
+        ("k1", "acc"): [1, 2, 1, 2, 1],
+        ("k2", "acc"): [5, 4, 5, 4, 5],
+        ("k3", "acc"): [2, 3, 1, 2, 3],
+    }
+    table = runs(cells, curves)
+
+    def status(check: str) -> str:
+        return judge(Claim(text=check, check=check, holds=None), table).status
+
+    assert status('argmax_x("c") == 2') == "holds"
+    assert status('argmax_x("c") < 3 and at("c", 1) < 3') == "holds"
+    assert status('2 * argmax_x("c") >= 3') == "holds"
+    assert status('argmax_x("c") == 1') == "contradicted"
+    assert status('argmax_x("c") > 3') == "contradicted"
