@@ -1,6 +1,7 @@
 """`contrasweep verify`: verdicts on claims about anybody's table, and the refusal of wrong files."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -63,6 +64,14 @@ def test_json_has_p_values_comparisons_and_the_rate_of_chance(verify: Verify) ->
     (only,) = first["comparisons"]
     assert (only["text"], only["finding"]) == ("ours.acc > theirs.acc", "supports")
     assert 0 < only["low"] < only["margin"] < only["high"]
+
+
+def test_json_has_no_numbers_that_json_lacks(verify: Verify) -> None:
+    runs = RUNS + "".join(f"none,acc,{seed},0\n" for seed in range(1, 6))
+    ratio = [{"text": "ratio", "check": 'row["ours"].acc / row["none"].acc > 1'}]
+    (found,) = json.loads(verify(ratio, runs, "--json").output, parse_constant=pytest.fail)["claims"]
+    assert found["comparisons"][0]["margin"] is None
+    assert "| ratio | ours.acc / none.acc > 1 | undecided |" in verify(ratio, runs).output
 
 
 def test_parquet_with_columns_of_its_own_says_the_same_as_csv(verify: Verify, tmp_path: Path) -> None:
@@ -148,6 +157,11 @@ def test_a_check_may_read_the_runs_of_another_table(verify: Verify) -> None:
             "curves: {c: [{row: our, column: acc, x: 1}]}\nclaims: [{text: a, check: 1 < 2}]",
             ["curve 'c'", "unknown row 'our'", "'ours'"],
         ),
+        (
+            "curves: {c: [{row: ours, column: acc, x: 1}, {row: theirs, column: acc, x: 1}]}\n"
+            "claims: [{text: a, check: 1 < 2}]",
+            ["curve 'c'", "2 points lie at x = 1"],
+        ),
     ],
 )
 def test_wrong_claims_are_refused(
@@ -162,6 +176,7 @@ def test_wrong_claims_are_refused(
         (HEADER, ["runs.csv holds no runs"]),
         ("", ["runs.csv cannot be read", "Empty CSV file"]),
         (RUNS.replace("value", "Values", 1), ["has no column 'value'", "Did you mean 'Values'?"]),
+        (RUNS.replace("seed,value", "seed,seed,value").replace("acc,", "acc,1,"), ["2 columns 'seed'"]),
         (RUNS + "ours,acc,1,3\n", ["row 'ours', column 'acc', seed 1 is given 2 times"]),
         (RUNS + "ours,acc,6,nan\n", ["row 'ours', column 'acc', seed 6", "a finite number is needed"]),
         (RUNS + "ours,acc,6,inf\n", ["row 'ours', column 'acc', seed 6 has the value inf"]),
@@ -185,6 +200,14 @@ def test_files_that_are_not_there_or_of_another_kind_are_refused(tmp_path: Path)
     says(CliRunner().invoke(app, ["verify", str(claims), "runs.json"]), "ends in .parquet or .csv")
     text.write_text(RUNS)
     says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "runs.parquet cannot be read")
+
+
+def test_the_example_of_the_document_prints_what_the_document_shows(verify: Verify) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```[a-z]*\n(.*?)```", text.partition("## Your own table")[2], re.DOTALL)
+    claims, runs, printed = blocks
+    result = verify(claims, runs)
+    assert (result.output.strip(), result.exit_code) == (printed.strip(), 1)
 
 
 def test_the_command_needs_neither_torch_nor_ray(verify: Verify) -> None:

@@ -108,6 +108,16 @@ def test_the_deviation_of_large_numbers_is_not_lost_in_their_squares() -> None:
     assert verdict('row["far"].acc.std > 0', same).status == "undecided"
 
 
+def test_curves_of_facts_that_do_not_cross_decide_nothing() -> None:
+    names = ("up", "down")
+    curves = {name: tuple(Place((f"k{x}", name), float(x)) for x in (1, 2, 3)) for name in names}
+    table = runs({(f"k{x}", name): float(x) for x in (1, 2, 3) for name in names}, curves)
+    for sign in (">", "<="):
+        check = f'crossing_x("up", "down") {sign} 2'
+        found = judge(Claim(text=check, check=check, holds=None), table)
+        assert (found.status, found.note) == ("undecided", "a number of the check has no value")
+
+
 def top_rates(heights: list[float], check: str, seeds: int = 5) -> tuple[float, float]:
     """Return how often a check on the curve `c` with these true heights is supported, and contradicted."""
     simulations = 4_000

@@ -3,13 +3,14 @@
 docs/claims.md defines both files.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrasweep.search_spaces.claims_file import ClaimsFile, load_claims
+from contrasweep.search_spaces.claims_file import ClaimsFile, Point, load_claims
 from contrasweep.search_spaces.tables import Claim
-from contrasweep.tuning.errors import told_to_user, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.tables.checks import STAR, Cells, Constant, CurveCall, parse_check, walk
 from contrasweep.tuning.tables.results import RunValue
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
@@ -80,6 +81,15 @@ def _check_names(path: Path, stated: ClaimsFile, own: Runs) -> None:
         with told_to_user(f"{path}: curve {name!r}: "):
             _refuse_strangers("row", (point.row for point in points), own.rows)
             _refuse_strangers("column", (point.column for point in points), own.columns)
+            _refuse_shared_places(points)
+
+
+def _refuse_shared_places(points: Sequence[Point]) -> None:
+    for place, count in Counter((point.x, point.y) for point in points).items():
+        if count > 1:
+            x, y = place
+            where = f"x = {x}" + ("" if y is None else f", y = {y}")
+            raise InputError(f"{count} points lie at {where}: one is needed")
 
 
 def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:

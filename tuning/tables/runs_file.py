@@ -70,6 +70,8 @@ def _content(path: Path) -> pa.Table:
             near = did_you_mean(name, content.column_names)
             given = ", ".join(content.column_names)
             raise InputError(f"{path} has no column {name!r}.{near} Columns of the file: {given}.")
+        if content.column_names.count(name) > 1:
+            raise InputError(f"{path} has {content.column_names.count(name)} columns {name!r}: one is needed")
     return pa.table({name: _cast(path, name, content[name]) for name in names})
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from contrasweep.search_spaces.tables import Claim, Table, load_table
 from contrasweep.tuning.tables.checks import Node, columns_read, parse_check
 from contrasweep.tuning.tables.evaluate import Outcome, evaluate
@@ -24,6 +26,7 @@ from contrasweep.tuning.tables.functions import NotMeasured
 from contrasweep.tuning.tables.results import Key, TableResults
 from contrasweep.tuning.tables.runs import Runs, runs_of
 from contrasweep.tuning.tables.samples import Samples, numbers
+from contrasweep.tuning.tables.statements import comparisons
 
 Status = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
 
@@ -84,8 +87,7 @@ def _judge_tree(
         first = evaluate(tree, {key: numbers(one) for key, one in known.items()}, own.name, columns)
         seeds = _common_seeds(known, first.read)
         if seeds is None:
-            status: Status = "holds" if first.true.all() else "contradicted"
-            return Verdict(claim, status, note=_left_out(first))
+            return _of_facts(claim, first)
         if len(seeds) < FEWEST_SEEDS:
             why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
             return Verdict(claim, "undecided", seeds=len(seeds), note=_joined(why, _left_out(first)))
@@ -95,6 +97,16 @@ def _judge_tree(
         return Verdict(claim, "not run", note=f"not measured: {error}")
     moved = _any_moved(known, outcome, seeds)
     return _verdict(claim, outcome, len(seeds), moved=moved, shuffled=_any_shuffled(known, outcome))
+
+
+def _of_facts(claim: Claim, outcome: Outcome) -> Verdict:
+    """Return the verdict where no run was read; a number without a value decides nothing, as with runs."""
+    status: Status = "holds" if outcome.true.all() else "contradicted"
+    margins = (np.asarray(one.margin, dtype=float) for one in comparisons(outcome.statement))
+    if status == "contradicted" and any(np.isnan(margin).any() for margin in margins):
+        note = _joined("a number of the check has no value", _left_out(outcome))
+        return Verdict(claim, "undecided", note=note)
+    return Verdict(claim, status, note=_left_out(outcome))
 
 
 def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffled: bool) -> Verdict:

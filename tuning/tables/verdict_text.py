@@ -1,10 +1,12 @@
 """Verdicts as text and as plain data, without the table that they are about."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from contrasweep.tuning.tables.evidence import Judged
 from contrasweep.tuning.tables.verdict import Verdict
 
 
@@ -16,7 +18,7 @@ def verdicts_markdown(verdicts: Sequence[Verdict]) -> str:
     told = [(claim, status, remarks) for claim, _, status, remarks in map(verdict_line, verdicts)]
     parts.append(pipes(("claim", "verdict", ""), told))
     singles = [
-        (verdict.claim.text, one.text, f"{one.margin:.4g}", f"{one.low:.4g} to {one.high:.4g}", one.finding)
+        (verdict.claim.text, one.text, *_interval(one), one.finding)
         for verdict in verdicts
         for one in verdict.comparisons
     ]
@@ -34,10 +36,24 @@ def verdict_content(verdict: Verdict) -> dict[str, Any]:
         "p_false": verdict.false,
         "p_true": verdict.true,
         "chance": verdict.chance,
-        "comparisons": [asdict(one) for one in verdict.comparisons],
+        "comparisons": [_plain(one) for one in verdict.comparisons],
         "seeds": verdict.seeds,
         "note": verdict.note,
     }
+
+
+def _plain(one: Judged) -> dict[str, Any]:
+    """Return a comparison as plain data; JSON has no NaN and no infinity."""
+    values = asdict(one)
+    lost = {name for name, value in values.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {name: None if name in lost else value for name, value in values.items()}
+
+
+def _interval(one: Judged) -> tuple[str, str]:
+    """Return the margin and its interval; empty where it has no value, as after a division by 0."""
+    if not math.isfinite(one.margin):
+        return "", ""
+    return f"{one.margin:.4g}", f"{one.low:.4g} to {one.high:.4g}"
 
 
 def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
