@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contrasweep.tuning.tables.evidence import ERROR, against_and_for, judge_each, leave_one_out
+from contrasweep.tuning.tables.evidence import ERROR, against_and_for, judge_each, leave_one_out, mean_beyond
 from contrasweep.tuning.tables.statements import (
     All,
     Extremum,
@@ -141,3 +141,12 @@ def test_a_comparison_that_admits_equality_is_true_of_equal_rows_without_spread(
     same = Quantity("a", np.ones(6)), Quantity("b", np.ones(6))
     assert against_and_for(compare(">=", *same), 5)[0].tolist() == [0.0]
     assert against_and_for(compare(">", *same), 5)[0].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("cells", [1, 6, 20])
+def test_no_cell_is_said_to_have_moved_where_none_has_in_nineteen_cases_of_twenty(cells: int) -> None:
+    simulations = 1_000
+    gaps = np.random.default_rng(7).standard_normal((simulations, cells, 5))
+    moved = [any(mean_beyond(own, 0.0, cells) for own in claim) for claim in gaps.tolist()]
+    assert np.mean(moved) <= ERROR + 3 * (ERROR * (1 - ERROR) / simulations) ** 0.5
+    assert mean_beyond([3.0, 3.5, 4.0, 3.2, 3.1], 0.5, cells)

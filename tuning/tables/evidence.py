@@ -81,12 +81,19 @@ def judge_each(statement: Statement, seeds: int) -> list[Judged]:
     return [_judged(one, seeds) for one in comparisons(statement)]
 
 
-def mean_beyond(values: Sequence[float], bound: float) -> bool:
-    """Return whether the mean of values is shown to lie beyond `bound` on either side of 0."""
+def mean_beyond(values: Sequence[float], bound: float, of: int) -> bool:
+    """Return whether the mean of values is shown to lie more than `bound` from 0, on either side.
+
+    Args:
+        values: the values, one for each seed.
+        bound: the bound.
+        of: how many means are asked; `ERROR` is the rate at which any of them is wrongly said to lie beyond.
+    """
     from scipy import stats
 
     numbers = np.asarray(values)
-    half = float(stats.t.ppf(1 - ERROR, len(numbers) - 1) * numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    quantile = float(stats.t.ppf(1 - ERROR / (2 * of), len(numbers) - 1))
+    half = quantile * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
     return bool(abs(numbers.mean()) - half > bound)
 
 

@@ -195,7 +195,7 @@ def _any_moved(known: Mapping[str, Runs], outcome: Outcome, seeds: Sequence[int]
         gaps = [value - untrained for value, untrained in pairs if untrained is not None]
         if len(gaps) < len(seeds):
             return True
-        if mean_beyond(gaps, known[table].margins.get(column, 0.0)):
+        if mean_beyond(gaps, known[table].margins.get(column, 0.0), len(outcome.read)):
             return True
     return False
 
