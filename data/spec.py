@@ -75,6 +75,8 @@ class SharedFacts:
         licence: terms of use.
         source: where the data come from.
         folder: what the data root must hold, None for an embedded dataset.
+        revision: rises when a version of contrasweep makes other images or objects under the same name, whose
+            runs do not compare with those before.
     """
 
     name: str
@@ -85,6 +87,7 @@ class SharedFacts:
     licence: str
     source: str
     folder: str | None
+    revision: int = 1
 
     @property
     def embedded(self) -> bool:

@@ -25,6 +25,7 @@ ADDED_LATER = (
     "views.padding",
     "encoder.views",
     "validation.split",
+    "data_revision",
     "probes.views",
     "probes.min_crop",
     "probes.centre",
@@ -228,10 +229,14 @@ class ComputeSettings(Settings):
 
 
 class Experiment(Settings):
-    """One run: the method and its hyperparameters, the data, the network, the training, the seed."""
+    """One run: the method and its hyperparameters, the data, the network, the training, the seed.
+
+    `data_revision` is the dataset's (`data.SharedFacts`), so runs on images made otherwise are other runs.
+    """
 
     method: str
     dataset: str
+    data_revision: Count = 1
     hyperparameters: Mapping[str, Value] = Field(default_factory=dict)
     views: ViewSettings = ViewSettings()
     encoder: EncoderSettings = EncoderSettings()

@@ -44,11 +44,11 @@ the class. So are the validation images in the released code of Hong & Yang (Neu
 
 
 def bias_counts(images: int, rho: float) -> list[int]:
-    """Return the number of a class's images with each colour: its own first, then the others in palette
-    order.
+    """Return the number of a class's images with each colour: its own first, then the others, falling.
 
     ``floor(rho * images)`` images have the own colour, with rho as a decimal number. The other colours share
-    the rest evenly; a remainder goes, one image each, to the colours that follow the own one.
+    the rest evenly; a remainder goes, one image each, to as many of them. (The released code gives the others
+    ``ceil(rest / 9)`` each, and the last of them what is left.)
 
     Args:
         images: the number of images of the class.
@@ -71,8 +71,9 @@ def bias_counts(images: int, rho: float) -> list[int]:
 def draw_bias(labels: Tensor, rho: float, name: str, stream: str) -> Tensor:
     """Return the colour of each image; each class has exactly the counts of `bias_counts`.
 
-    The dataset's name and the stream determine which image gets which colour. An image with its class's own
-    colour at one rho has it at every larger rho.
+    The dataset's name and the stream determine which image gets which colour, and which colours get one more
+    where the others cannot share evenly: those are drawn for each class, as in the released code. An image
+    with its class's own colour at one rho has it at every larger rho.
 
     Args:
         labels: int64 ``(N,)``, classes 0..9.
@@ -91,7 +92,8 @@ def draw_bias(labels: Tensor, rho: float, name: str, stream: str) -> Tensor:
         members = (labels == label).nonzero().flatten()
         order = torch.randperm(len(members), generator=torch_generator("bias colour", name, stream, label))
         counts = torch.tensor(bias_counts(len(members), rho))
-        colours = (label + torch.arange(len(BIAS_COLOURS))) % len(BIAS_COLOURS)
+        others = torch.randperm(9, generator=torch_generator("bias remainder", name, stream, label))
+        colours = torch.cat([torch.tensor([label]), (label + 1 + others) % len(BIAS_COLOURS)])
         bias[members[order]] = colours.repeat_interleave(counts)
     return bias
 
@@ -106,7 +108,8 @@ def biased(strokes: LabelledImages, rho: float, name: str, stream: str, stroke: 
 def _family(digits: Digits, name: str, summary: str, rho: float, stroke: int) -> DatasetFamily:
     """Return the biased sets made from these digits; `rho` is the default."""
     facts = {**ON_COLOURS, "view_size": digits.facts.image_size, "bias_classes": len(BIAS_COLOURS)}
-    facts["recolourable"] = True
+    # Revision 1 gave the remainder of a class to the colours that follow its own in the palette.
+    facts |= {"recolourable": True, "revision": 2}
 
     def paint(strokes: LabelledImages, split: Split, options: Options) -> LabelledImages:
         share = float(options["rho" if split == "train" else "test_rho"])

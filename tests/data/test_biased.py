@@ -47,12 +47,32 @@ def test_rho_is_a_share(rho: float) -> None:
             dataset_spec(f"biased-digits:{option}={rho}")
 
 
-def test_every_class_has_the_counts_in_the_colours_from_its_own_on() -> None:
+def _by_class(table: list[list[int]]) -> list[list[int]]:
+    """The counts of each class: of its own colour, then of the others, falling."""
+    return [
+        [row[label], *sorted(row[:label] + row[label + 1 :], reverse=True)] for label, row in enumerate(table)
+    ]
+
+
+def test_every_class_has_the_counts_and_another_draw_of_the_colours_with_one_more() -> None:
     labels = torch.arange(1040) % 10
-    bias = draw_bias(labels, 0.8, "x", "train")
-    counts = bias_counts(104, 0.8)
-    assert counts == [83, 3, 3, 3, *[2] * 6]
-    assert _table(labels, bias) == [[counts[(c - label) % 10] for c in range(10)] for label in range(10)]
+    table = _table(labels, draw_bias(labels, 0.8, "x", "train"))
+    assert bias_counts(104, 0.8) == [83, 3, 3, 3, *[2] * 6]
+    assert _by_class(table) == [bias_counts(104, 0.8)] * 10
+    more = [{(c - label) % 10 for c in range(10) if row[c] == 3} for label, row in enumerate(table)]
+    assert len({frozenset(steps) for steps in more}) > 5
+    # As the released code shuffles the other colours of each class: none is left out by its place.
+    assert set().union(*more) == set(range(1, 10))
+
+
+def test_the_few_conflicting_images_of_a_strong_bias_have_any_colour() -> None:
+    # At rho 0.999 a class of MNIST has six conflicting images for nine colours.
+    labels = torch.arange(59_230) % 10
+    table = torch.tensor(_table(labels, draw_bias(labels, 0.999, "biased-mnist", "train")))
+    assert _by_class(table.tolist()) == [[5917, *[1] * 6, *[0] * 3]] * 10
+    shown = table - torch.diag(table.diag())
+    # In palette order each colour would meet the same six classes; a draw gives some more and some fewer.
+    assert shown.sum(dim=0).unique().numel() > 1
 
 
 def test_the_draw_is_fixed_and_a_larger_share_keeps_the_own_colours_of_a_smaller() -> None:
@@ -118,11 +138,12 @@ def test_the_test_share_is_an_option_of_its_own() -> None:
 
 
 def test_draws_never_change() -> None:
-    # Results of different installations compare only while this stays: a new value is a new dataset.
+    # Results of different installations compare only while this stays: a new value needs a new revision.
+    assert [dataset_spec(name).revision for name in ("biased-digits", "biased-mnist")] == [2, 2]
     digest = hashlib.sha256()
     for split in (load_training("biased-digits:rho=0.5").train, load_test("biased-digits")):
         digest.update(split.pixels.numpy().tobytes())
-    assert digest.hexdigest()[:16] == "e2c5da87cd872068"
+    assert digest.hexdigest()[:16] == "d296266328648ad6"
 
 
 def test_a_split_keeps_image_colour_and_bias_together() -> None:
@@ -138,8 +159,6 @@ def test_real_biased_mnist_has_the_paper_s_counts() -> None:
     assert train.bias is not None
     counts = train.labels.bincount().tolist()
     table = _table(train.labels, train.bias)
-    for label, count in enumerate(counts):
-        expected = bias_counts(count, 0.997)
-        assert [table[label][(label + step) % 10] for step in range(10)] == expected
+    assert _by_class(table) == [bias_counts(count, 0.997) for count in counts]
     assert sum(table[label][label] for label in range(10)) == 59_816
     assert set(train.pixels[:1000].unique().tolist()) == {0, 50, 128, 225, 255}

@@ -104,7 +104,8 @@ def test_recoloured_digits_say_nothing_of_the_class_and_leave_the_conflicting_on
     assert held_out.bias is not None
     for label, count in enumerate(held_out.labels.bincount().tolist()):
         shown = held_out.bias[held_out.labels == label].bincount(minlength=10)
-        assert [int(shown[(label + step) % 10]) for step in range(10)] == bias_counts(count, 0.1)
+        others = [int(shown[(label + step) % 10]) for step in range(1, 10)]
+        assert [int(shown[label]), *sorted(others, reverse=True)] == bias_counts(count, 0.1)
     assert torch.equal(held_out.condition, torch.tensor(BIAS_COLOURS)[held_out.bias].float())
 
 
@@ -147,14 +148,14 @@ def test_a_model_of_the_colour_scores_chance_on_real_recoloured_images() -> None
     assert float((held_out.bias == held_out.labels).double().mean()) <= 0.1 + MARGIN
 
 
-@pytest.mark.parametrize("split", ["class", "group"])
-def test_the_images_that_a_cut_holds_out_of_real_biased_ones(split: ValidationSplit) -> None:
+@pytest.mark.parametrize(("split", "few"), [("class", 7), ("group", 6)])
+def test_the_images_that_a_cut_holds_out_of_real_biased_ones(split: ValidationSplit, few: int) -> None:
     # The reason for the recoloured split: a cut cannot hold out what is not there.
     name = "biased-mnist:rho=0.999"
     cut = load_training(name, real_root(name), validation_fraction=0.1, split=split)
     held_out = _validation(cut)
-    assert (len(held_out), _conflicting(held_out)) == (6_000, 7)
-    assert _conflicting(cut.train) == 56
-    # Ten groups are all right, those of the seven images all wrong: one image more or less is six points.
+    assert (len(held_out), _conflicting(held_out)) == (6_000, few)
+    assert _conflicting(cut.train) == 63 - few
+    # Ten groups are all right, those of these images all wrong: one image more or less is six points.
     balanced = group_balanced_accuracy(held_out.bias, held_out.labels, held_out.bias)
-    assert balanced == pytest.approx(10 / 17)
+    assert balanced == pytest.approx(10 / (10 + few))

@@ -29,6 +29,7 @@ from contrasweep.data import (
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
 from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
 
 CHUNK = 1024
@@ -218,11 +219,22 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
 
     Raises:
         ValueError: see `data.load_training`: the files are not in place, for example.
+        InputError: see `refuse_other_revision`.
     """
     spec = spec_for(experiment, data_root)
+    refuse_other_revision(experiment, spec)
     if isinstance(spec, TransductiveSpec):
         return prepare_transductive(experiment, spec, data_root, device)
     return _prepare_images(experiment, spec, data_root, device)
+
+
+def refuse_other_revision(experiment: Experiment, spec: DatasetFacts) -> None:
+    """Raise InputError unless the experiment is about the images that this version makes."""
+    if experiment.data_revision != spec.revision:
+        raise InputError(
+            f"data_revision of {spec.name}: given {experiment.data_revision}; allowed: {spec.revision}, "
+            "because its images are made in another way now: search or train again"
+        )
 
 
 def _prepare_images(

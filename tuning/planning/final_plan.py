@@ -13,6 +13,7 @@ from contrasweep.search_spaces.parameters import type_name
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
+from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resources import Resources
@@ -79,8 +80,8 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: no seed, no configuration, configurations of several studies or results folders, or a
-            batch that does not divide among the workers.
+        InputError: no seed, no configuration, configurations of several studies or results folders, a batch
+            that does not divide among the workers, or a dataset whose images have changed since.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
@@ -96,6 +97,7 @@ def plan_final_runs(
         data_root = searched
     for config in given:
         check_batch_size(config.experiment.batch_size, resources.workers)
+        refuse_other_revision(config.experiment, spec_for(config.experiment, data_root))
     check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, given, data_root, command)

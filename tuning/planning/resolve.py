@@ -28,7 +28,7 @@ from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, OptimizerSettings, Value, setting_names
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.objectives.batches import random_views
-from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
 
 NEED_IN_WORDS = {
     "images": "images",
@@ -81,7 +81,9 @@ def resolve(
             raise InputError(f"{name} has no effect with {because}: leave it out")
     base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
-    suggested = {"validation.split": spec_for(base, data_root).splits[0], **dataset_settings(dataset)}
+    facts = spec_for(base, data_root)
+    suggested = {"validation.split": facts.splits[0], **dataset_settings(dataset)}
+    suggested |= {"data_revision": facts.revision}
     suggested = {name: value for name, value in suggested.items() if name not in pinned}
     # The space turns a whole number given for a float into one: 1 and 1.0 are the same experiment.
     experiment = base.with_values({**suggested, **given, **defaults})
@@ -175,6 +177,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     if experiment.encoder.name not in {**ENCODERS, **VECTOR_ENCODERS}:
         raise unknown_name("encoder", experiment.encoder.name, {**ENCODERS, **VECTOR_ENCODERS})
     method, data = METHODS[experiment.method], spec_for(experiment, data_root)
+    refuse_other_revision(experiment, data)
     method.check(experiment.hyperparameters)
     _check_needs(method, data, experiment.hyperparameters)
     _check_encoder(experiment.encoder, data)

@@ -160,7 +160,7 @@ def fitted_scores(
         return {}
     views = None if classifier == RIDGE else probe_views(experiment, data.spec.view_size)
     settings = experiment.probes
-    return probe_scores(objective, train, held_out, data.spec, settings, classifier, views, test=test)
+    return probe_scores(objective, train, held_out, data.spec, settings, classifier, views=views, test=test)
 
 
 def own_scores(
@@ -182,8 +182,8 @@ def probe_scores(
     spec: DatasetFacts,
     settings: ProbeSettings,
     classifier: str,
-    views: RandomViews | None = None,
     *,
+    views: RandomViews | None = None,
     test: bool = False,
 ) -> dict[str, float]:
     """Return the scores of probes fitted on `train` and read on `held_out`.
