@@ -4,7 +4,15 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from contrasweep.tuning.reports.page import OPEN_ROWS, OPEN_SECTIONS, Section, Table, cell_text, render_page
+from contrasweep.tuning.reports.page import (
+    OPEN_ROWS,
+    OPEN_SECTIONS,
+    Section,
+    Table,
+    Toned,
+    cell_text,
+    render_page,
+)
 
 
 def page(*sections: Section, **options: float) -> str:
@@ -105,3 +113,24 @@ def test_a_long_list_of_sections_is_folded() -> None:
     sections = [Section(str(number), "") for number in range(OPEN_SECTIONS + 1)]
     assert f"<summary>{len(sections)} sections</summary>" in page(*sections)
     assert "<summary>" not in page(*sections[1:])
+
+
+def test_a_table_with_filters_is_open_and_has_a_choice_of_each_value() -> None:
+    rows = [[name, n] for n, name in enumerate("abc" * OPEN_ROWS)]
+    html = page(Section("one", "", (), [Table("many", ["name", "n"], rows, filters=("name",))]))
+    assert "<details>" not in html
+    assert html.count("<option>") == 3
+    assert f"<output>{len(rows)} of {len(rows)}</output>" in html
+    assert html.count("row.hidden") == 1
+    assert "row.hidden" not in page(Section("one", "", (), [Table("many", ["name", "n"], rows)]))
+
+
+def test_a_toned_cell_says_its_word_and_its_reason() -> None:
+    html = page(Section("one", "", (), [Table("t", ["v"], [[Toned("holds", "blue", True, "n = 5")]])]))
+    assert '<td class="toned blue hatched" title="n = 5">holds</td>' in html
+
+
+def test_lines_that_begin_with_a_dash_are_a_list() -> None:
+    html = page(Section("one", "before\n\n- first\n- second"))
+    assert "<li>first</li>" in html
+    assert "- first" not in html

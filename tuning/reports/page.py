@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -22,20 +22,48 @@ OPEN_ROWS = 12
 """A longer table is folded on the screen; on paper it is whole."""
 OPEN_SECTIONS = 24
 """A longer list of sections is folded: on a phone, it would be screens long."""
+DENSE_COLUMNS = 10
+"""With more columns than this, they stand closer together."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
 SHORTEST_WATCH = 1.0
 """The shortest allowed time between two writings of a watched page, in seconds."""
+Tone = Literal["blue", "orange", "yellow", "grey", "plain"]
+
+
+@dataclass(frozen=True)
+class Toned:
+    """A cell on a coloured ground.
+
+    Attributes:
+        text: what the cell says.
+        tone: the ground: `blue`, `orange`, `yellow`, `grey` or `plain`.
+        hatched: whether the ground is hatched.
+        tip: what a pointer over the cell shows.
+    """
+
+    text: str
+    tone: Tone
+    hatched: bool = False
+    tip: str = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under column names; a float is shown with four significant digits, None as a dash."""
+    """Rows under column names; a float is shown with four significant digits, None as a dash.
+
+    Above the table stands a choice for each column in `filters`: only rows with the chosen value are shown.
+    Such a table is never folded.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     note: str = ""
+    filters: Sequence[str] = ()
 
     @classmethod
     def of(cls, title: str, records: Sequence[Mapping[str, object]], note: str = "") -> "Table":
@@ -48,10 +76,11 @@ class Table:
 class Section:
     """A heading with its text, figures and tables.
 
-    `text` is plain: a blank line begins a paragraph, and a paragraph that is indented by four spaces is shown
-    as it is, for commands. Figures use the traces that plotly draws as SVG (`scatter`, `bar`, `heatmap`,
-    `contour`, `box`): they print sharply, work without WebGL, and the page's security policy admits no other.
-    The text for readers who cannot see a figure is `layout.meta["alt"]`, or else its title.
+    `text` is plain: a blank line begins a paragraph. A paragraph that is indented by four spaces is shown as
+    it is, for commands; one whose lines all begin with `- ` is a list. Figures use the traces that plotly
+    draws as SVG (`scatter`, `bar`, `heatmap`, `contour`, `box`): they print sharply, work without WebGL, and
+    the page's security policy admits no other. The text for readers who cannot see a figure is
+    `layout.meta["alt"]`, or else its title.
     """
 
     title: str
@@ -89,6 +118,7 @@ def render_page(
         sections=[_section_view(i, section) for i, section in enumerate(sections, 1)],
         open_sections=OPEN_SECTIONS,
         footer=footer,
+        filtered=any(table.filters for section in sections for table in section.tables),
         refresh=None if refresh is None else math.ceil(refresh),
         plotly=Markup(get_plotlyjs()) if drawn else None,
         templates={name: _script_safe(look.to_plotly_json()) for name, look in looks.items()},
@@ -155,15 +185,17 @@ def _section_view(number: int, section: Section) -> dict[str, object]:
 
 
 def _paragraphs(text: str) -> list[dict[str, object]]:
-    """Split a text into paragraphs; each says whether it is a command."""
+    """Split a text into paragraphs; each says whether it is a command, and has points if it is a list."""
     found: list[dict[str, object]] = []
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line.strip()]
         if not lines:
             continue
         command = all(line.startswith("    ") for line in lines)
+        listed = all(line.startswith("- ") for line in lines)
         shown = "\n".join(line[4:] for line in lines) if command else "\n".join(lines)
-        found.append({"text": shown, "command": command})
+        points = [line[2:] for line in lines] if listed else []
+        found.append({"text": shown, "command": command, "points": points})
     return found
 
 
@@ -182,16 +214,30 @@ def _table_view(table: Table) -> dict[str, object]:
     return {
         "title": table.title,
         "columns": [{"name": n, "numeric": k} for n, k in zip(table.columns, numeric, strict=True)],
-        "rows": [
-            [_cell_view(cell_text(v), k) for v, k in zip(row, numeric, strict=True)] for row in table.rows
-        ],
+        "rows": [[_cell_view(value, k) for value, k in zip(row, numeric, strict=True)] for row in table.rows],
         "note": table.note,
-        "folded": len(table.rows) > OPEN_ROWS,
+        "dense": len(columns) > DENSE_COLUMNS,
+        "folded": len(table.rows) > OPEN_ROWS and not table.filters,
+        "filters": [_filter_view(table, name) for name in table.filters],
     }
 
 
-def _cell_view(text: str, numeric: bool) -> dict[str, str]:
-    return {"text": text, "kind": "number" if numeric else "long" if len(text) > LONG_TEXT else ""}
+def _filter_view(table: Table, name: str) -> dict[str, object]:
+    """Return the choice of a column's values: its place, and the values in the order of the rows."""
+    place = list(table.columns).index(name)
+    return {
+        "name": name,
+        "place": place,
+        "values": list(dict.fromkeys(cell_text(r[place]) for r in table.rows)),
+    }
+
+
+def _cell_view(value: object, numeric: bool) -> dict[str, str]:
+    text = cell_text(value)
+    if isinstance(value, Toned):
+        kind = f"toned {value.tone}{' hatched' if value.hatched else ''}"
+        return {"text": text, "kind": kind, "tip": value.tip}
+    return {"text": text, "kind": "number" if numeric else "long" if len(text) > LONG_TEXT else "", "tip": ""}
 
 
 def _is_numeric(values: Sequence[object]) -> bool:
