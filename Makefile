@@ -46,7 +46,7 @@ demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that
 	$(BIN)/contrasweep show demo --results $(DEMO) --plot $(DEMO)/demo.png
 	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
 
-reproduction: $(STAMP)  ## Render docs/reproduction.md from the stored scores; no training.
+reproduction: $(STAMP)  ## Render the pages of the papers' tables from stored scores; no training.
 	$(BIN)/python -m contrasweep.tuning.tables.document docs
 
 clean:  ## Remove the virtual environment, caches and demo results.

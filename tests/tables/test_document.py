@@ -1,28 +1,61 @@
-"""`docs/reproduction.md` is up to date with its stored scores and notes."""
+"""The pages of the papers' tables are up to date with their stored scores and notes."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 import contrasweep.tuning.tables.document as document
+import contrasweep.tuning.tables.paper_page as paper_page
 
 DOCS = Path(__file__).parents[2] / "docs"
+FOLDER = DOCS / "reproduction"
+PAGE = DOCS / "reproduction.html"
 
 
-def test_the_page_is_rendered_from_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_are_rendered_from_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Path] = []
-    monkeypatch.setattr(document, "draw_table", lambda results, path: drawn.append(path))
+    for module, name in (
+        (paper_page, "draw_table"),
+        (paper_page, "draw_forest"),
+        (document, "draw_heatmap"),
+    ):
+        monkeypatch.setattr(module, name, lambda results, path: drawn.append(path))
     for folder in ("results", "notes"):
-        shutil.copytree(DOCS / "reproduction" / folder, tmp_path / "reproduction" / folder)
-    page = document.write_document(tmp_path).read_text(encoding="utf-8")
-    assert page == (DOCS / "reproduction.md").read_text(encoding="utf-8"), "run `make reproduction`"
-    figures = {path.name for path in (DOCS / "reproduction" / "figures").iterdir()}
-    assert {path.name for path in drawn} == figures
+        shutil.copytree(FOLDER / folder, tmp_path / "reproduction" / folder)
+    document.write_document(tmp_path)
+    written = {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.suffix in (".md", ".json", ".html")}
+    stored = {p.relative_to(DOCS) for p in FOLDER.rglob("*") if p.suffix in (".md", ".json")}
+    assert written == {*stored, Path("reproduction.md"), Path("reproduction.html")}
+    for path in written:
+        same = (tmp_path / path).read_text(encoding="utf-8") == (DOCS / path).read_text(encoding="utf-8")
+        assert same, f"{path} is old: run `make reproduction`"
+    assert {path.name for path in drawn} == {path.name for path in (FOLDER / "figures").iterdir()}
 
 
 def test_every_note_belongs_to_stored_scores() -> None:
-    notes, results = (
-        {path.stem for path in (DOCS / "reproduction" / folder).iterdir()} for folder in ("notes", "results")
-    )
+    notes, results = ({path.stem for path in (FOLDER / folder).iterdir()} for folder in ("notes", "results"))
     assert notes <= results
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    for page in (DOCS / "reproduction.md", *FOLDER.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        headings = {
+            paper_page.anchor(line.lstrip("# ")) for line in text.splitlines() if line.startswith("#")
+        }
+        for link in re.findall(r"\]\(([^)]+)\)", text):
+            if link.startswith("#"):
+                assert link[1:] in headings, f"{page.name}: {link}"
+            elif "://" not in link:
+                assert (page.parent / link).is_file(), f"{page.name}: {link}"
+
+
+def test_the_offline_page_loads_nothing() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert not re.search(r"(src|href)=(?![\"']?#)", text)
+    assert "http://" not in text
+    assert "https://" not in text
+    assert PAGE.stat().st_size < 1_000_000

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -369,13 +370,18 @@ def test_the_document_is_rendered_from_its_files(tmp_path: Path, half: TableResu
     save_results(swept("cclk-t8", "acc"), folder / "results")
     (folder / "notes").mkdir()
     (folder / "notes" / "cclk-t8.md").write_text("More clusters, less colour.")
-    text = write_document(tmp_path / "docs").read_text()
+    front = write_document(tmp_path / "docs").read_text()
+    assert "| [CCL-K](reproduction/cclk.md) |" in front
+    text = (folder / "cclk.md").read_text()
     anchor = "ccl-k-table-3-quick-smaller-than-the-papers"
-    assert f"| [CCL-K, Table 3](#{anchor}) | QUICK, smaller than the paper's | 2 |" in text
+    assert f"| [Table 3](#{anchor}) | QUICK, smaller than the paper's | 2 |" in text
     assert "### CCL-K, Table 3: QUICK, smaller than the paper's\n" in text
-    assert "![CCL-K, Table 8: the paper's settings](reproduction/figures/cclk-t8.png)" in text
-    assert (folder / "figures" / "cclk-t8.png").stat().st_size > 5_000
+    assert "![CCL-K, Table 8: the paper's settings](figures/cclk-t8.png)" in text
+    for name in ("cclk-t8.png", "cclk-t8.forest.png", "claims.png"):
+        assert (folder / "figures" / name).stat().st_size > 5_000
     assert "What we learned:\n\nMore clusters, less colour." in text
-    assert "<details><summary>Settings</summary>\n\n- all rows:" in text
-    assert "| cclk-t5a | CCL-K, Table 5 (left) |" in text
+    assert "Settings: [settings/cclk-t3.quick.json](settings/cclk-t3.quick.json)." in text
+    settings = json.loads((folder / "settings" / "cclk-t3.quick.json").read_text())
+    assert settings["all rows"]["encoder.name"] == "small-conv"
+    assert "| cclk-t5a | Table 5 (left) |" in text
     assert text.index("CCL-K, Table 3: QUICK") < text.index("CCL-K, Table 8:")

@@ -9,7 +9,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
-from contrasweep.tuning.tables.document import changed_settings
+from contrasweep.tuning.tables.outdated import changed_settings
 from contrasweep.tuning.tables.plan import DATA, CellPlan, plan_table
 from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import read_results, save_results

@@ -20,7 +20,7 @@ from contrasweep.tuning.store import (
     study_names,
 )
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done, search_held
-from contrasweep.tuning.tables.document import changed_settings
+from contrasweep.tuning.tables.outdated import changed_settings
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import TableProgress, run_table

@@ -46,7 +46,7 @@ def markdown(
     *,
     changed: Sequence[str] = (),
     learned: Sequence[str] = (),
-    fold: bool = False,
+    settings_in: str = "",
 ) -> str:
     """Return a section in Markdown: the facts behind the numbers, the numbers, the claims, then all settings.
 
@@ -55,7 +55,7 @@ def markdown(
         verdicts: the verdicts on its claims.
         changed: the settings that the table has changed since these runs.
         learned: paragraphs that follow the claims.
-        fold: whether the settings are folded, for a page that is read in a browser.
+        settings_in: the file that holds the settings, to be linked in place of them.
     """
     rests_on = [*facts(results), f"Command: `{results.command}`."]
     if changed:
@@ -75,11 +75,11 @@ def markdown(
     ):
         if lines:
             parts += [heading, _bullets(lines)]
-    settings = _bullets(settings_lines(results))
-    if settings and fold:
-        parts += ["<details><summary>Settings</summary>", settings, "</details>"]
+    settings = settings_lines(results)
+    if settings and settings_in:
+        parts.append(f"Settings: [{settings_in}]({settings_in}).")
     elif settings:
-        parts += ["Settings:", settings]
+        parts += ["Settings:", _bullets(settings)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,0 +1,158 @@
+"""Where claims stand, the scoreboard, the heat map, forest plots and findings, on made-up scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from contrasweep.search_spaces.papers import PAPERS
+from contrasweep.search_spaces.tables import available_tables, load_table
+from contrasweep.tuning.tables.findings import bullets, findings
+from contrasweep.tuning.tables.forest import draw_forest, forest
+from contrasweep.tuning.tables.heatmap import LOOKS, cell_of, draw_heatmap, shown_forms
+from contrasweep.tuning.tables.offline import offline_page
+from contrasweep.tuning.tables.results import RunValue, TableResults
+from contrasweep.tuning.tables.scoreboard import HEADINGS, scoreboard, scoreboard_rows
+from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Standing, standings
+from contrasweep.tuning.tables.verdict import Status, judge_all
+
+BEATS = "FairCCLK beats InfoNCE on both metrics."
+SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
+Rows = Mapping[str, float]
+
+
+def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: object) -> Judged:
+    """Return runs of CCL-K's Table 3: a row has the same mean in both metrics, and all have one spread."""
+    values = [
+        RunValue(row, column, seed + 1, mean + SPREAD[seed], untrained=untrained)
+        for row, mean in rows.items()
+        for column in ("acc", "mse")
+        for seed in range(seeds)
+    ]
+    results = replace(TableResults(load_table("cclk-t3"), "paper", False, seeds, tuple(values)), **form)
+    return Judged(results, tuple(judge_all(results)))
+
+
+def claim(stands: Sequence[Standing], text: str = BEATS) -> Standing:
+    return next(stand for stand in stands if stand.claim.text == text and stand.table.id == "cclk-t3")
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [
+        ({"infonce": 84.0, "fair-cclk": 88.0}, "confirmed"),
+        ({"infonce": 88.0, "fair-cclk": 84.0}, "contradicted"),
+        ({"infonce": 84.0, "fair-cclk": 84.0}, "equal"),
+    ],
+)
+def test_runs_as_printed_decide_a_claim(rows: Rows, outcome: str) -> None:
+    stand = claim(standings([stored(rows)]))
+    assert stand.outcome == outcome
+    assert stand.confirmed_by_holm == (outcome == "confirmed")
+
+
+def test_rows_that_did_not_move_are_inert() -> None:
+    stand = claim(standings([stored({"infonce": 84.0, "fair-cclk": 84.0}, untrained=84.0)]))
+    cell = cell_of(stand, "paper's")
+    assert stand.outcome == "inert"
+    assert cell is not None
+    assert cell.hatched
+
+
+@pytest.mark.parametrize("form", [{"tuned": True}, {"scale": "quick"}])
+def test_other_forms_decide_no_claim(form: Mapping[str, object]) -> None:
+    stand = claim(standings([stored({"infonce": 84.0, "fair-cclk": 88.0}, **form)]))
+    assert stand.outcome == "elsewhere"
+    assert stand.decisive is None
+    assert [found.verdict.status for found in stand.found.values()] == ["holds"]
+
+
+def test_claims_without_runs_say_why() -> None:
+    stands = standings([])
+    outcomes = {(stand.table.id, stand.claim.check is None): stand.outcome for stand in stands}
+    assert outcomes["cclk-t3", False] in ("data missing", "not re-testable")
+    assert {stand.outcome for stand in stands if stand.table.run.never} <= {"never here", "not re-testable"}
+    assert len(stands) == sum(len(load_table(name).claims) for name in available_tables())
+
+
+def test_every_claim_counts_once_on_the_scoreboard() -> None:
+    judged = [stored({"infonce": 84.0, "fair-cclk": 88.0}), stored({"infonce": 84.0}, tuned=True)]
+    stands = standings(judged)
+    lines = scoreboard(stands, judged)
+    assert [line.name for line in lines] == [*(paper.short for paper in PAPERS.values()), "all"]
+    assert [line.claims for line in lines[:-1]] == [
+        sum(stand.table.paper == paper for stand in stands) for paper in PAPERS
+    ]
+    first, total = lines[0], lines[-1]
+    assert (first.outcomes["confirmed"], first.by_holm) == (1, 1)
+    assert total.claims == len(stands)
+    rows = scoreboard_rows(lines)
+    assert {len(row) for row in rows} == {len(HEADINGS)}
+    assert rows[0][HEADINGS.index("confirmed")] == "1 (1)"
+
+
+def test_printed_values_are_counted_in_our_interval_and_in_the_untrained_encoders() -> None:
+    # The paper prints 84.1 and 86.4 in accuracy, 48.8 and 64.7 in colour error.
+    judged = [stored({"infonce": 84.1, "fair-cclk": 70.0}, untrained=86.4)]
+    covered = scoreboard(standings(judged), judged)[-1].covered
+    assert (covered.ours, covered.untrained, covered.compared) == (1, 1, 4)
+
+
+def test_each_verdict_has_a_look_and_each_outcome_a_meaning() -> None:
+    assert set(LOOKS) == set(get_args(Status))
+    assert len({(look.sign, look.fill) for look in LOOKS.values()}) == len(LOOKS)
+    assert all(OUTCOMES.values())
+
+
+def test_figures_are_drawn(tmp_path: Path) -> None:
+    judged = stored({"infonce": 84.0, "fair-cclk": 88.0})
+    stands = standings([judged])
+    draw_heatmap(stands, tmp_path / "claims.png")
+    draw_forest(judged.results, tmp_path / "forest.png")
+    for path in tmp_path.iterdir():
+        assert path.stat().st_size > 5_000
+    assert shown_forms(stands) == ["paper's"]
+
+
+def test_a_forest_shows_ours_minus_printed_beside_the_untrained_encoder() -> None:
+    (accuracy, _) = forest(stored({"infonce": 84.1, "fair-cclk": 90.0}).results)
+    assert accuracy.printed
+    same, other = accuracy.lines
+    assert (same.apart, other.apart) == (False, True)
+    assert other.mean == pytest.approx(90.0 - 86.4)
+    assert other.band == pytest.approx((80.0 - 86.4, 80.0 - 86.4))
+
+
+def test_a_forest_of_a_quick_form_shows_ours_minus_the_untrained_encoder() -> None:
+    (accuracy, _) = forest(stored({"infonce": 84.0}, scale="quick").results)
+    assert not accuracy.printed
+    assert accuracy.lines[0].mean == pytest.approx(4.0)
+    assert accuracy.lines[0].band == (-0.5, 0.5)
+
+
+def test_findings_name_what_was_confirmed_and_what_was_not() -> None:
+    for rows, heading in (
+        ({"infonce": 84.0, "fair-cclk": 88.0}, "Reproduced"),
+        ({"infonce": 88.0, "fair-cclk": 84.0}, "Not reproduced"),
+    ):
+        judged = [stored(rows)]
+        stands = standings(judged)
+        said = findings(stands, judged, scoreboard(stands, judged))
+        (named,) = [one.title for one in said if any(BEATS in line for line in one.sentences)]
+        assert named.startswith(heading)
+        assert f"**{named}**\n\n- " in bullets(said)
+        assert "80.0 without training; the paper prints 84.1 to 86.4" in bullets(said)
+
+
+def test_the_offline_page_has_filters_and_a_cell_for_each_verdict() -> None:
+    judged = [stored({"infonce": 84.0, "fair-cclk": 88.0}), stored({"infonce": 84.0}, scale="quick")]
+    stands = standings(judged)
+    lines = scoreboard(stands, judged)
+    page = offline_page(stands, judged, lines, findings(stands, judged, lines))
+    for name in ("paper", "form", "verdict", "comes to"):
+        assert f"<label>{name} <select" in page
+    verdicts = sum(len(stand.found) for stand in stands)
+    assert f"<output>{verdicts} of {verdicts}</output>" in page
+    assert 'class="toned blue"' in page
