@@ -165,13 +165,13 @@ def _span(values: Sequence[float], digits: int) -> str:
 
 
 def _moved(results: TableResults, columns: Collection[str] | None = None) -> list[bool]:
-    """Return, of each cell with enough seeds, whether it differs from its untrained encoder."""
+    """Return, of each cell with enough seeds and by itself, whether it differs from its untrained encoder."""
     found = []
     for row, column in dict.fromkeys((value.row, value.column) for value in results.values):
         runs = results.of(row, column).values()
         gaps = [run.value - run.untrained for run in runs if run.untrained is not None]
         if len(gaps) >= FEWEST_SEEDS and (columns is None or column in columns):
-            found.append(mean_beyond(gaps, smallest_difference(results.table, column)))
+            found.append(mean_beyond(gaps, smallest_difference(results.table, column), of=1))
     return found
 
 
