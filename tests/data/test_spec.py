@@ -25,7 +25,7 @@ def test_a_dataset_offers_what_a_method_can_need(name: str, offers: set[str]) ->
     ("name", "headline", "measures"),
     [
         ("digits", "accuracy", ("accuracy",)),
-        ("biased-digits", "balanced_accuracy", ("accuracy", "balanced_accuracy")),
+        ("biased-digits", "balanced_accuracy", ("accuracy", "balanced_accuracy", "worst_group_accuracy")),
         ("cifar100", "accuracy", ("accuracy", "top5_accuracy")),
         ("two-view-digits", "accuracy", ("accuracy", "f1", "auc")),
         ("scene", "f1", ("f1", "auc")),

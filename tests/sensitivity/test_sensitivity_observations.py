@@ -125,7 +125,7 @@ def test_inactive_values_are_nan_and_log_scales_known(study: _Study) -> None:
 
 def test_strata_are_the_values_of_the_parents(study: _Study) -> None:
     strata = strata_of(study.plan.space)
-    assert [("sigma2" in s.active) for s in strata] == [True, True, True, True, False]
+    assert [("sigma2" in s.active) for s in strata] == [True, True, False, False, False]
     assert sum(s.weight for s in strata) == pytest.approx(1.0)
 
 
