@@ -127,8 +127,9 @@ class ColumnRun(Strict):
 
 
 class Override(Strict):
-    """Settings of a row in one column alone."""
+    """Settings of a row in one column alone; `defines` and `set` are those of a row."""
 
+    defines: Settings = Field(default_factory=dict)
     set: Settings = Field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ Source: Zheng et al., "Contrastive Learning with Complex Heterogeneity" (KDD 202
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from contrasweep.data.sources.folds import table_family
 from contrasweep.data.spec import DatasetOption, Options, Split
 from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
 
-Law = Literal["uniform", "gaussian"]
+Law = Literal["uniform", "gaussian", "released"]
 
 MNIST_MEAN = 0.13066047627384283
 """Mean of all pixels of MNIST's training images, in 0..1."""
@@ -51,12 +51,19 @@ def noise_options(law: Law, level: float = 1.0) -> Mapping[str, DatasetOption]:
     """Return the options of a family of noisy images, with these defaults."""
     return {
         "noise": DatasetOption(
-            "uniform in 0..1, or gaussian with the pixels' mean and standard deviation",
+            "uniform in 0..1, gaussian with the pixels' mean and standard deviation, or released: "
+            "gaussian with their variance as the deviation, in whole levels",
             str,
             law,
-            choices=("uniform", "gaussian"),
+            choices=get_args(Law),
         ),
-        "level": DatasetOption("share of the pixels that it falls on", float, level, low=0.0, high=1.0),
+        "level": DatasetOption(
+            "share of the pixels that it falls on; of released: it falls where its own value is below (0.1)",
+            float,
+            level,
+            low=0.0,
+            high=1.0,
+        ),
     }
 
 
@@ -68,10 +75,11 @@ def add_noise(
     Args:
         images: uint8 ``(N, C, H, W)`` on the CPU.
         options: the values of `noise_options`. The level is the probability that a pixel gets noise; the
-            noise of a pixel is the same at every level at which it gets noise.
+            noise of a pixel is the same at every level at which it gets noise. The law `released` is that of
+            HeroCon's code: draws of N(mean, (std^2)^2), added where they are below the level, 8 bits cut off.
         *name: the name of the random stream, such as the dataset, the split and the view.
-        mean: the mean of the gaussian law.
-        std: its standard deviation.
+        mean: the mean of the gaussian laws.
+        std: the standard deviation of `gaussian`.
 
     Returns:
         uint8 of the same shape.
@@ -83,10 +91,14 @@ def add_noise(
     for start in range(0, len(images), _CHUNK):
         pixels = images[start : start + _CHUNK]
         shape = tuple(pixels.shape)
-        drawn = values.random(shape) if law == "uniform" else values.normal(mean, std, shape)
-        falls = torch.from_numpy(chances.random(shape) < level)
+        if law == "uniform":
+            drawn = values.random(shape)
+        else:
+            drawn = values.normal(mean, std**2 if law == "released" else std, shape)
+        falls = torch.from_numpy((drawn if law == "released" else chances.random(shape)) < level)
         levels = pixels + torch.where(falls, torch.from_numpy(drawn), 0.0) * 255.0
-        noisy[start : start + _CHUNK] = levels.clamp_(0.0, 255.0).round_()
+        levels = levels.clamp_(0.0, 255.0)
+        noisy[start : start + _CHUNK] = levels.floor_() if law == "released" else levels.round_()
     return noisy
 
 
@@ -139,6 +151,7 @@ def _unlabelled_rows(options: Options) -> Tensor:
 def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> TransductiveFamily:
     """Return N-MNIST in one or two views; the first is that of the dataset `noisy-mnist`."""
     mnist = MNIST_DIGITS.facts
+    drawn = mnist.classes * MNIST_LABELLED
 
     def describe(root: Path, options: Options) -> TransductiveSpec:
         return TransductiveSpec(
@@ -146,7 +159,7 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
             summary=summary,
             classes=mnist.classes,
             views=((1, 28, 28),) * views,
-            labelled=(mnist.classes * MNIST_LABELLED,) * MNIST_FOLDS,
+            labelled=(drawn,) * MNIST_FOLDS,
             unlabelled=(int(options["unlabelled"]) or mnist.train_size,) * MNIST_FOLDS,
             licence=mnist.licence,
             source=mnist.source,
@@ -158,7 +171,10 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
 
     def read(root: Path, fold: int, options: Options) -> tuple[MultiView, MultiView]:
         pool = read_mnist(root, "test")
-        rows = labelled_rows(pool.labels, MNIST_LABELLED, fold, "noisy-mnist")
+        if options["labelled"] == "consecutive":
+            rows = torch.arange(fold * drawn, (fold + 1) * drawn)
+        else:
+            rows = labelled_rows(pool.labels, MNIST_LABELLED, fold, "noisy-mnist")
         labelled = MultiView(noisy(pool.pixels, "test", options), pool.labels).subset(rows)
         unlabelled = MultiView(noisy(read_mnist_pixels(root, "train"), "train", options))
         return labelled, unlabelled.subset(_unlabelled_rows(options))
@@ -171,7 +187,16 @@ def _noisy_mnist_views(name: str, summary: str, views: int, law: Law) -> Transdu
         lambda root, options: MNIST_DIGITS.check(name, root),
         read,
         lambda root, fold, options: read_mnist_labels(root, "train")[_unlabelled_rows(options)],
-        {**noise_options(law), "unlabelled": DatasetOption(first, int, 0, low=0, high=mnist.train_size)},
+        {
+            **noise_options(law),
+            "labelled": DatasetOption(
+                "20 of each digit, or as released: 200 consecutive images of the test files",
+                str,
+                "balanced",
+                choices=("balanced", "consecutive"),
+            ),
+            "unlabelled": DatasetOption(first, int, 0, low=0, high=mnist.train_size),
+        },
     )
     return family
 

@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from real_data import real_root
 
-from contrasweep.data import dataset_spec, load_test
-from contrasweep.data.sources.digits import read_mnist_pixels
+from contrasweep.data import dataset_spec, load_test, load_transductive
+from contrasweep.data.seeds import numpy_generator
+from contrasweep.data.sources.digits import read_mnist, read_mnist_pixels
 from contrasweep.data.sources.noisy import MNIST_MEAN, MNIST_STD, add_noise
 
 UNIFORM, GAUSSIAN = ({"noise": law, "level": 1.0} for law in ("uniform", "gaussian"))
@@ -25,6 +27,30 @@ def test_gaussian_noise_has_the_mean_and_the_standard_deviation() -> None:
     noisy = add_noise(GREY, GAUSSIAN, "x", mean=0.1, std=0.05).double()
     assert float(noisy.mean()) == pytest.approx(100 + 25.5, abs=0.4)
     assert float(noisy.std()) == pytest.approx(12.75, abs=0.3)
+
+
+def test_released_noise_has_the_variance_for_its_deviation_and_falls_where_it_is_below_the_level() -> None:
+    """`normal(mean, var)` where the draw is below 0.1, clipped, and cut to whole levels (load_mnist)."""
+    options = {"noise": "released", "level": 0.1}
+    draws = numpy_generator("noise", "released", "x").normal(MNIST_MEAN, MNIST_STD**2, (256, 1, 8, 8))
+    expected = 100 / 255 + np.where(draws < 0.1, draws, 0.0)
+    noisy = add_noise(GREY, options, "x")
+    assert (noisy[:256].numpy() == np.floor(np.clip(expected, 0, 1) * 255 + 1e-9)).all()
+    changed = (noisy != 100).double().mean()
+    assert float(changed) == pytest.approx(
+        0.5 * (1 + math.erf((0.1 - MNIST_MEAN) / MNIST_STD**2 / 2**0.5)), abs=0.02
+    )
+    assert int(noisy.max()) <= 125
+
+
+def test_the_released_draws_are_consecutive_images_of_the_test_files() -> None:
+    root = real_root("noisy-mnist")
+    name = "noisy-mnist-2v:noise=released,level=0.1,labelled=consecutive,unlabelled=100"
+    files = read_mnist(root, "test")
+    labelled = load_transductive(name, root, 3).labelled
+    assert torch.equal(labelled.labels, files.labels[600:800])
+    whole = add_noise(files.pixels, {"noise": "released", "level": 0.1}, "mnist", "test", 2)
+    assert torch.equal(labelled.views[1], whole[600:800])
 
 
 @pytest.mark.parametrize("law", ["uniform", "gaussian"])

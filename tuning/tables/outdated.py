@@ -22,12 +22,12 @@ def changed_settings(results: TableResults) -> list[str]:
     plan = plan_table(results.table, scale=results.scale, tune=results.tuned)
     rows: dict[tuple[str, str, str], dict[str, None]] = {}
     for cell in plan.cells:
-        info = results.cells.get((cell.row, cell.column))
+        info = results.cells.get((cell.row, cell.column)) if results.of(cell.row, cell.column) else None
         if info is not None and cell.experiment is not None:
             changes = [*_changes(info.settings, cell, results.tuned), *_changes_of_search(info, cell)]
             for change in changes:
                 rows.setdefault(change, {})[cell.row] = None
-    every = {row for row, _ in results.cells}
+    every = {value.row for value in results.values}
     return [
         f"{name.removeprefix('hyperparameters.')} {stored}, now {now}"
         + ("" if set(own) == every else f" ({', '.join(own)})")

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import preset
-from contrasweep.search_spaces.tables import ColumnRun, Form, Scale, Table
+from contrasweep.search_spaces.tables import ColumnRun, Form, Override, Scale, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.best_config import BestConfig
@@ -283,6 +283,8 @@ class _Planner:
         What defines the row wins over all but the settings that a form has for this row.
         """
         run, how = self.table.run, self.table.run.rows[row]
+        own = how.columns.get(column, Override())
+        defines = {**how.defines, **own.defines}
         name = how.preset[column] if isinstance(how.preset, Mapping) else how.preset
         method = how.method or str(name).partition("@")[0]
         if self.tuned:
@@ -290,13 +292,12 @@ class _Planner:
             settings = {**run.tune.set, **measured.set}
         else:
             found = _preset(name) if name is not None else {}
-            own = how.columns[column].set if column in how.columns else {}
             settings = {k: v for k, v in found.items() if k not in how.without}
-            settings |= {**how.set, **measured.set, **own}
+            settings |= {**how.set, **measured.set, **own.set}
         form = self.form
         if form is None:
-            return method, {**settings, **how.defines}
-        return method, {**settings, **form.set, **how.defines, **form.rows.get(row, {})}
+            return method, {**settings, **defines}
+        return method, {**settings, **form.set, **defines, **form.rows.get(row, {})}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
         """Return the first dataset whose files are here; without one, the first and why it is missing."""
