@@ -139,6 +139,8 @@ def _legend(panels: Sequence[Panel]) -> str:
 
 def _draw_panel(axes: "Axes", panel: Panel, *, named: bool) -> None:
     places = range(len(panel.lines))
+    # Bars would end the axis where they end.
+    axes.use_sticky_edges = False
     for place, line in zip(places, panel.lines, strict=True):
         if line.band is not None:
             low, high = line.band
@@ -149,8 +151,6 @@ def _draw_panel(axes: "Axes", panel: Panel, *, named: bool) -> None:
             axes.plot(line.interval, (place, place), color=colour, lw=1.6, zorder=3)
         axes.plot([line.mean], [place], "D" if line.apart else "o", color=colour, markersize=4, zorder=4)
     axes.axvline(0, color="black", lw=0.8, zorder=2)
-    # Bars would end the axis where they end.
-    axes.use_sticky_edges = False
     names = [textwrap.shorten(name, 34, placeholder=" ...") for name in _names(panel)]
     axes.set_yticks(list(places), names if named else [""] * len(names), fontsize=7)
     axes.set_ylim(len(panel.lines) - 0.4, -0.6)
