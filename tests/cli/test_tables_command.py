@@ -56,17 +56,17 @@ def test_tables_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch)
 def test_tables_tells_how_far_each_is(run: Run) -> None:
     store_runs(QUICK, Path("results"), score, seeds=range(1, 3))
     rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").output)}
-    assert (rows["cclk-t3"]["state"], rows["cclk-t3"]["done"]) == ("runs here", "6 of 9 runs")
+    assert (rows["cclk-t3"]["state"], rows["cclk-t3"]["done"]) == ("runs here", "6 of 15 runs")
     assert rows["cacr-t9"]["state"] == "no quick form"
-    store_runs(QUICK, Path("results"), score, seeds=range(3, 4))
+    store_runs(QUICK, Path("results"), score, seeds=range(3, 6))
     assert "done" in run("tables", "--scale", "quick").output
 
 
 def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path) -> None:
     found = json.loads(run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--json").output)
-    assert (found["runs"], len(found["cells"])) == (9, 6)
+    assert (found["runs"], len(found["cells"])) == (15, 6)
     assert found["cells"][0]["study"] == "table-cclk-t3-quick-infonce-colour-digits"
-    assert "9 final runs, 3 of each cell" in run("table", "cclk-t3", "--scale", "quick", "--dry-run").output
+    assert "15 final runs, 5 of each cell" in run("table", "cclk-t3", "--scale", "quick", "--dry-run").output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,7 +75,7 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    assert "| FairCCLK (ours) | 86.4 ± 0.9 | 81.5 ± 0.7 (2) | 2 of 3 runs done |" in result.output.replace(
+    assert "| FairCCLK (ours) | 86.4 ± 0.9 | 81.5 ± 0.7 (2) | 2 of 5 runs done |" in result.output.replace(
         " |  | 2", " | 2"
     )
     assert "undecided" in result.output
@@ -162,7 +162,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
 def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
+    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 5))
     trained: list[tuple[str, int]] = []
     run_one = final.run_one
 
@@ -173,9 +173,9 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     monkeypatch.setattr(final, "run_one", counted)
     result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
     assert result.exit_code == 0, result.output
-    assert trained == [("infonce", 3), ("fair-infonce", 3), ("fair-cclk", 3)]
+    assert trained == [("infonce", 5), ("fair-infonce", 5), ("fair-cclk", 5)]
     assert "QUICK" in result.output
-    assert "(3)" in result.output
+    assert "(5)" in result.output
     assert "untrained encoder (control)" in result.output
     rows = ResultsStore(tmp_path / "results").trials("table-cclk-t3-quick-fair-cclk-colour-digits-final")
     real = rows.to_pylist()[-1]
@@ -193,7 +193,7 @@ def test_a_final_run_that_failed_is_tried_again_by_the_same_command(run: Run, tm
     result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
     assert result.exit_code == 0, result.output
     rows = ResultsStore(tmp_path / "results").trials("table-cclk-t3-quick-infonce-colour-digits-final")
-    assert {row["seed"]: row["status"] for row in rows.to_pylist()} == dict.fromkeys((1, 2, 3), "completed")
+    assert {row["seed"]: row["status"] for row in rows.to_pylist()} == dict.fromkeys(range(1, 6), "completed")
     assert "failed" not in result.output
 
 

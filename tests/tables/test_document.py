@@ -8,6 +8,9 @@ import pytest
 
 import contrasweep.tuning.tables.document as document
 import contrasweep.tuning.tables.paper_page as paper_page
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.tables.plan import what_it_takes
+from contrasweep.tuning.tables.results import read_results
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "reproduction"
@@ -59,3 +62,25 @@ def test_the_offline_page_loads_nothing() -> None:
     assert "http://" not in text
     assert "https://" not in text
     assert PAGE.stat().st_size < 1_000_000
+
+
+def test_what_a_table_takes_is_told_with_all_data_that_it_accepts() -> None:
+    told = what_it_takes(load_table("cacr-t2"))
+    assert told.startswith(
+        "90 runs of 200 epochs on cifar10 or hub-parquet:path=cifar10-jpeg, cifar100, stl10"
+    )
+    assert what_it_takes(load_table("cclk-t3")) == "30 runs of 5 epochs on colormnist"
+    assert " of 400 to 1,000 epochs " in what_it_takes(load_table("cclk-t6"))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in (DOCS / "reproduction" / "results").iterdir()])
+def test_the_stated_cost_of_an_epoch_is_that_of_the_stored_runs(name: str) -> None:
+    results = read_results(DOCS / "reproduction" / "results" / f"{name}.parquet")
+    costs = results.table.run.seconds_per_epoch
+    of_runs = {(v.study, v.trial, v.seed): results.cells.get((v.row, v.column)) for v in results.values}
+    spent: dict[str, list[float]] = {}
+    for run, cell in of_runs.items():
+        if cell is not None and cell.dataset in costs and not results.tuned:
+            spent.setdefault(cell.dataset, []).append(results.runs[run] / cell.settings["epochs"])
+    for dataset, seconds in spent.items():
+        assert costs[dataset] == pytest.approx(sum(seconds) / len(seconds), rel=0.4), dataset

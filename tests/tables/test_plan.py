@@ -14,7 +14,15 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.store.study import MAX_NAME_LENGTH
-from contrasweep.tuning.tables.plan import DATA, NEVER, RUNS, CellPlan, _shortened, needed_data, plan_table
+from contrasweep.tuning.tables.plan import (
+    DATA,
+    NEVER,
+    RUNS,
+    CellPlan,
+    _shortened,
+    needed_data,
+    plan_table,
+)
 
 TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
@@ -119,7 +127,8 @@ def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
         return {(cell.column, cell.settings.get("optimizer.lr")) for cell in cells}
 
     assert rates() == {("acc", 1e-3), ("mse", 1e-3), ("acc_moving", 1.5), ("mse_moving", 1.5)}
-    assert rates(scale="quick") == rates(scale="released") == {("acc", 1e-3), ("mse", 1e-3)}
+    assert rates(scale="released") == {("acc", 1e-3), ("mse", 1e-3)}
+    assert rates(scale="quick") == {("acc", 0.1), ("mse", 0.1)}
     assert rates(tune=True) == {("acc", None), ("mse", None)}
 
 
@@ -155,7 +164,7 @@ def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
     quick = plan_table(TABLES["cclk-t3"], scale="quick").running[0]
     assert quick.study == "table-cclk-t3-quick-infonce-colour-digits"
     assert quick.experiment is not None
-    assert (quick.experiment.epochs, quick.experiment.encoder.name) == (3, "small-conv")
+    assert (quick.experiment.epochs, quick.experiment.encoder.name) == (20, "small-conv")
     tuned = plan_table(TABLES["cclk-t5a"], tune=True)
     assert tuned.trials == 24
     assert len(tuned.studies) == 4
@@ -165,18 +174,37 @@ def test_quick_and_tuned_runs_have_names_and_settings_of_their_own() -> None:
     assert laplacian.settings["epochs"] == 5
 
 
-def test_a_quick_form_may_have_columns_and_settings_of_a_row_of_its_own() -> None:
+def test_a_form_may_have_columns_and_settings_of_a_row_of_its_own() -> None:
     def cells(name: str, **form: Any) -> dict[tuple[str, str], CellPlan]:
         return {(cell.row, cell.column): cell for cell in plan_table(TABLES[name], **form).cells}
 
-    counts = cells("cl-infonce-t4", scale="quick")
-    assert {column for _, column in counts} == {"k10", "k100", "k1000", "k2500"}
-    assert {"e550_linear", "e550_cluster", "k10"} < {column for _, column in cells("cl-infonce-t4")}
-    quick, paper = cells("cl-infonce-fig5a", scale="quick"), cells("cl-infonce-fig5a")
-    moco, pcl = (quick[row, "cifar10"].settings for row in ("moco", "pcl"))
-    assert (pcl["instance_epochs"], moco["momentum_m"]) == (2, 0.99)
-    assert "instance_epochs" not in moco
-    assert paper["pcl", "cifar10"].settings["instance_epochs"] == 20
+    released = cells("cclk-t7", scale="released")
+    assert {column for _, column in released} == {"colormnist", "mse"}
+    assert "cub" in {column for _, column in cells("cclk-t7")}
+    settings = {row: cell.settings for (row, _), cell in cells("cclk-t3", scale="released").items()}
+    assert (settings["fair-cclk"]["kernel"], settings["fair-cclk"]["sigma2"]) == ("rbf", 1.0)
+    assert "kernel" not in settings["infonce"]
+    assert cells("cclk-t3")["fair-cclk", "acc"].settings["kernel"] == "cosine"
+
+
+def test_the_ramp_of_a_shortened_run_is_as_long_a_share_of_it() -> None:
+    table = TABLES["cclk-t3"]
+    quick = table.run.quick
+    assert quick is not None
+
+    def ramp(**settings: Any) -> float:
+        form = quick.model_copy(update={"set": {"encoder.name": "small-conv", **settings}})
+        plan = plan_table(
+            table.model_copy(update={"run": table.run.model_copy(update={"quick": form})}), scale="quick"
+        )
+        experiment = plan.running[0].experiment
+        assert experiment is not None
+        return experiment.schedule.warmup_epochs
+
+    # The paper's settings: 10 of 5 epochs.
+    assert ramp(epochs=2) == pytest.approx(4.0)
+    assert ramp(**{"epochs": 2, "schedule.warmup_epochs": 0.5}) == 0.5
+    assert ramp(epochs=1000) == 10.0, "a longer run keeps it"
 
 
 def test_names_of_studies_leave_room_for_their_final_runs() -> None:
@@ -190,10 +218,10 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
     assert max(len(name + FINAL_SUFFIX) for name in names) <= MAX_NAME_LENGTH
     # A name that fits stays as it is.
     assert "table-cacr-t3-cacr-cifar10-imbalance-linear" in names
-    small = plan_table(TABLES["cacr-t3"], scale="quick")
-    datasets = {cell.experiment.dataset for cell in small.running if cell.experiment is not None}
+    imbalanced = plan_table(TABLES["cacr-t3"])
+    datasets = {cell.experiment.dataset for cell in imbalanced.running if cell.experiment is not None}
     assert len(datasets) == 4
-    cacr = [cell for cell in small.running if cell.row == "cacr-k4"]
+    cacr = [cell for cell in imbalanced.running if cell.row == "cacr-k4"]
     assert len({cell.study for cell in cacr}) == 4
 
 
@@ -217,9 +245,9 @@ def test_quick_forms_take_a_part_of_cifar_and_are_compared_with_nothing(name: st
     assert "5,000 training and 2,000 test images" in table.run.quick.what
 
 
-def test_the_rows_that_two_quick_tables_share_are_one_experiment() -> None:
+def test_the_rows_that_two_tables_share_are_one_experiment() -> None:
     def identity(name: str, row: str) -> set[str]:
-        cells = plan_table(TABLES[name], scale="quick").running
+        cells = plan_table(TABLES[name]).running
         return {
             c.experiment.identity() for c in cells if (c.row, c.column) == (row, "cifar10") and c.experiment
         }

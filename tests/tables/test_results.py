@@ -15,7 +15,7 @@ from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import read_results, save_results
 from tests.tables.stored import store_runs
 
-PLAN = plan_table(load_table("cclk-t3"), scale="quick")
+PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
 
 
 def score(cell: CellPlan, seed: int) -> float:
@@ -91,7 +91,7 @@ def test_results_come_back_from_their_file(tmp_path: Path) -> None:
     assert again.values == found.values
     assert again.gaps == found.gaps
     assert again.cells == found.cells
-    assert again.common_settings["epochs"] == 3
+    assert again.common_settings["epochs"] == 20
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.forest import draw_forest, forest
 from contrasweep.tuning.tables.outdated import changed_settings, with_new_rows
+from contrasweep.tuning.tables.plan import what_it_takes
 from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import TableResults, without
 from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Outcome, Standing
@@ -146,7 +147,6 @@ def _not_run(paper: str, done: set[str]) -> str:
     for name in available_tables():
         table = load_table(name)
         if table.paper == paper and name not in done:
-            data = dict.fromkeys(column.datasets[0] for column in table.run.columns.values())
-            why = table.run.never or f"not run yet, on {', '.join(data)}: contrasweep table {name}"
+            why = table.run.never or f"not run yet: {what_it_takes(table)}"
             rows.append([name, table.number, table.caption, why])
     return pipes(("id", "table", "what it shows", "why not"), rows) if rows else "Every table was run."

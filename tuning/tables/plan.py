@@ -25,6 +25,8 @@ NEVER = "never here"
 DATA = "data missing"
 RUNS = "runs here"
 
+RAMP = "schedule.warmup_epochs"
+
 STUDY_PREFIX = "table-"
 """The names of all studies made for tables begin with this."""
 
@@ -181,6 +183,26 @@ def plan_table(
     return TablePlan(table, chosen, tune, seeds, budget if tune else 0, cells, tuple(columns))
 
 
+def what_it_takes(table: Table) -> str:
+    """Return the runs, their lengths and the data of a table with the paper's settings, in words.
+
+    All datasets that a column accepts are named. The answer is the same on every machine.
+    """
+    planner = _Planner(table, "paper", tuned=False, data_root=None)
+    runs: dict[tuple[str, str], int] = {}
+    for row, how in table.run.rows.items():
+        for column, measured in table.run.columns.items():
+            if how.never is None and (not isinstance(how.preset, Mapping) or column in how.preset):
+                method, settings = planner.settings(row, measured, column)
+                key = f"{method} {sorted(settings.items(), key=str)}"
+                runs[key, measured.datasets[0]] = settings["epochs"]
+    data = ", ".join(dict.fromkeys(" or ".join(column.datasets) for column in table.run.columns.values()))
+    if not runs:
+        return f"data of {table.run.information}" if table.run.information else data
+    lengths = dict.fromkeys(f"{epochs:,}" for epochs in (min(runs.values()), max(runs.values())))
+    return f"{len(runs) * table.run.seeds:,} runs of {' to '.join(lengths)} epochs on {data}"
+
+
 def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int | None]) -> Scale:
     run, chosen = table.run, next((known for known in SCALES if known == scale), None)
     if chosen is None:
@@ -256,7 +278,7 @@ class _Planner:
     def _planned(self, row: str, column: str, measured: ColumnRun) -> CellPlan:
         """Return the plan of a cell; without its data too, because the store may hold its runs."""
         dataset, missing = self._dataset(measured)
-        method, settings = self._settings(row, measured, column)
+        method, settings = self.settings(row, measured, column)
         try:
             experiment = resolve(method, dataset, settings, data_root=self.data_root)
         except DatasetMissing:
@@ -277,7 +299,7 @@ class _Planner:
             settings=settings,
         )
 
-    def _settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
+    def settings(self, row: str, measured: ColumnRun, column: str) -> tuple[str, dict[str, Any]]:
         """Return the method and the settings of a cell.
 
         What defines the row wins over all but the settings that a form has for this row.
@@ -297,7 +319,8 @@ class _Planner:
         form = self.form
         if form is None:
             return method, {**settings, **defines}
-        return method, {**settings, **form.set, **defines, **form.rows.get(row, {})}
+        shorter = {**settings, **_scaled_ramp(settings, form.set), **form.set}
+        return method, {**shorter, **defines, **form.rows.get(row, {})}
 
     def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
         """Return the first dataset whose files are here; without one, the first and why it is missing."""
@@ -320,6 +343,14 @@ class _Planner:
         what = row if self.tuned else method
         plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
         return check_study_name(_shortened(own_prefix(self.table) + plain))
+
+
+def _scaled_ramp(settings: Mapping[str, Any], form: Mapping[str, Any]) -> dict[str, float]:
+    """Return the ramp of a run that a form shortens: as long a share of the epochs as before."""
+    ramp, before = settings.get(RAMP, 0.0), settings.get("epochs")
+    if not ramp or before is None or form.get("epochs", before) >= before:
+        return {}
+    return {RAMP: ramp * form["epochs"] / before}
 
 
 def _shortened(name: str) -> str:
