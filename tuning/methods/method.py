@@ -121,7 +121,8 @@ class Method:
         Raises:
             ValueError: they do not (InputError where it is a value).
         """
-        own = [parameter for parameter in space.parameters if "." not in parameter.name]
+        settings = Experiment.model_fields
+        own = [one for one in space.parameters if "." not in one.name and one.name not in settings]
         if {parameter.name for parameter in own} != set(self.hyperparameters):
             raise ValueError(
                 f"{space.origin} has {_listed(p.name for p in own)}, its hyperparameters are "
