@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,10 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
 def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 5))
+    begun = tuple(cell for cell in QUICK.cells if cell.row == "fair-cclk")
+    done = tuple(cell for cell in QUICK.cells if cell not in begun)
+    store_runs(replace(QUICK, cells=done), tmp_path / "results", score)
+    store_runs(replace(QUICK, cells=begun), tmp_path / "results", score, seeds=range(1, 5))
     trained: list[tuple[str, int]] = []
     run_one = final.run_one
 
@@ -173,7 +177,7 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     monkeypatch.setattr(final, "run_one", counted)
     result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
     assert result.exit_code == 0, result.output
-    assert trained == [("infonce", 5), ("fair-infonce", 5), ("fair-cclk", 5)]
+    assert trained == [("fair-cclk", 5)]
     assert "QUICK" in result.output
     assert "(5)" in result.output
     assert "untrained encoder (control)" in result.output
