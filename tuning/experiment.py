@@ -29,6 +29,7 @@ ADDED_LATER = (
     "probes.views",
     "probes.min_crop",
     "probes.centre",
+    "probes.at_epochs",
     "compute",
 )
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an
@@ -189,6 +190,7 @@ class ProbeSettings(Settings):
     `views` says what a minibatch recipe trains on: `whole` images, random `crops` of at least `min_crop` of
     the area (null: that of the training) mirrored at random, or the views of the `training`. `centre` is the
     share of the sides of whole images that the encoder sees: 0.875 resizes to 256 pixels and cuts out 224.
+    The reported score is computed before training, after the last epoch, and after the epochs `at_epochs`.
     """
 
     classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
@@ -202,6 +204,7 @@ class ProbeSettings(Settings):
     views: Literal["whole", "crops", "training"] = "whole"
     min_crop: Annotated[float, Field(gt=0, le=1)] | None = None
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0
+    at_epochs: tuple[Count, ...] = ()
 
     @model_validator(mode="after")
     def _settings_of_the_classifier(self) -> Self:

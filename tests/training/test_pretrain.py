@@ -63,6 +63,18 @@ def test_the_metrics_are_those_that_a_study_declares(
     assert set(records[1].metrics) == set(declared) - exact
 
 
+def test_the_exact_probe_is_fitted_after_the_epochs_that_are_asked_for(
+    experiment: Make, data: PreparedData
+) -> None:
+    values = {"epochs": 4, "probes.max_steps": 5}
+    usual = list(pretrain(experiment("infonce", values), data=data))
+    asked = list(pretrain(experiment("infonce", {**values, "probes.at_epochs": [1, 3]}), data=data))
+    assert [record.epoch for record in usual if "val.accuracy" in record.metrics] == [0, 4]
+    assert [record.epoch for record in asked if "val.accuracy" in record.metrics] == [0, 1, 3, 4]
+    # Scoring draws no random numbers: the runs are the same.
+    assert usual[-1].metrics == asked[-1].metrics
+
+
 def test_the_first_record_is_the_untrained_encoder(experiment: Make, data: PreparedData) -> None:
     e = experiment("fair-cclk")
     record = next(pretrain(e, data=data))

@@ -35,8 +35,8 @@ class EpochRecord:
     Attributes:
         epoch: epochs done.
         epochs: epochs of the whole run.
-        metrics: scores by flat name: `train.loss`, `val.ridge_accuracy`, and at epoch 0 and the last one
-            `val.accuracy`.
+        metrics: scores by flat name: `train.loss`, `val.ridge_accuracy`, and at epoch 0, the last one and
+            those of `probes.at_epochs` `val.accuracy`.
         train_seconds: time spent on training this epoch.
         evaluate_seconds: time spent on its scores.
         objective: the run's own, not a copy: it changes when the next record is asked for.
@@ -173,7 +173,7 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     metrics = _train_epoch(run, epoch)
     trained = time.perf_counter()
     experiment = run.experiment
-    full = epoch == experiment.epochs
+    full = epoch == experiment.epochs or epoch in experiment.probes.at_epochs
     try:
         metrics |= run.ranks.once(lambda: validation_scores(run.objective, run.data, experiment, full=full))
     except NonFiniteFeatures as error:
