@@ -7,11 +7,10 @@ reads `search_spaces/presets/`; no value on the page was typed by hand.
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from contrasweep.search_spaces import Preset, available_presets, preset
+from contrasweep.tuning.tables.verdict_text import pipes
 
 _PAGE = Path(__file__).parent / "settings.md"
 _ORIGINS = ("paper", "released code", "ours")
@@ -30,16 +29,16 @@ def settings_page() -> str:
     presets = {f"{method}@{data}": preset(method, data) for method, data in available_presets()}
     found = {name: one for name, one in presets.items() if one is not None}
     counts = [
-        [f"[{name}](#{name.replace('@', '')})", len(one["settings"]), *_by_origin(one)]
+        [f"[{name}](#{name.replace('@', '')})", str(len(one["settings"])), *_by_origin(one)]
         for name, one in found.items()
     ]
-    summary = _table(["preset", "settings", *(f"from the {one}" for one in _ORIGINS[:2]), "ours"], counts)
-    return _HEAD + "\n".join([summary, *(_section(name, one) for name, one in found.items())])
+    summary = pipes(["preset", "settings", *(f"from the {one}" for one in _ORIGINS[:2]), "ours"], counts)
+    return _HEAD + "\n\n".join([summary, *(_section(name, one) for name, one in found.items())]) + "\n"
 
 
-def _by_origin(found: Preset) -> list[int]:
+def _by_origin(found: Preset) -> list[str]:
     counts = Counter(origin(source) for source in found["sources"].values())
-    return [counts[one] for one in _ORIGINS]
+    return [str(counts[one]) for one in _ORIGINS]
 
 
 def origin(source: str) -> str:
@@ -54,18 +53,11 @@ def _section(name: str, found: Preset) -> str:
     for source in dict.fromkeys(found["sources"].values()):
         own = [setting for setting, one in found["sources"].items() if one == source]
         rows.append([source, ", ".join(f"`{one}` {_value(found['settings'][one])}" for one in own)])
-    return f"## {name}\n\n{' '.join(found['expect'].split())}\n\n{_table(['source', 'settings'], rows)}"
+    return f"## {name}\n\n{' '.join(found['expect'].split())}\n\n{pipes(['source', 'settings'], rows)}"
 
 
 def _value(value: object) -> str:
     return f"[{', '.join(map(_value, value))}]" if isinstance(value, list) else str(value)
-
-
-def _table(header: list[str], rows: Iterable[list[Any]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(
-        f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
-    )
 
 
 if __name__ == "__main__":

@@ -67,12 +67,14 @@ def mean_interval(summary: Summary) -> tuple[float, float] | None:
     return student_interval(summary.mean, summary.std / math.sqrt(summary.n), summary.n - 1)
 
 
-def student_interval(estimate: float, error: float, freedom: float) -> tuple[float, float]:
+def student_interval(
+    estimate: float, error: float, freedom: float, level: float = LEVEL
+) -> tuple[float, float]:
     """Return the interval of an estimate, by Student's t with `freedom` degrees of freedom."""
     # Imported late, here and below: it takes half a second, and Ray's workers need means alone.
     from scipy import stats
 
-    half = float(stats.t.ppf(TAILS[1], freedom)) * error
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     return estimate - half, estimate + half
 
 

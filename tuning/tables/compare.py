@@ -29,6 +29,11 @@ class Difference:
     high: float | None
     method: Method
 
+    @property
+    def apart(self) -> bool:
+        """Whether there is an interval, and 0 lies outside it."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:

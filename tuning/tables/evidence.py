@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.statistics import student_interval
 from contrasweep.tuning.tables.statements import All, Comparison, Statement, comparisons
 
 ERROR = 0.05
@@ -89,12 +90,10 @@ def mean_beyond(values: Sequence[float], bound: float, of: int) -> bool:
         bound: the bound.
         of: how many means are asked; `ERROR` is the rate at which any of them is wrongly said to lie beyond.
     """
-    from scipy import stats
-
     numbers = np.asarray(values)
-    quantile = float(stats.t.ppf(1 - ERROR / (2 * of), len(numbers) - 1))
-    half = quantile * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
-    return bool(abs(numbers.mean()) - half > bound)
+    error = float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    low, high = student_interval(float(numbers.mean()), error, len(numbers) - 1, 1 - ERROR / of)
+    return low > bound or high < -bound
 
 
 def _any(ps: Floats) -> Floats:
@@ -133,11 +132,10 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
 
 
 def _judged(comparison: Comparison, seeds: int) -> Judged:
-    from scipy import stats
-
     estimates, errors = _estimate(comparison, seeds)
-    estimate, half = float(estimates[0]), float(stats.t.ppf(1 - ERROR, seeds - 1) * errors[0])
-    low, high = estimate - half, estimate + half
+    estimate = float(estimates[0])
+    # Both one-sided tests at `ERROR` read this interval.
+    low, high = student_interval(estimate, float(errors[0]), seeds - 1, 1 - 2 * ERROR)
     false, true = (float(p[0]) for p in _one_sided(comparison, seeds))
     within = comparison.same_within
     finding: Finding = "undecided"

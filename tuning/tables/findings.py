@@ -11,6 +11,7 @@ from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import smallest_difference
 from contrasweep.tuning.tables.scoreboard import Line, compared_cells
 from contrasweep.tuning.tables.standings import FORMS, PAPER, Found, Judged, Outcome, Standing, columns_of
+from contrasweep.tuning.tables.verdict_text import few, p_text
 
 
 @dataclass(frozen=True)
@@ -72,19 +73,17 @@ def _told(stand: Standing) -> str:
 def _grounds(stand: Standing, found: Found) -> str:
     verdict = found.verdict
     parts = [f"read in {', '.join(verdict.read_in)}"] if verdict.read_in else []
-    p = verdict.true if verdict.status == "contradicted" else verdict.false
-    if p is None:
+    if verdict.p is None:
         parts.append("a fact of the data, without runs")
     elif verdict.status in ("holds", "contradicted"):
-        parts.append(f"n = {verdict.seeds}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}")
-    against = [one.text for one in verdict.comparisons if one.finding == "contradicts"]
-    if verdict.status == "contradicted" and against:
-        parts.append(f"against it: {against[0]}{f' and {len(against) - 1} more' if against[1:] else ''}")
+        parts.append(f"n = {verdict.seeds}, p {p_text(verdict.p)}")
+    if verdict.against:
+        parts.append(f"against it: {few(verdict.against, 1)}")
     if stand.outcome == "confirmed" and not stand.confirmed_by_holm:
         parts.append("not after Holm")
     if verdict.status == "inert":
         parts.append("no row that it reads differs from its untrained encoder")
-    elif stand.outcome == "confirmed" and p is not None:
+    elif stand.outcome == "confirmed" and verdict.p is not None:
         moved = _moved(found.results, columns_of(found.results.table, stand.claim))
         if not all(moved):
             parts.append(

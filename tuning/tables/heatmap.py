@@ -62,8 +62,7 @@ def cell_of(stand: Standing, form: str) -> Cell | None:
     found = stand.found.get(form)
     if found is None:
         return None
-    hatched = found.ran and (found.other_data or found.verdict.status == "inert")
-    return Cell(found.verdict.status, hatched)
+    return Cell(found.verdict.status, found.hatched)
 
 
 def draw_heatmap(stands: Sequence[Standing], path: Path) -> None:

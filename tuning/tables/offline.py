@@ -106,7 +106,7 @@ def _verdicts(stands: Sequence[Standing]) -> Table:
             stand.table.number,
             stand.claim.text,
             form,
-            _toned(found.verdict.status, hatched=found.other_data or found.verdict.status == "inert"),
+            _toned(found.verdict.status, hatched=found.hatched),
             _rests_on(found),
         ]
         for stand in stands
@@ -154,6 +154,6 @@ def _side(cell: Compared) -> Toned:
     gap = cell.difference
     if gap is None or gap.low is None or gap.high is None:
         return Toned("without an interval", "plain")
-    if gap.low <= 0 <= gap.high:
+    if not gap.apart:
         return Toned("in our interval", "blue")
     return Toned("below our interval" if gap.low > 0 else "above our interval", "orange")

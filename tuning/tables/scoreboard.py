@@ -116,7 +116,7 @@ def _covered(paper: str, judged: Sequence[Judged]) -> Covered:
 
 def _holds_zero(cell: Compared) -> bool:
     gap = cell.difference
-    return gap is not None and gap.low is not None and gap.high is not None and gap.low <= 0 <= gap.high
+    return gap is not None and gap.low is not None and not gap.apart
 
 
 def _untrained_covers(cell: Compared, control: Compared | None) -> bool:

@@ -98,6 +98,11 @@ class Found:
         """Whether the verdict rests on runs, or on facts of the data."""
         return self.verdict.status in JUDGED
 
+    @property
+    def hatched(self) -> bool:
+        """Whether a picture hatches it: it rests on runs on other data, or its rows did not move."""
+        return self.ran and (self.other_data or self.verdict.status == "inert")
+
 
 @dataclass(frozen=True)
 class Standing:

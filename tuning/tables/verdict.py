@@ -62,6 +62,18 @@ class Verdict:
     read_in: tuple[str, ...] = ()
     shown_in: str = ""
 
+    @property
+    def p(self) -> float | None:
+        """The p value behind the status: for the claim where it is contradicted, else against it."""
+        return self.true if self.status == "contradicted" else self.false
+
+    @property
+    def against(self) -> list[str]:
+        """The comparisons that contradict a contradicted claim."""
+        if self.status != "contradicted":
+            return []
+        return [one.text for one in self.comparisons if one.finding == "contradicts"]
+
 
 def judge(claim: Claim, own: Runs, others: Mapping[str, Runs] | None = None) -> Verdict:
     """Return the verdict on a claim of table `own`; its check may read the tables in `others`."""

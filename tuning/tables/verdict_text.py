@@ -77,18 +77,16 @@ def _findings(verdict: Verdict) -> str:
     words = {"supports": "supported", "contradicts": "contradicted", "equal": "equal", "undecided": "open"}
     found = [f"{counts[finding]} {word}" for finding, word in words.items() if counts[finding]]
     text = f"of {sum(counts.values())}: {', '.join(found)}" if sum(counts.values()) > 1 else ""
-    against = [one.text for one in verdict.comparisons if one.finding == "contradicts"]
-    if verdict.status == "contradicted" and len(verdict.comparisons) > 1:
-        text += f" ({few(against, 2)})"
-    p = "" if verdict.false is None else f"p {_p(verdict)}"
+    if verdict.against and len(verdict.comparisons) > 1:
+        text += f" ({few(verdict.against, 2)})"
+    p = "" if verdict.p is None else f"p {p_text(verdict.p)}"
     chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
     return "; ".join(filter(None, [text, p, chance]))
 
 
-def _p(verdict: Verdict) -> str:
-    """Return the p value behind a verdict: against the claim, or for it where the claim is contradicted."""
-    value = verdict.true if verdict.status == "contradicted" else verdict.false
-    return "< 0.001" if value is not None and value < 0.001 else f"= {value:.3f}"
+def p_text(p: float) -> str:
+    """Return a p value after its sign: `= 0.012`, or `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

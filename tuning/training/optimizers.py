@@ -139,8 +139,7 @@ def learning_rate(
         return base * schedule.factor**passed
     remaining = max(1, epochs * steps_per_epoch - 1 - warmup)
     progress = min(1.0, (step - warmup) / remaining)
-    low = base * schedule.final_fraction
-    return low + (base - low) * 0.5 * (1 + math.cos(math.pi * progress))
+    return _half_cosine(base, base * schedule.final_fraction, progress)
 
 
 def _cosine_min_ramp(epoch: int, epochs: int, schedule: ScheduleSettings) -> float:
@@ -149,6 +148,10 @@ def _cosine_min_ramp(epoch: int, epochs: int, schedule: ScheduleSettings) -> flo
     The cosine `(1 + cos(pi epoch / epochs)) / 2` begins with the run, not after the ramp. Source: CCL-K's
     released code (scheduler.py), where the ramp has 10 epochs.
     """
-    low = schedule.final_fraction
-    cosine = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
+    cosine = _half_cosine(1, schedule.final_fraction, epoch / epochs)
     return min(cosine, (1 + epoch) / schedule.warmup_epochs)
+
+
+def _half_cosine(high: float, low: float, progress: float) -> float:
+    """Return the value that falls from `high` to `low` along half a cosine, at `progress` in 0..1."""
+    return low + (high - low) * 0.5 * (1 + math.cos(math.pi * progress))
