@@ -15,14 +15,17 @@ from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
 from contrasweep.losses.hardneg import HardNegInfoNCE
 from contrasweep.losses.herocon import HeroConSupervised, HeroConUnsupervised
+from contrasweep.losses.idfd import FeatureDecorrelation, InstanceDiscrimination
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
 from contrasweep.losses.swav import SwAV, balanced_assignments
 from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.wcl import WCL, neighbour_components
 
 __all__ = [
     "CACR",
+    "WCL",
     "AlignUniform",
     "BiasBal",
     "BiasCon",
@@ -33,11 +36,13 @@ __all__ = [
     "EpsSupInfoNCE",
     "FairCCLK",
     "FairKL",
+    "FeatureDecorrelation",
     "HardNegCCLK",
     "HardNegInfoNCE",
     "HeroConSupervised",
     "HeroConUnsupervised",
     "InfoNCE",
+    "InstanceDiscrimination",
     "Loss",
     "LossTerms",
     "PrototypeNCE",
@@ -51,6 +56,7 @@ __all__ = [
     "cluster_prototypes",
     "gather",
     "log_class_prior",
+    "neighbour_components",
     "repulsion_entropy",
     "sample_partners",
 ]

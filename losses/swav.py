@@ -5,7 +5,6 @@ https://arxiv.org/abs/2006.09882, Eq. 1-5.
 Shapes: V views, B images, D width, K prototypes.
 """
 
-from itertools import permutations
 from typing import Annotated
 
 import torch
@@ -35,7 +34,10 @@ def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) ->
 class SwAV(Loss):
     """`- sum_k q_bk log softmax_k(<z_a, c> / temperature)` for every ordered pair of views (a, b): Eq. 2.
 
-    `q_b` are the balanced assignments of view b to K learned prototypes, without gradient.
+    `q_b` are the balanced assignments of view b to K learned prototypes, without gradient. With multi-crop
+    (Eq. 6) there are local crops beside the views: they predict the assignments of all views and get none.
+    With a queue (Section 3.1), embeddings of earlier batches are assigned together with those of the batch:
+    a small batch alone cannot use many prototypes about equally.
 
     Attributes:
         prototypes: `(K, D)`, of length 1 at the start. The loss does not depend on their length. The released
@@ -64,16 +66,38 @@ class SwAV(Loss):
         self.prototypes.copy_(normalised(self.prototypes))
 
     @full_precision
-    def terms(self, views: Tensor) -> LossTerms:
-        """V(V - 1)B valid terms for `views` (V, B, D), V >= 2. Errors: ValueError on shapes."""
-        require_views(views, at_least=2)
-        if self.prototypes.shape[1] != views.shape[2]:
-            given = tuple(self.prototypes.shape)
-            raise ValueError(f"prototypes must be (K, {views.shape[2]}), got {given}")
-        scores = normalised(views) @ normalised(self.prototypes).to(views.dtype).T
-        targets = [balanced_assignments(view, self.epsilon, self.iterations) for view in scores]
+    def terms(self, views: Tensor, local: Tensor | None = None, queue: Tensor | None = None) -> LossTerms:
+        """V(V + L - 1)B valid terms for `views` (V, B, D) and `local` crops (L, B, D), V + L >= 2.
+
+        `queue` (V, Q, D) holds earlier embeddings of each view; all embeddings are normalised here. Errors:
+        ValueError on shapes.
+        """
+        self._require_shapes(views, local, queue)
+        crops = views if local is None else torch.cat([views, local])
+        scores = normalised(crops) @ normalised(self.prototypes).to(views.dtype).T
+        targets = self._assignments(scores[: len(views)], queue)
         # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
         logits = scores / self.temperature
         totals = logsumexp(logits)
-        pairs = permutations(range(len(views)), 2)
+        pairs = ((a, b) for a in range(len(crops)) for b in range(len(views)) if a != b)
         return LossTerms.all_valid(torch.cat([totals[a] - (targets[b] * logits[a]).sum(1) for a, b in pairs]))
+
+    @torch.no_grad()
+    def _assignments(self, scores: Tensor, queue: Tensor | None) -> list[Tensor]:
+        """Return the assignments (B, K) of each view from its `scores` (V, B, K)."""
+        if queue is not None:
+            earlier = normalised(queue) @ normalised(self.prototypes).to(queue.dtype).T
+            scores = torch.cat([earlier, scores], dim=1)
+        passed = 0 if queue is None else queue.shape[1]
+        return [balanced_assignments(one, self.epsilon, self.iterations)[passed:] for one in scores]
+
+    def _require_shapes(self, views: Tensor, local: Tensor | None, queue: Tensor | None) -> None:
+        count = 0 if local is None else len(local)
+        require_views(views, at_least=1 if count else 2)
+        width = views.shape[2]
+        if self.prototypes.shape[1] != width:
+            raise ValueError(f"prototypes must be (K, {width}), got {tuple(self.prototypes.shape)}")
+        if local is not None and local.shape[1:] != views.shape[1:]:
+            raise ValueError(f"local must be (L, {views.shape[1]}, {width}), got {tuple(local.shape)}")
+        if queue is not None and (queue.dim() != 3 or (len(queue), queue.shape[2]) != (len(views), width)):
+            raise ValueError(f"queue must be ({len(views)}, Q, {width}), got {tuple(queue.shape)}")

@@ -98,6 +98,20 @@ def cacr_with_queue(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"views": views, "queue": normal(5, D, generator=g), "keys": normal(3, B, D, generator=g)}
 
 
+def with_memory(B: int, D: int, g: torch.Generator) -> Inputs:
+    features, memory = normal(B, D, generator=g), normal(11, D, generator=g)
+    return {"features": features, "memory": memory, "index": numbers(11, B, g)}
+
+
+def features_alone(B: int, D: int, g: torch.Generator) -> Inputs:
+    return {"features": normal(B, D, generator=g)}
+
+
+def with_crops_and_queue(B: int, D: int, g: torch.Generator) -> Inputs:
+    views, local = normal(2, B, D, generator=g), normal(3, B, D, generator=g)
+    return {"views": views, "local": local, "queue": normal(2, 7, D, generator=g)}
+
+
 def learned(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     """Return a loss with the same weights every time, without changing the global generator."""
 
@@ -211,6 +225,25 @@ LOSS_CASES = [
         {"queries": 0, "keys": 0},
     ),
     LossCase("swav", learned(lambda: losses.SwAV(5, 6, 0.3, 0.2)), of_views(2), "views", VIEWS),
+    LossCase(
+        "swav-crops-queue",
+        learned(lambda: losses.SwAV(5, 6, 0.3, 0.2)),
+        with_crops_and_queue,
+        "views",
+        {"views": 1, "local": 1},
+    ),
+    LossCase("wcl", lambda: losses.WCL(0.3), of_views(2), "views", VIEWS),
+    LossCase("wcl-released", lambda: losses.WCL(0.3, "released"), of_views(2), "views", VIEWS),
+    LossCase(
+        "instance-discrimination",
+        lambda: losses.InstanceDiscrimination(0.3),
+        with_memory,
+        "features",
+        {"features": 0, "index": 0},
+    ),
+    LossCase(
+        "decorrelation", lambda: losses.FeatureDecorrelation(0.5), features_alone, "features", {"features": 0}
+    ),
     LossCase("prototype-nce", losses.PrototypeNCE, with_prototypes, "queries", {"queries": 0, "clusters": 0}),
 ]
 CASE_NAMES = [case.name for case in LOSS_CASES]

@@ -21,15 +21,28 @@ def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
 
 
 def swapped_prediction(
-    views: Tensor, prototypes: Tensor, temperature: float, epsilon: float, iterations: int
+    views: Tensor,
+    prototypes: Tensor,
+    temperature: float,
+    epsilon: float,
+    iterations: int,
+    local: Tensor | None = None,
+    queue: Tensor | None = None,
 ) -> Tensor:
-    """Caron et al. 2020, Eq. 1 and 2."""
-    V, B, _ = views.shape
-    scores = torch.stack([torch.stack([cos(z, c) for c in prototypes]) for view in views for z in view])
-    scores = scores.view(V, B, -1)
+    """Caron et al. 2020, Eq. 1, 2 and 6; the queue's embeddings are assigned before those of the batch."""
+    crops = views if local is None else torch.cat([views, local])
+    V, B, _ = crops.shape
+
+    def score(z: Tensor) -> Tensor:
+        return torch.stack([cos(z, c) for c in prototypes])
+
+    scores = torch.stack([score(z) for view in crops for z in view]).view(V, B, -1)
     values = []
     for a, b in permutations(range(V), 2):
-        codes = sinkhorn(scores[b].detach().clone(), epsilon, iterations)
+        if b >= len(views):
+            continue
+        together = [] if queue is None else [score(z) for z in queue[b]]
+        codes = sinkhorn(torch.stack([*together, *scores[b].detach()]), epsilon, iterations)[-B:]
         for i in range(B):
             shares = [(s / temperature).exp() for s in scores[a, i]]
             values.append(-sum(q * (p / sum(shares)).log() for q, p in zip(codes[i], shares, strict=True)))
@@ -57,3 +70,46 @@ def concentrations(embeddings: Tensor, clusters: Tensor, temperature: float) -> 
     phi = np.array([largest if one is None else one for one in found])
     phi = phi.clip(np.percentile(phi, 10), np.percentile(phi, 90))
     return torch.from_numpy(temperature * phi / phi.mean())
+
+
+def instance_discrimination(features: Tensor, memory: Tensor, index: Tensor, temperature: float) -> Tensor:
+    """Tao et al. 2021, L_I: the softmax of Wu et al. 2018 over the memory of all images."""
+    values = []
+    for f, i in zip(features, index.tolist(), strict=True):
+        shares = [(cos(f, m) / temperature).exp() for m in memory]
+        values.append(-(shares[i] / sum(shares)).log())
+    return mean(values)
+
+
+def decorrelation(features: Tensor, temperature: float) -> Tensor:
+    """Tao et al. 2021, L_F, as a mean over features."""
+    rows = torch.stack([unit(f) for f in features])
+    values = []
+    for f in rows.T:
+        shares = [(cos(f, other) / temperature).exp() for other in rows.T]
+        values.append(-((cos(f, f) / temperature).exp() / sum(shares)).log())
+    return mean(values)
+
+
+def components(embeddings: Tensor) -> list[int]:
+    """Zheng et al. 2021, Section 3: the parts of the graph of nearest neighbours, by joining sets."""
+    found = list(range(len(embeddings)))
+    for i, z in enumerate(embeddings.detach()):
+        others = [j for j in range(len(embeddings)) if j != i]
+        if others:
+            old, new = found[i], found[max(others, key=lambda j: float(cos(z, embeddings[j].detach())))]
+            found = [new if part == old else part for part in found]
+    return found
+
+
+def weak_labels(views: Tensor, temperature: float) -> Tensor:
+    """Zheng et al. 2021, L_swap: L_out of each view, with the components of the other view as labels."""
+    values = []
+    for own, other in ((views[0], views[1]), (views[1], views[0])):
+        labels = components(other)
+        for i, z in enumerate(own):
+            scores = {j: cos(z, own[j]) / temperature for j in range(len(own)) if j != i}
+            total = sum(score.exp() for score in scores.values())
+            same = [score - total.log() for j, score in scores.items() if labels[j] == labels[i]]
+            values += [-sum(same) / len(same)] if same else []
+    return mean(values)

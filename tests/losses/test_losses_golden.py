@@ -12,7 +12,7 @@ from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem != "cluster-information")
-NOT_ARGUMENTS = ("expected", "grad_views", "grad_features", "meta", "weight", "bias_vector")
+NOT_ARGUMENTS = ("expected", "grad_views", "grad_features", "meta", "weight", "bias_vector", "prototypes")
 
 
 def load(case: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -29,9 +29,13 @@ def evaluate(
         with torch.no_grad():
             module.weight_net.weight.copy_(torch.as_tensor(arrays["weight"]))
             module.weight_net.bias.copy_(torch.as_tensor(arrays["bias_vector"]))
+    if "prototypes" in arrays:
+        with torch.no_grad():
+            module.prototypes.copy_(torch.as_tensor(arrays["prototypes"]))
     given = {name: torch.as_tensor(value) for name, value in arrays.items() if name not in NOT_ARGUMENTS}
     embedded = "views" if "views" in given else "features"
-    given[embedded] = given[embedded].to(dtype).requires_grad_()
+    floats = {name: value.to(dtype) for name, value in given.items() if name in ("local", "queue", "memory")}
+    given |= {embedded: given[embedded].to(dtype).requires_grad_(), **floats}
     value = module(**given)
     (gradient,) = torch.autograd.grad(value, given[embedded])
     return value.item(), gradient.double().numpy()

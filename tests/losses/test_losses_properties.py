@@ -10,9 +10,10 @@ every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
 # H of Eq. 5 depends on the embedding's length, and so do logits.
 NOT_SCALE_FREE = ("herocon-unsup", "herocon-unsup-cross", "herocon-one-view", "biasbal")
 # Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
-STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav")
+STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav", "swav-crops-queue", "wcl-released")
 # Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
-NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released")
+# A queue belongs to its view.
+NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released", "swav-crops-queue")
 
 
 def permuted(case: LossCase, inputs: Inputs, order: Tensor) -> Inputs:

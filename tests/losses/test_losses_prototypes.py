@@ -1,4 +1,4 @@
-"""SwAV's assignments, PCL's prototypes and concentrations, and the reported entropy of CACR's weights."""
+"""SwAV's assignments, PCL's prototypes, WCL's components, and the reported entropy of CACR's weights."""
 
 import math
 
@@ -6,6 +6,8 @@ import pytest
 import references
 import references_clusters
 import torch
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from contrasweep import losses
@@ -64,6 +66,34 @@ def test_prototypes_of_swav_have_length_one_again() -> None:
     loss.normalise_prototypes()
     torch.testing.assert_close(loss.prototypes.detach(), before)
     assert loss.prototypes.requires_grad
+
+
+def test_shapes_of_crops_and_queue_are_checked() -> None:
+    loss, views = losses.SwAV(4, 5), normal(2, 6, 4)
+    with pytest.raises(ValueError, match=r"local must be \(L, 6, 4\), got \(3, 5, 4\)"):
+        loss(views, normal(3, 5, 4))
+    with pytest.raises(ValueError, match=r"queue must be \(2, Q, 4\), got \(1, 8, 4\)"):
+        loss(views, queue=normal(1, 8, 4))
+    with pytest.raises(ValueError, match="at least 2 views"):
+        loss(views[:1])
+    assert loss.terms(views[:1], normal(3, 6, 4)).values.shape == (3 * 6,)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 17, 400])
+def test_components_are_those_of_scipy(rows: int) -> None:
+    """In three dimensions there are components of two rows and of dozens."""
+    z = torch.nn.functional.normalize(normal(rows, 3, seed=rows), dim=1)
+    nearest = (z @ z.T - 2 * torch.eye(rows)).argmax(dim=1)
+    graph = csr_matrix((torch.ones(rows), (torch.arange(rows), nearest)), shape=(rows, rows))
+    count, expected = connected_components(graph, directed=False)
+    found = losses.neighbour_components(z)
+    assert len(found.unique()) == count
+    assert torch.equal(found[:, None] == found, torch.from_numpy(expected[:, None] == expected))
+
+
+def test_equal_rows_are_one_component() -> None:
+    """Ties can lead to a circle of more than two rows; here each row's nearest are all the others."""
+    assert losses.neighbour_components(torch.ones(9, 2)).tolist() == [0] * 9
 
 
 CLUSTERS = torch.tensor([0, 1, 2, 0, 1, 0, 3, 1, 2, 0, 2, 2])

@@ -180,6 +180,37 @@ def swav(d: Drawn) -> Pair:
     return module, lambda v: reference(v, module.prototypes.detach(), 0.4, 0.3, 2), d.views(max(d.V, 2))
 
 
+def swav_with_crops_and_queue(d: Drawn) -> Pair:
+    module = losses.SwAV(d.D, 3, 0.4, 0.3, 2).double()
+    local, queue = d.normal(2, d.B, d.D), d.normal(d.V, 4, d.D)
+    reference = references_clusters.swapped_prediction
+    prototypes = module.prototypes.detach()
+    return (
+        lambda v: module(v, local, queue),
+        lambda v: reference(v, prototypes, 0.4, 0.3, 2, local, queue),
+        d.views(d.V),
+    )
+
+
+def instance_discrimination(d: Drawn) -> Pair:
+    fixed = d.normal(6, d.D), d.numbers(6)
+    module = losses.InstanceDiscrimination(0.5)
+    return (
+        lambda f: module(f, *fixed),
+        lambda f: references_clusters.instance_discrimination(f, *fixed, 0.5),
+        d.normal(d.B, d.D),
+    )
+
+
+def decorrelation(d: Drawn) -> Pair:
+    module = losses.FeatureDecorrelation(0.5)
+    return module, lambda f: references_clusters.decorrelation(f, 0.5), d.normal(d.B, d.D)
+
+
+def wcl(d: Drawn) -> Pair:
+    return losses.WCL(0.4), lambda v: references_clusters.weak_labels(v, 0.4), d.views(2)
+
+
 def prototype_nce(d: Drawn) -> Pair:
     fixed = d.normal(4, d.D), 0.2 + d.uniform(4), d.numbers(4)
     module = losses.PrototypeNCE()
@@ -229,6 +260,10 @@ CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     "cacr-queue": with_options(cacr_queue, negatives="same"),
     "cacr-queue-only": with_options(cacr_queue, intra_batch=False),
     "swav": swav,
+    "swav-crops-queue": swav_with_crops_and_queue,
+    "instance-discrimination": instance_discrimination,
+    "decorrelation": decorrelation,
+    "wcl": wcl,
     "prototype-nce": prototype_nce,
 }
 
