@@ -1,0 +1,35 @@
+"""What one run is: frozen settings in sections, read from YAML, with the nearest name for an unknown one."""
+
+from contrasweep.tuning.experiment.experiment import (
+    Experiment,
+    Value,
+    flat_settings,
+    parse_experiment,
+    setting_names,
+)
+from contrasweep.tuning.experiment.settings import (
+    ComputeSettings,
+    EncoderSettings,
+    HeadSettings,
+    OptimizerSettings,
+    ProbeSettings,
+    ScheduleSettings,
+    ValidationSettings,
+    ViewSettings,
+)
+
+__all__ = [
+    "ComputeSettings",
+    "EncoderSettings",
+    "Experiment",
+    "HeadSettings",
+    "OptimizerSettings",
+    "ProbeSettings",
+    "ScheduleSettings",
+    "ValidationSettings",
+    "Value",
+    "ViewSettings",
+    "flat_settings",
+    "parse_experiment",
+    "setting_names",
+]

@@ -1,0 +1,214 @@
+"""`Experiment`: everything about one run, as frozen, validated settings.
+
+An experiment comes from a YAML file or from `planning.resolve`. It never changes in place: `with_values`
+returns a new one, and derived quantities (such as a scaled learning rate) are kept elsewhere.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
+from contrasweep.tuning.experiment.settings import (
+    ComputeSettings,
+    Count,
+    EncoderSettings,
+    HeadSettings,
+    OptimizerSettings,
+    ProbeSettings,
+    ScheduleSettings,
+    Settings,
+    ValidationSettings,
+    ViewSettings,
+)
+
+ADDED_LATER = (
+    "views.padding",
+    "encoder.views",
+    "validation.split",
+    "data_revision",
+    "probes.views",
+    "probes.min_crop",
+    "probes.centre",
+    "probes.at_epochs",
+    "compute",
+)
+"""Settings that are younger than some stored studies. At its default, such a setting is not part of an
+experiment's identity, so older stored experiments keep theirs."""
+
+Value = bool | int | float | str
+
+
+class Experiment(Settings):
+    """One run: the method and its hyperparameters, the data, the network, the training, the seed.
+
+    `data_revision` is the dataset's (`data.SharedFacts`), so runs on images made otherwise are other runs.
+    """
+
+    method: str
+    dataset: str
+    data_revision: Count = 1
+    hyperparameters: Mapping[str, Value] = Field(default_factory=dict)
+    views: ViewSettings = ViewSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    head: HeadSettings = HeadSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    epochs: Count = 10
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    seed: Annotated[int, Field(ge=0)] = 0
+    validation: ValidationSettings = ValidationSettings()
+    probes: ProbeSettings = ProbeSettings()
+    compute: ComputeSettings = ComputeSettings()
+
+    @field_validator("hyperparameters", mode="before")
+    @classmethod
+    def _plain_values(cls, values: Any) -> Any:
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if not isinstance(value, bool | int | float | str):
+                # A ValueError is what pydantic turns into an error of the field.
+                raise ValueError(  # noqa: TRY004
+                    f"hyperparameters.{name} must be a number, a word, true or false"
+                )
+        return values
+
+    def with_values(self, values: Mapping[str, Any]) -> "Experiment":
+        """Return this experiment with `values` set, each under a dotted path or a hyperparameter's bare name.
+
+        Raises:
+            InputError: a path does not exist (the message gives the nearest), or a value is not allowed.
+        """
+        content = self.model_dump()
+        for path, value in values.items():
+            _place(content, path, value)
+        return parse_experiment(content)
+
+    def on_all_training_data(self) -> "Experiment":
+        """Return this experiment without a validation split, whose settings then say nothing."""
+        return self.with_values({"validation.fraction": 0.0, "validation.split": "class"})
+
+    def with_searched(self, names: Iterable[str], values: Mapping[str, Any]) -> "Experiment":
+        """Return this experiment with the searched settings `names` at `values`.
+
+        A searched name without a value is inactive: a hyperparameter is then left out, another setting has
+        its default.
+
+        Raises:
+            InputError: see `with_values`.
+        """
+        content = self.model_dump()
+        defaults = Experiment(method=self.method, dataset=self.dataset).model_dump()
+        for name in names:
+            section, _, field = name.partition(".")
+            if field:
+                content[section][field] = defaults[section][field]
+            elif name in defaults:
+                content[name] = defaults[name]
+            else:
+                content["hyperparameters"].pop(name, None)
+        return parse_experiment(content).with_values(values)
+
+    def value(self, path: str) -> Value:
+        """Return the value of a setting by its dotted path, or of a hyperparameter by its bare name."""
+        content: Any = self.model_dump()
+        if path in self.hyperparameters:
+            return self.hyperparameters[path]
+        for part in path.split("."):
+            if not isinstance(content, Mapping) or part not in content:
+                raise unknown_name("setting", path, setting_names(self))
+            content = content[part]
+        result: Value = content
+        return result
+
+    def content(self) -> dict[str, Any]:
+        """Return all settings as plain values, without settings of `ADDED_LATER` at their defaults."""
+        content = self.model_dump(mode="json")
+        defaults = Experiment(method=self.method, dataset=self.dataset).model_dump(mode="json")
+        for path in ADDED_LATER:
+            *sections, field = path.split(".")
+            held, usual = content, defaults
+            for section in sections:
+                held, usual = held[section], usual[section]
+            if held[field] == usual[field]:
+                del held[field]
+        return content
+
+    def identity(self) -> str:
+        """Return the hash of the experiment without its seed: only replicates have the same."""
+        content = self.content()
+        del content["seed"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+
+
+def parse_experiment(content: object) -> Experiment:
+    """Return the experiment that a mapping (for example from a YAML file) describes.
+
+    Raises:
+        InputError: a key is unknown (the message gives the nearest), or a value is not allowed.
+    """
+    if not isinstance(content, Mapping):
+        raise InputError(f"an experiment is a mapping of settings, not {type(content).__name__}")
+    try:
+        return Experiment.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError("; ".join(_explain(item) for item in error.errors())) from None
+
+
+def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted paths, the form that `with_values` takes."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def setting_names(experiment: Experiment) -> list[str]:
+    """Return every path that `with_values` takes: dotted fields, top-level fields, bare hyperparameters."""
+    names = list(experiment.hyperparameters)
+    for field, content in experiment:
+        if isinstance(content, Settings):
+            names += [f"{field}.{inner}" for inner in type(content).model_fields]
+        elif field not in ("hyperparameters", "method", "dataset"):
+            names.append(field)
+    return names
+
+
+def _place(content: dict[str, Any], path: str, value: Any) -> None:
+    section, _, field = path.partition(".")
+    if not field and path not in Experiment.model_fields:
+        content["hyperparameters"][path] = value
+    elif not field:
+        content[path] = value
+    else:
+        if not isinstance(content.get(section), dict):
+            raise unknown_name("setting", path, setting_names(parse_experiment(content)))
+        content[section][field] = value
+
+
+def _explain(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        allowed = _fields_beside(item["loc"])
+        section, dot, name = path.rpartition(".")
+        hint = did_you_mean(name, allowed, prefix=section + dot)
+        return f"unknown setting {path!r}.{hint} Known there: {', '.join(allowed)}"
+    if item["type"] == "missing":
+        return f"setting {path!r} is missing"
+    reason = item["msg"].removeprefix("Value error, ")
+    return f"setting {path!r}: {reason}, given {item['input']!r}" if path else reason
+
+
+def _fields_beside(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Experiment
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
