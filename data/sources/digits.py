@@ -6,10 +6,13 @@ ours, 80/20 by label, is fixed by name and never changes.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
@@ -38,6 +41,8 @@ MNIST_FILES = {
     "t10k-labels-idx1-ubyte": 10_008,
 }
 """The four unpacked MNIST files and their sizes in bytes."""
+
+DIGITS_TABLE = "sklearn/datasets/data/digits.csv.gz"
 
 ON_COLOURS: Mapping[str, Any] = {"channels": 3, "condition_dim": 3, "condition_name": COLOUR_NAME}
 """The facts of digits on coloured backgrounds that differ from those of the plain ones."""
@@ -127,12 +132,23 @@ def read_all_digits() -> LabelledImages:
 
     The stored levels 0..16 are spread over 0..255.
     """
+    table = torch.from_numpy(_digits_table())
+    levels, labels = table[:, :-1].reshape(-1, 1, 8, 8), table[:, -1].long()
+    return LabelledImages((levels * (255.0 / 16.0)).round().to(torch.uint8), labels)
+
+
+def _digits_table() -> NDArray[np.float64]:
+    """Return scikit-learn's table of digits: a row of 64 levels and the label for each image.
+
+    To import scikit-learn takes as long as to import torch, so its file is read where it is in its place.
+    """
+    file = Path(str(distribution("scikit-learn").locate_file(DIGITS_TABLE)))
+    if file.is_file():
+        return np.loadtxt(file, delimiter=",")
     from sklearn.datasets import load_digits
 
     stored = load_digits()
-    levels = torch.from_numpy(stored.images)
-    labels = torch.from_numpy(stored.target).long()
-    return LabelledImages((levels * (255.0 / 16.0)).round().to(torch.uint8).unsqueeze(1), labels)
+    return np.column_stack([stored.data, stored.target])
 
 
 def read_digits(split: Split) -> LabelledImages:

@@ -19,7 +19,7 @@ from contrasweep.data import (
 )
 from contrasweep.data.root import check_files
 from contrasweep.data.sources import FAMILIES
-from contrasweep.data.sources.digits import MNIST_FILES
+from contrasweep.data.sources.digits import MNIST_FILES, read_all_digits
 from contrasweep.data.splits import stratified_split
 
 
@@ -107,6 +107,16 @@ def test_digits_span_eight_bits_and_hold_the_library_s_images() -> None:
     levels = whole.images.double().mul(16 / 255).round()
     known = {image.numpy().tobytes() for image in stored}
     assert all(image.numpy().tobytes() in known for image in levels.squeeze(1))
+
+
+def test_digits_are_the_same_where_scikit_learn_keeps_its_table_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = read_all_digits()
+    monkeypatch.setattr("contrasweep.data.sources.digits.DIGITS_TABLE", "elsewhere.csv.gz")
+    other = read_all_digits()
+    assert torch.equal(usual.pixels, other.pixels)
+    assert torch.equal(usual.labels, other.labels)
 
 
 def test_fraction_zero_keeps_the_whole_training_split() -> None:
