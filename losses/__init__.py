@@ -5,7 +5,7 @@ A module's `terms(...)` returns `LossTerms`; a call takes the same arguments and
 Hyperparameters out of range, unknown names and wrong shapes raise ValueError before any work.
 """
 
-from contrasweep.losses.align_uniform import AlignUniform
+from contrasweep.losses.align_uniform import AlignUniform, QueueAlignUniform
 from contrasweep.losses.cacr import CACR, repulsion_entropy
 from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.clinfonce import ClInfoNCE, sample_partners
@@ -13,7 +13,7 @@ from contrasweep.losses.debiasing import BiasBal, BiasCon, EnD, log_class_prior
 from contrasweep.losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
-from contrasweep.losses.hardneg import HardNegInfoNCE
+from contrasweep.losses.hardneg import HardNegInfoNCE, QueueHardNegInfoNCE
 from contrasweep.losses.herocon import HeroConSupervised, HeroConUnsupervised
 from contrasweep.losses.idfd import FeatureDecorrelation, InstanceDiscrimination
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
@@ -46,6 +46,8 @@ __all__ = [
     "Loss",
     "LossTerms",
     "PrototypeNCE",
+    "QueueAlignUniform",
+    "QueueHardNegInfoNCE",
     "QueueInfoNCE",
     "RanksLost",
     "SupCon",

@@ -1,7 +1,7 @@
-"""Alignment and uniformity on the hypersphere (AU-CL).
+"""Alignment and uniformity on the hypersphere (AU-CL), of a batch alone and against a queue of keys.
 
-Wang and Isola 2020, https://arxiv.org/abs/2005.10242, Eq. 4 (alignment) and 5 (uniformity).
-Shapes: V views, B images, D width.
+Wang and Isola 2020, https://arxiv.org/abs/2005.10242, Eq. 4 (alignment) and 5 (uniformity); appendix, Eq. 17
+and 18 (a queue). Shapes: V views, B images, D width, Q keys in the queue.
 """
 
 import math
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, Positive, require_views
+from contrasweep.losses.validation import NonNegative, Positive, require_queue, require_views
 
 
 class AlignUniform(Loss):
@@ -39,6 +39,43 @@ class AlignUniform(Loss):
             uniformities = torch.stack([_uniformity(view, self.t) for view in z])
             values = values + self.uniform_weight * uniformities.mean()
         return LossTerms.all_valid(values)
+
+
+class QueueAlignUniform(Loss):
+    """AU-CL with MoCo's queue: queries align with their keys, and are uniform with the queue.
+
+    `align_weight E|q - k|^2 + uniform_weight log E e^{-t d}`, where d runs over the squared distances of all
+    B * Q pairs of a query and a stored key and, with `intra_batch` (Eq. 18), of the B(B - 1) / 2 unordered
+    pairs of queries. Without it (Eq. 17), the queue's pairs are alone. As in `AlignUniform`, each of the B
+    terms holds the whole uniformity.
+
+    The released code (moco_align_uniform, moco/builder.py) counts the same pairs.
+    """
+
+    t: Positive = 3.0
+    align_weight: NonNegative = 3.0
+    uniform_weight: NonNegative = 1.0
+    intra_batch: bool = True
+
+    @full_precision
+    def terms(self, queries: Tensor, keys: Tensor, queue: Tensor) -> LossTerms:
+        """B valid terms for `queries` (B, D), `keys` (B, D) of the momentum encoder and `queue` (Q, D).
+
+        Keys and queue are used without gradient. Errors: ValueError on shapes.
+        """
+        require_queue(queries, keys, queue)
+        q = normalised(queries)
+        alignment = (q - normalised(keys.detach())).square().sum(1)
+        B, pairs = len(q), len(q) * len(queue)
+        total = logsumexp(logsumexp((2 * self.t * q) @ normalised(queue.detach()).T))
+        if self.intra_batch and B > 1:
+            # The matrix of scores holds each pair of queries twice.
+            total = torch.logaddexp(
+                total, logsumexp(logsumexp(self_scores(q, 1 / (2 * self.t)))) - math.log(2)
+            )
+            pairs += B * (B - 1) // 2
+        uniformity = total - 2 * self.t - math.log(pairs)
+        return LossTerms.all_valid(self.align_weight * alignment + self.uniform_weight * uniformity)
 
 
 def _uniformity(z: Tensor, t: float) -> Tensor:

@@ -23,7 +23,7 @@ from contrasweep.losses.scores import (
     softplus,
 )
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import OneOf, Positive, require_queue, require_views
 
 NEGATIVES = ("cross", "all")
 
@@ -79,7 +79,11 @@ class InfoNCE(Loss):
 
 
 class QueueInfoNCE(Loss):
-    """MoCo's loss (its Eq. 1): `-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`."""
+    """MoCo's loss (its Eq. 1): `-log e^f(q_i,k_i) / (e^f(q_i,k_i) + sum_j e^f(q_i,queue_j))`.
+
+    A query with several keys has a term for each of them, alone against the queue: CMC (its Eq. 8, the full
+    graph) where the keys are the other views of the query's image.
+    """
 
     temperature: Positive
 
@@ -87,12 +91,11 @@ class QueueInfoNCE(Loss):
     def terms(self, queries: Tensor, keys: Tensor, queue: Tensor) -> LossTerms:
         """B valid terms for `queries` (B, D), `keys` (B, D) of the momentum encoder and `queue` (Q, D).
 
-        Keys and queue are used without gradient. Errors: ValueError on shapes.
+        With `keys` (B, K, D) there are B * K terms, query by query. Keys and queue are used without gradient.
+        Errors: ValueError on shapes.
         """
-        if queries.dim() != 2 or keys.shape != queries.shape or queue.shape[1:] != queries.shape[1:]:
-            shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
-            raise ValueError(f"queries and keys must be (B, D) and queue (Q, D), got {shapes}")
-        q = normalised(queries)
-        positive = (q * normalised(keys.detach())).sum(1) / self.temperature
+        require_queue(queries, keys, queue, several_keys=True)
+        q, k = normalised(queries), normalised(keys.detach())
+        positive = (k.view(len(q), -1, q.shape[1]) @ q[:, :, None])[:, :, 0] / self.temperature
         negative = (q / self.temperature) @ normalised(queue.detach()).T
-        return LossTerms.all_valid(softplus(logsumexp(negative) - positive))
+        return LossTerms.all_valid(softplus(logsumexp(negative)[:, None] - positive).flatten())

@@ -158,3 +158,22 @@ def require_per_image(name: str, values: Tensor, images: int) -> None:
     if values.shape != (images,):
         given = tuple(values.shape)
         raise ValueError(f"{name} must have shape ({images},), one value per image, got {given}")
+
+
+def require_queue(queries: Tensor, keys: Tensor, queue: Tensor, *, several_keys: bool = False) -> None:
+    """Check that queries and keys are (B, D) and the queue (Q, D), none of them 0.
+
+    With `several_keys`, keys may be (B, K, D).
+    """
+    of_query = keys.shape == queries.shape
+    of_several = several_keys and keys.dim() == 3 and (len(keys), keys.shape[2]) == tuple(queries.shape)
+    if (
+        queries.dim() != 2
+        or not (of_query or of_several)
+        or queue.dim() != 2
+        or queue.shape[1] != queries.shape[1]
+        or 0 in (*queries.shape, *keys.shape, *queue.shape)
+    ):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
+        allowed = "keys (B, D) or (B, K, D)" if several_keys else "keys (B, D)"
+        raise ValueError(f"queries must be (B, D), {allowed} and queue (Q, D), none of them 0, got {shapes}")

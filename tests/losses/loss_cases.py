@@ -82,6 +82,10 @@ def moco(B: int, D: int, g: torch.Generator) -> Inputs:
     }
 
 
+def several_keys(B: int, D: int, g: torch.Generator) -> Inputs:
+    return moco(B, D, g) | {"keys": normal(B, 3, D, generator=g)}
+
+
 def with_prototypes(B: int, D: int, g: torch.Generator) -> Inputs:
     phi = 0.2 + torch.rand(7, generator=g, dtype=torch.float64)
     queries, prototypes = normal(B, D, generator=g), normal(7, D, generator=g)
@@ -217,12 +221,15 @@ LOSS_CASES = [
         "logits",
         {"logits": 0, "labels": 0, "bias": 0},
     ),
-    LossCase(
-        "queue-infonce",
-        lambda: losses.QueueInfoNCE(0.3),
-        moco,
-        "queries",
-        {"queries": 0, "keys": 0},
+    *(
+        LossCase(name, build, inputs, "queries", {"queries": 0, "keys": 0})
+        for name, build, inputs in (
+            ("queue-infonce", lambda: losses.QueueInfoNCE(0.3), moco),
+            ("queue-infonce-several-keys", lambda: losses.QueueInfoNCE(0.3), several_keys),
+            ("queue-align-uniform", lambda: losses.QueueAlignUniform(2.0, 3.0, 0.7), moco),
+            ("queue-hardneg", lambda: losses.QueueHardNegInfoNCE(0.3, 1.0), moco),
+            ("queue-hardneg-debiased", lambda: losses.QueueHardNegInfoNCE(0.5, 0.5, 0.02), moco),
+        )
     ),
     LossCase("swav", learned(lambda: losses.SwAV(5, 6, 0.3, 0.2)), of_views(2), "views", VIEWS),
     LossCase(

@@ -50,12 +50,38 @@ def info_nce(views: Tensor, temperature: float, negatives: str) -> Tensor:
 
 
 def queue_info_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """He et al. 2020, Eq. 1."""
+    """He et al. 2020, Eq. 1; `keys` (B, K, D), each alone against the queue."""
+    values = []
+    for q, own in zip(queries, keys, strict=True):
+        for k in own:
+            positive = (cos(q, k) / temperature).exp()
+            total = positive + sum((cos(q, stored) / temperature).exp() for stored in queue)
+            values.append(-(positive / total).log())
+    return mean(values)
+
+
+def queue_align_uniform(
+    queries: Tensor, keys: Tensor, queue: Tensor, t: float, align: float, uniform: float, intra_batch: bool
+) -> Tensor:
+    """Wang and Isola 2020, Eq. 17 and, with `intra_batch`, Eq. 18."""
+    alignment = mean([squared_distance(q, k[0]) for q, k in zip(queries, keys, strict=True)])
+    pairs = [(q, stored) for q in queries for stored in queue]
+    if intra_batch:
+        pairs += combinations(queries, 2)
+    potentials = [(-t * squared_distance(a, b)).exp() for a, b in pairs]
+    return align * alignment + uniform * mean(potentials).log()
+
+
+def queue_hard_neg(
+    queries: Tensor, keys: Tensor, queue: Tensor, temperature: float, beta: float, tau_plus: float
+) -> Tensor:
+    """Robinson et al. 2021, Eq. 4, with the stored keys as negatives."""
     values = []
     for q, k in zip(queries, keys, strict=True):
-        positive = (cos(q, k) / temperature).exp()
-        total = positive + sum((cos(q, stored) / temperature).exp() for stored in queue)
-        values.append(-(positive / total).log())
+        positive = (cos(q, k[0]) / temperature).exp()
+        negatives = [(cos(q, stored) / temperature).exp() for stored in queue]
+        Ng = hard_negatives(positive, negatives, temperature, beta, tau_plus)
+        values.append(-(positive / (positive + Ng)).log())
     return mean(values)
 
 
@@ -129,6 +155,16 @@ def eps_sup_con(
     return mean(values)
 
 
+def hard_negatives(
+    positive: Tensor, negatives: list[Tensor], temperature: float, beta: float, tau_plus: float
+) -> Tensor:
+    """Return Ng, Robinson et al. 2021, Eq. 4, with the floor of its code; the arguments are exponentials."""
+    n = len(negatives)
+    R = sum(x**beta * x for x in negatives) / (sum(x**beta for x in negatives) / n)
+    floor = n * torch.tensor(-1 / temperature, dtype=torch.float64).exp()
+    return torch.maximum((R - tau_plus * n * positive) / (1 - tau_plus), floor)
+
+
 def hard_neg_info_nce(views: Tensor, temperature: float, beta: float, tau_plus: float) -> Tensor:
     """Robinson et al. 2021, Eq. 4 with the importance weights of its section 3 and the floor of its code."""
     B = views.shape[1]
@@ -145,10 +181,7 @@ def hard_neg_info_nce(views: Tensor, temperature: float, beta: float, tau_plus: 
             if not e:
                 values.append(0 * positive)
                 continue
-            n = len(e)
-            R = sum(x**beta * x for x in e) / (sum(x**beta for x in e) / n)
-            floor = n * torch.tensor(-1 / temperature, dtype=torch.float64).exp()
-            Ng = torch.maximum((R - tau_plus * n * positive) / (1 - tau_plus), floor)
+            Ng = hard_negatives(positive, e, temperature, beta, tau_plus)
             values.append(-(positive / (positive + Ng)).log())
     return mean(values)
 

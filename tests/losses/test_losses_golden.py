@@ -12,7 +12,10 @@ from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem != "cluster-information")
-NOT_ARGUMENTS = ("expected", "grad_views", "grad_features", "meta", "weight", "bias_vector", "prototypes")
+EMBEDDED = ("views", "features", "queries")
+OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory")
+PARAMETERS = ("weight", "bias_vector", "prototypes")
+NOT_ARGUMENTS = ("expected", *(f"grad_{name}" for name in EMBEDDED), "meta", *PARAMETERS)
 
 
 def load(case: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -33,9 +36,11 @@ def evaluate(
         with torch.no_grad():
             module.prototypes.copy_(torch.as_tensor(arrays["prototypes"]))
     given = {name: torch.as_tensor(value) for name, value in arrays.items() if name not in NOT_ARGUMENTS}
-    embedded = "views" if "views" in given else "features"
-    floats = {name: value.to(dtype) for name, value in given.items() if name in ("local", "queue", "memory")}
-    given |= {embedded: given[embedded].to(dtype).requires_grad_(), **floats}
+    embedded = next(name for name in EMBEDDED if name in given)
+    for name in (embedded, *OF_THE_SAME_TYPE):
+        if name in given:
+            given[name] = given[name].to(dtype)
+    given[embedded].requires_grad_()
     value = module(**given)
     (gradient,) = torch.autograd.grad(value, given[embedded])
     return value.item(), gradient.double().numpy()
@@ -48,7 +53,7 @@ def test_loss_and_gradient_agree(case: str, dtype: torch.dtype) -> None:
     adds_constant = "1e-6" in meta["note"]  # beside the largest score, so that a gradient may differ by more
     tolerance = 1e-9 if dtype == torch.float64 and not adds_constant else 1e-4
     value, gradient = evaluate(arrays, meta, dtype)
-    expected_gradient = arrays["grad_views"] if "grad_views" in arrays else arrays["grad_features"]
+    expected_gradient = next(arrays[f"grad_{name}"] for name in EMBEDDED if f"grad_{name}" in arrays)
     assert value == pytest.approx(float(arrays["expected"]), rel=tolerance)
     distance = np.linalg.norm(gradient - expected_gradient) / np.linalg.norm(expected_gradient)
     assert distance < (2 * tolerance if adds_constant else tolerance)

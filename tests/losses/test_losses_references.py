@@ -10,7 +10,7 @@ import references_clusters
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrasweep import losses
 
@@ -36,6 +36,7 @@ class Drawn:
 
 
 Pair = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], Tensor]
+Reference = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def info_nce(d: Drawn, negatives: str) -> Pair:
@@ -43,14 +44,19 @@ def info_nce(d: Drawn, negatives: str) -> Pair:
     return module, lambda v: references.info_nce(v, 0.4, negatives), d.views(max(d.V, 2))
 
 
-def queue_info_nce(d: Drawn) -> Pair:
-    keys, queue = d.normal(d.B, d.D), d.normal(4, d.D)
-    module = losses.QueueInfoNCE(0.4)
-    return (
-        lambda q: module(q, keys, queue),
-        lambda q: references.queue_info_nce(q, keys, queue, 0.4),
-        d.normal(d.B, d.D),
-    )
+def against_queue(module: nn.Module, reference: Reference, several: bool = False) -> Callable[[Drawn], Pair]:
+    """Return a check of a loss of queries, keys (several of each with `several`) and a queue."""
+
+    def check(d: Drawn) -> Pair:
+        keys = d.normal(d.B, d.V, d.D) if several else d.normal(d.B, d.D)
+        queue = d.normal(4, d.D)
+        return (
+            lambda q: module(q, keys, queue),
+            lambda q: reference(q, keys if several else keys[:, None], queue),
+            d.normal(d.B, d.D),
+        )
+
+    return check
 
 
 def sup_con(d: Drawn, form: str) -> Pair:
@@ -227,7 +233,26 @@ def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Calla
 
 CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     **{f"infonce-{negatives}": with_options(info_nce, negatives) for negatives in ("cross", "all")},
-    "queue-infonce": queue_info_nce,
+    **{
+        f"queue-infonce-{several}": against_queue(
+            losses.QueueInfoNCE(0.4), lambda *given: references.queue_info_nce(*given, 0.4), several
+        )
+        for several in (False, True)
+    },
+    **{
+        f"queue-align-uniform-{intra}": against_queue(
+            losses.QueueAlignUniform(2.0, 3.0, 0.7, intra),
+            lambda *given, intra=intra: references.queue_align_uniform(*given, 2.0, 3.0, 0.7, intra),
+        )
+        for intra in (False, True)
+    },
+    **{
+        f"queue-hardneg-{tau_plus}": against_queue(
+            losses.QueueHardNegInfoNCE(0.5, 0.8, tau_plus),
+            lambda *given, tau_plus=tau_plus: references.queue_hard_neg(*given, 0.5, 0.8, tau_plus),
+        )
+        for tau_plus in (0.0, 0.4)
+    },
     **{f"supcon-{form}": with_options(sup_con, form) for form in ("out", "in")},
     **{f"eps-supinfonce-{v}": with_options(eps_sup_info_nce, v) for v in ("a", "b", "c", "d")},
     "eps-supcon": eps_sup_con,

@@ -78,6 +78,16 @@ OWN: dict[str, dict[str, Any]] = {
         "beta": 0.1,
         "negatives": "both",
     },
+    "align-uniform-moco": {
+        "t": 2.0,
+        "align_weight": 3.0,
+        "uniform_weight": 1.0,
+        "intra_batch": "on",
+        "momentum_m": 0.9,
+        "queue": 64,
+    },
+    "hardneg-moco": {"beta": 1.0, "tau_plus": 0.1, "momentum_m": 0.9, "queue": 64},
+    "cmc-moco": {"positives": 2, "momentum_m": 0.9, "queue": 64},
     "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
     "pcl": {
         "clusters": 6,

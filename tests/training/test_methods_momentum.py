@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from contrasweep.losses import QueueInfoNCE
+from contrasweep.losses import QueueAlignUniform, QueueHardNegInfoNCE, QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import build_encoder
 from contrasweep.tuning.errors import InputError
@@ -78,6 +79,43 @@ def test_symmetric_goes_both_ways_and_enqueues_both_views(data: PreparedData) ->
     torch.testing.assert_close(loss, (one + other) / 2, atol=1e-5, rtol=1e-5)
     objective.after_step()
     torch.testing.assert_close(objective.queue.keys[:48], _unit(keys).flatten(0, 1), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "loss"),
+    [
+        (
+            "align-uniform-moco",
+            {"t": 2.0, "align_weight": 0.5, "uniform_weight": 0.7, "intra_batch": "off"},
+            QueueAlignUniform(2.0, 0.5, 0.7, intra_batch=False),
+        ),
+        (
+            "hardneg-moco",
+            {"temperature": 0.3, "beta": 0.5, "tau_plus": 0.1},
+            QueueHardNegInfoNCE(0.3, 0.5, 0.1),
+        ),
+    ],
+)
+def test_a_baseline_puts_its_own_loss_in_moco_s_place(
+    method: str, values: dict[str, Any], loss: nn.Module, data: PreparedData
+) -> None:
+    objective, batch = _moved(_experiment(method, queue=50, **values), data)
+    queue = objective.queue.keys.clone()
+    queries, keys = _embeddings(objective, batch.views[:1])[0], _embeddings(objective, batch.views[1:])[1]
+    torch.testing.assert_close(
+        objective.step(batch)[0], loss(queries[0], keys[0], queue), atol=1e-5, rtol=1e-5
+    )
+
+
+def test_cmc_compares_every_view_with_every_other_and_stores_the_last(data: PreparedData) -> None:
+    objective, batch = _moved(_experiment("cmc-moco", temperature=0.3, queue=50, positives=2), data)
+    queue = objective.queue.keys.clone()
+    queries, keys = _embeddings(objective, batch.views)
+    loss, pair = objective.step(batch)[0], QueueInfoNCE(0.3)
+    expected = [pair(queries[a], keys[b], queue) for a, b in permutations(range(3), 2)]
+    torch.testing.assert_close(loss, torch.stack(expected).mean(), atol=1e-5, rtol=1e-5)
+    objective.after_step()
+    torch.testing.assert_close(objective.queue.keys[:24], _unit(keys[-1]), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", MOMENTUM_METHODS)

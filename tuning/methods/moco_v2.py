@@ -1,5 +1,9 @@
 """MoCo-v2: a view attracts the momentum encoder's other view and is repelled by keys of earlier batches."""
 
+from collections.abc import Callable
+
+from torch import Tensor
+
 from contrasweep.losses import QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import Number, OneOf
@@ -21,6 +25,19 @@ MOMENTUM = {
 SYMMETRIC = Hyperparameter("whether each view is query and key in turn", OneOf(("off", "on")))
 
 
+QueueTerms = Callable[[Tensor, Tensor, Tensor], LossTerms]
+"""Terms of queries `(B, D)`, their keys `(B, D)` and the queue `(Q, D)`."""
+
+
+def one_way(experiment: Experiment, encoder: Encoder, loss: QueueTerms) -> MomentumObjective:
+    """Return a loss of the first view's queries and the second's keys, which join the queue afterwards."""
+
+    def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
+        return loss(contrast.queries[0], contrast.keys[0], contrast.queue), {}
+
+    return MomentumObjective(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
+
+
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return the loss of the first view's queries and the second's keys; symmetric, both ways.
 
@@ -28,15 +45,14 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     """
     settings = experiment.hyperparameters
     loss = QueueInfoNCE(float(settings["temperature"]))
+    if settings["symmetric"] == "off":
+        return one_way(experiment, encoder, loss.terms)
 
-    def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
-        # Of two views of keys, each query meets the other one; of one, there is nothing to turn round.
+    def both_ways(contrast: Contrast) -> tuple[LossTerms, Metrics]:
         keys = contrast.keys.flip(0).flatten(0, 1)
         return loss.terms(contrast.queries.flatten(0, 1), keys, contrast.queue), {}
 
-    if settings["symmetric"] == "on":
-        return MomentumObjective(experiment, encoder, terms)
-    return MomentumObjective(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
+    return MomentumObjective(experiment, encoder, both_ways)
 
 
 METHOD = Method(
