@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := --constraint constraints.txt --editable '.[dev]'
 
+# Container images often forbid bytecode. Every worker process would then compile torch and Ray anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install test unit lint types demo reproduction clean
 
