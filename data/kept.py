@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -34,6 +34,12 @@ def while_unchanged(size: int) -> Callable[[Callable[[*Arguments], Result]], Cal
         return current
 
     return decorate
+
+
+def state_of(files: Iterable[Path]) -> str:
+    """Return path, size and time of change of each file, a line each, to name what is made of the files."""
+    states = ((file, file.stat()) for file in files)
+    return "\n".join(f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in states)
 
 
 def kept_folder(kind: str, identity: str, write: Callable[[Path], None]) -> Path:

@@ -1,8 +1,11 @@
-"""Draw docs/images/contact-sheet.png: every set of images that is derived from another, ten images of each.
+"""Draw the contact sheets of the sets of images that are derived from others, ten images of each.
 
-    python -m docs.contact_sheet [FILE]
+    python -m docs.contact_sheet
+    python -m docs.contact_sheet corruptions [cifar10-jpeg]
 
-needs MNIST under $CONTRASWEEP_DATA. Under each image stand its label and, where there is one, its bias label.
+The first draws docs/images/contact-sheet.png and needs MNIST under $CONTRASWEEP_DATA. The second draws
+docs/images/corruptions.png, images of CIFAR-10 under each corruption, and needs CIFAR-10 (in this folder) and
+the pictures of frost. Under each image stand its label and, where there is one, its bias label.
 """
 
 import sys
@@ -14,12 +17,21 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from contrasweep.data import LabelledImages, MultiView, load_test, load_training, load_transductive
+from contrasweep.data import (
+    LabelledImages,
+    MultiView,
+    data_root,
+    load_test,
+    load_training,
+    load_transductive,
+)
+from contrasweep.data.sources.cifar import CIFAR10_LAYOUT
+from contrasweep.data.sources.corrupted import KINDS, corrupted, read_plain
 
 _TILE = 56
 _CAPTION = 200
 _TEXT = 13
-_SHEET = Path(__file__).parent / "images" / "contact-sheet.png"
+_IMAGES = Path(__file__).parent / "images"
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,33 @@ def strips() -> Iterator[Strip]:
         yield from _views(name, load_transductive(name).labelled)
 
 
+def corruption_strips(folder: str) -> Iterator[Strip]:
+    """Return ten images, one of each class, as they are and under every corruption at two severities.
+
+    Class c has the corruption c. The last three lines are from the dataset: training images with the
+    corruption of their class and with another one, and test images.
+    """
+    plain = read_plain(data_root(), "test", {"path": folder})
+    shown = plain.subset(_one_of_each(plain.labels))
+    yield _strip("CIFAR-10, test", shown)
+    for kind, names in KINDS.items():
+        for severity in (1, 4):
+            options = {"type": kind, "severity": severity}
+            made = corrupted(shown, torch.arange(10), options, "contact sheet", torch.arange(10))
+            notes = [
+                name.replace("Gaussian", "Gauss.").replace(" Noise", " n.").replace(" Blur", " b.")
+                for name in names
+            ]
+            yield Strip(f"type={kind}\nseverity={severity}", made.pixels, notes)
+    name = f"corrupted-cifar10:layout=derived,path={folder}"
+    train, test = load_training(name).train, load_test(name)
+    assert train.bias is not None
+    assert test.bias is not None
+    yield _strip("type=0, severity=4\ntraining, own corruption", train, train.bias == train.labels)
+    yield _strip("type=0, severity=4\ntraining, another", train, train.bias != train.labels)
+    yield _strip("type=0, severity=4\ntest", test, test.bias == (test.labels + 3) % 10)
+
+
 def draw(lines: list[Strip]) -> Image.Image:
     """Return the sheet."""
     height = _TILE + _TEXT + 5
@@ -89,6 +128,12 @@ def draw(lines: list[Strip]) -> Image.Image:
     return sheet
 
 
+def main(which: str = "", folder: str = CIFAR10_LAYOUT.folder) -> None:
+    """Draw one of the two sheets."""
+    lines, name = (corruption_strips(folder), "corruptions") if which else (strips(), "contact-sheet")
+    sheet = draw(list(lines)).quantize(256, dither=Image.Dither.NONE)
+    sheet.save(_IMAGES / f"{name}.png", optimize=True)
+
+
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else _SHEET
-    draw(list(strips())).quantize(256, dither=Image.Dither.NONE).save(target, optimize=True)
+    main(*sys.argv[1:])

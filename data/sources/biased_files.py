@@ -12,7 +12,8 @@ available: `docs/datasets.md` lists the facts that could not be confirmed.
 
 `layout=npy` is that of Nam et al.: `CorruptedCIFAR10-Type0-Skewed0.005-Severity4/`, with CIFAR-10's splits in
 `train` and `valid`, as `images.npy` (N, 32, 32, 3) and `attrs.npy` (N, 2): class and corruption. Folders,
-counts, types and severities come from the code that makes them.
+counts, types and severities come from the code that makes them. `layout=derived` makes the same from
+CIFAR-10, see `corrupted.py`.
 
 Sources: Kim et al., "BiaSwap" (ICCV 2021), for bFFHQ; Nam et al., "Learning from Failure" (NeurIPS 2020),
 whose code makes Corrupted CIFAR-10; Lee et al., "Learning Debiased Representation via Disentangled Feature
@@ -21,7 +22,7 @@ Augmentation" (NeurIPS 2021), whose files FairKL (Barbano et al. 2023, B.2.2 and
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from contrasweep.data.encoded import check_labels, header_of
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files
+from contrasweep.data.sources import corrupted
+from contrasweep.data.sources.cifar import CIFAR10_LAYOUT
 from contrasweep.data.sources.listed_images import ListedImages, names_below
 from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
 
@@ -48,6 +51,8 @@ CIFAR_TRAIN = {"0.5": (44_832, 228), "1": (44_527, 442), "2": (44_145, 887), "5"
 """Aligned and conflicting training images of Corrupted CIFAR-10, by percent."""
 CIFAR_TEST = 10_000
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+DERIVABLE = " or have it made from CIFAR-10, as corrupted-cifar10:layout=derived"
 
 NPY_SOURCE = "https://github.com/alinlab/LfF (make_dataset.py makes it from CIFAR-10)"
 NPY_ROWS = {"train": 50_000, "valid": 10_000}
@@ -225,7 +230,7 @@ BFFHQ = family_of(
 def _cifar(options: Options) -> _Files:
     percent = str(options["percent"])
     holds = f"{percent}pct/align, {percent}pct/conflict and test"
-    archive = Archive("corrupted-cifar10", SOURCE.format("CIFAR10C"), "cifar10c", holds)
+    archive = Archive("corrupted-cifar10", SOURCE.format("CIFAR10C") + DERIVABLE, "cifar10c", holds)
     reported = (*CIFAR_TRAIN[percent], CIFAR_TEST)
     return _Files(archive, 10, percent, "test", "test", reported, balanced=True)
 
@@ -236,6 +241,9 @@ def _npy_folder(options: Options) -> str:
 
 
 def _check_cifar(root: Path, options: Options) -> None:
+    if options["layout"] == "derived":
+        corrupted.check(root, options)
+        return
     if options["layout"] == "png":
         _cifar(options).check(root)
         return
@@ -246,6 +254,8 @@ def _check_cifar(root: Path, options: Options) -> None:
 
 
 def _vary_cifar(root: Path, options: Options) -> Mapping[str, Any]:
+    if options["layout"] == "derived":
+        return corrupted.facts(options)
     if options["layout"] == "png":
         return _cifar(options).sizes(root)
     sizes = {"train_size": NPY_ROWS["train"], "test_size": NPY_ROWS["valid"]}
@@ -253,6 +263,8 @@ def _vary_cifar(root: Path, options: Options) -> Mapping[str, Any]:
 
 
 def _read_cifar(root: Path, split: Split, options: Options) -> LabelledImages:
+    if options["layout"] == "derived":
+        return corrupted.read(root, split, options)
     if options["layout"] == "png":
         return _cifar(options).listed(root, split).opened(32, resize=False)
     place = root / _npy_folder(options) / ("train" if split == "train" else "valid")
@@ -261,6 +273,20 @@ def _read_cifar(root: Path, split: Split, options: Options) -> LabelledImages:
         check_labels(column, len(CIFAR_CLASSES), str(place / "attrs.npy"))
     pixels = torch.from_numpy(np.array(_mapped(place / "images.npy"))).permute(0, 3, 1, 2).contiguous()
     return LabelledImages(pixels, attributes[:, 0].contiguous(), bias=attributes[:, 1].contiguous())
+
+
+def _recorrupted(root: Path, options: Options, rows: torch.Tensor, seed: int) -> LabelledImages:
+    """Return training images with other corruptions.
+
+    Raises:
+        ValueError: the layout is not `derived`: its files hold each image with one corruption alone.
+    """
+    if options["layout"] != "derived":
+        raise ValueError(
+            f"the images of corrupted-cifar10:layout={options['layout']} cannot be corrupted again; "
+            "those of layout=derived can"
+        )
+    return corrupted.recorrupted(root, options, rows, seed)
 
 
 def _mapped(file: Path) -> np.ndarray:
@@ -283,37 +309,51 @@ def _mapped(file: Path) -> np.ndarray:
     return np.asarray(stored)
 
 
-CORRUPTED_CIFAR10 = family_of(
-    DatasetSpec(
-        name="corrupted-cifar10",
-        summary="CIFAR-10 with a corruption that gives the class away in all but a few training images",
-        classes=10,
-        channels=3,
-        image_size=32,
-        view_size=32,
-        train_size=sum(CIFAR_TRAIN["0.5"]),
-        test_size=CIFAR_TEST,
-        licence="none stated by the authors of CIFAR-10 (Krizhevsky 2009); research use is customary",
-        source=SOURCE.format("CIFAR10C"),
-        folder="cifar10c",
-        bias_classes=10,
-        class_names=CIFAR_CLASSES,
+CORRUPTED_CIFAR10 = replace(
+    family_of(
+        DatasetSpec(
+            name="corrupted-cifar10",
+            summary="CIFAR-10 with a corruption that gives the class away in all but a few training images",
+            classes=10,
+            channels=3,
+            image_size=32,
+            view_size=32,
+            train_size=sum(CIFAR_TRAIN["0.5"]),
+            test_size=CIFAR_TEST,
+            licence="none stated by the authors of CIFAR-10 (Krizhevsky 2009); research use is customary",
+            source=SOURCE.format("CIFAR10C"),
+            folder="cifar10c",
+            bias_classes=10,
+            class_names=CIFAR_CLASSES,
+        ),
+        check=_check_cifar,
+        read=_read_cifar,
+        vary=_vary_cifar,
+        options={
+            "percent": DatasetOption(
+                "bias-conflicting training images in percent", str, "0.5", choices=tuple(CIFAR_TRAIN)
+            ),
+            "layout": DatasetOption(
+                "the files of Lee et al. (png) or of Nam et al. (npy), or made here from CIFAR-10 (derived)",
+                str,
+                "png",
+                choices=("png", "npy", "derived"),
+            ),
+            "type": DatasetOption(
+                "npy, derived: weather and digital corruptions (0), or noises and blurs (1)",
+                str,
+                "0",
+                choices=tuple(corrupted.KINDS),
+            ),
+            "severity": DatasetOption(
+                "npy, derived: how strong they are", str, "4", choices=("1", "2", "3", "4")
+            ),
+            "path": DatasetOption(
+                "derived: CIFAR-10's folder (batches or Parquet): absolute, or under the data root",
+                str,
+                CIFAR10_LAYOUT.folder,
+            ),
+        },
     ),
-    check=_check_cifar,
-    read=_read_cifar,
-    vary=_vary_cifar,
-    options={
-        "percent": DatasetOption(
-            "bias-conflicting training images in percent", str, "0.5", choices=tuple(CIFAR_TRAIN)
-        ),
-        "layout": DatasetOption(
-            "the files of Lee et al. (png) or of Nam et al. (npy)", str, "png", choices=("png", "npy")
-        ),
-        "type": DatasetOption(
-            "npy: weather and digital corruptions (0), or noises and blurs (1)", str, "0", choices=("0", "1")
-        ),
-        "severity": DatasetOption(
-            "npy: how strong they are, in its folder's name", str, "4", choices=("1", "2", "3", "4")
-        ),
-    },
+    recoloured=_recorrupted,
 )

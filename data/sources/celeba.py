@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.decoding import CorruptImage, decode_image
-from contrasweep.data.kept import kept_folder
+from contrasweep.data.kept import kept_folder, state_of
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.spec import DatasetOption, Options
@@ -136,9 +136,7 @@ def _two_views(files: Sequence[Path], rows: Tensor, size: int) -> tuple[Tensor, 
 
 def _identity(files: Sequence[Path], size: int) -> str:
     """Return a name for the views of these files; it changes when a file changes."""
-    states = (file.stat() for file in files)
-    lines = [f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in zip(files, states, strict=True)]
-    content = "\n".join([f"{VIEWS_VERSION} {size}", *lines])
+    content = f"{VIEWS_VERSION} {size}\n{state_of(files)}"
     return f"{NAME}-{size}-{hashlib.sha256(content.encode()).hexdigest()[:24]}"
 
 

@@ -11,7 +11,8 @@ import torch
 from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem != "cluster-information")
+NO_LOSS = ("cluster-information", "corruptions")
+CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem not in NO_LOSS)
 EMBEDDED = ("views", "features", "queries")
 OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory")
 PARAMETERS = ("weight", "bias_vector", "prototypes")

@@ -16,6 +16,7 @@ from contrasweep.tuning.planning.resolve import check_experiment, resolve
         ("fairkl", "biased-mnist:rho=0.999", "recoloured"),
         ("fairkl", "bffhq", "group"),
         ("fairkl", "corrupted-cifar10:percent=2", "group"),
+        ("fairkl", "corrupted-cifar10:percent=2,layout=derived", "recoloured"),
         ("herocon", "two-view-digits", "class"),
         ("herocon", "scene", "folds"),
     ],
