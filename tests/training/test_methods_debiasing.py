@@ -203,3 +203,51 @@ def test_an_objective_without_a_classifier_says_so(data: PreparedData) -> None:
     objective = build_objective(resolve("infonce", "colour-digits"), data)
     with pytest.raises(NotImplementedError, match="no classifier of its own"):
         objective.predict(torch.zeros(1, 3, 8, 8))
+
+
+def _with_head(**values: Any) -> Experiment:
+    return _experiment(
+        "fairkl", representation="embedding", **{"head.name": "mlp", "head.width": 16, **values}
+    )
+
+
+def test_with_a_head_the_contrast_is_on_its_embeddings_and_the_rest_before_it(biased: PreparedData) -> None:
+    e = _with_head(alpha=0.3, lam=0.7, epsilon=0.2, temperature=0.2, form="moments", classifier_input="raw")
+    objective, batch, loss, metrics = _step(e, biased)
+    features = _features(objective, batch)
+    embeddings = objective.head(features.flatten(0, 1)).view(*features.shape[:2], -1)
+    assert embeddings.shape[2] == 16
+    regulariser = FairKL("moments")(features, batch.labels, batch.bias)
+    contrast = EpsSupInfoNCE(0.2, 0.2)(embeddings, batch.labels)
+    torch.testing.assert_close(loss, 0.3 * contrast + 0.7 * regulariser, atol=1e-5, rtol=1e-5)
+    expected = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    torch.testing.assert_close(metrics["classifier_loss"], expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("alpha", "lam", "reached"), [(1.0, 0.0, (True, True)), (0.0, 1.0, (True, False))])
+def test_the_contrast_alone_trains_the_head(
+    biased: PreparedData, alpha: float, lam: float, reached: tuple[bool, bool]
+) -> None:
+    """The contrast reaches encoder and head, the regulariser the encoder, and neither the classifier."""
+    objective, batch, loss, _ = _step(_with_head(alpha=alpha, lam=lam), biased)
+    loss.backward()
+    moved = tuple(
+        any(p.grad is not None and bool((p.grad != 0).any()) for p in part.parameters())
+        for part in (objective.encoder, objective.head)
+    )
+    assert moved == reached
+    own = repeated_cross_entropy(
+        objective.classifier(functional.normalize(_features(objective, batch).detach(), dim=2)), batch.labels
+    )
+    (gradient,) = torch.autograd.grad(own, objective.classifier.weight)
+    torch.testing.assert_close(objective.classifier.weight.grad, gradient, atol=1e-5, rtol=1e-4)
+
+
+def test_the_head_is_no_part_of_what_is_predicted(biased: PreparedData) -> None:
+    objective = build_objective(_with_head(), biased).eval()
+    images = biased.train.pixels[:8].float() / 255
+    before = objective.predict(images)
+    with torch.no_grad():
+        for parameter in objective.head.parameters():
+            parameter.zero_()
+    assert torch.equal(objective.predict(images), before)

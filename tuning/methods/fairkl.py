@@ -1,7 +1,9 @@
 """FairKL beside a supervised loss: distances within and across bias groups come from one distribution.
 
 The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, and
-a linear classifier learns beside them, or the cross-entropy of a classifier trained with the encoder. Without
+a linear classifier learns beside them, or the cross-entropy of a classifier trained with the encoder. With
+`representation=embedding`, L compares the embeddings of a projection head; R and the classifier stay with the
+features before it (C.3, Table 10). Without
 a bias label, the condition's rows serve as bias features: their similarity weights each pair (B.2.4).
 """
 
@@ -24,15 +26,17 @@ from contrasweep.tuning.objectives.classifiers import (
     EndToEndClassifier,
     repeated_cross_entropy,
 )
+from contrasweep.tuning.objectives.heads import experiment_head
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 BASES = {"eps-supinfonce": EpsSupInfoNCE, "eps-supcon": EpsSupCon}
 CROSS_ENTROPY = "cross-entropy"
+EMBEDDING = "embedding"
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
-    """Return `alpha L + lam R` on the encoder's features, which have no projection head."""
+    """Return `alpha L + lam R` on the encoder's features; where asked, L is on a head's embeddings."""
     settings = experiment.hyperparameters
     alpha, lam, base = float(settings["alpha"]), float(settings["lam"]), str(settings["base"])
     fair = FairKL(str(settings["form"]))
@@ -47,6 +51,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             return fair.terms(features, batch.labels, bias_similarity=bias_similarity(batch))
         return fair.terms(features, batch.labels, bias_of(batch))
 
+    normalised = settings.get("classifier_input", "normalised") == "normalised"
     if base == CROSS_ENTROPY:
 
         def classified(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -55,16 +60,16 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             loss = alpha * cross_entropy + lam * fairness.sum()
             return loss, {"classifier_loss": cross_entropy, **_reported(fairness)}
 
-        normalised = settings["classifier_input"] == "normalised"
         return EndToEndClassifier(encoder, data.spec.classes, classified, normalised=normalised)
     contrast = BASES[base](float(settings["temperature"]), float(settings["epsilon"]))
 
-    def contrasted(features: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
-        terms, fairness = contrast.terms(features, batch.labels), regulariser(features, batch)
+    def contrasted(features: Tensor, embeddings: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+        terms, fairness = contrast.terms(embeddings, batch.labels), regulariser(features, batch)
         metrics = {"dropped_fraction": terms.dropped_fraction(), **_reported(fairness)}
         return alpha * terms.mean() + lam * fairness.sum(), metrics
 
-    return ClassifierBeside(encoder, data.spec.classes, contrasted)
+    head = experiment_head(experiment, encoder) if settings.get("representation") == EMBEDDING else None
+    return ClassifierBeside(encoder, data.spec.classes, contrasted, head, normalised=normalised)
 
 
 def bias_similarity(batch: Batch) -> Tensor:
@@ -95,6 +100,10 @@ METHOD = Method(
         "lam": Hyperparameter("the weight of the regulariser", Number(at_least=0)),
         **hyperparameters_of(FairKL, {"form": "how two distributions of distances are compared"}),
         "classifier_input": CLASSIFIER_INPUT,
+        "representation": Hyperparameter(
+            "what L compares: the encoder's features, or the embeddings of a projection head",
+            OneOf(("features", EMBEDDING)),
+        ),
     },
     build=build,
     feed=single_view,

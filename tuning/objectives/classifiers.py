@@ -10,10 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from contrasweep.models import Encoder
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
+from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views
 
-MetricLoss = Callable[[Tensor, Batch], tuple[Tensor, Metrics]]
-"""Takes the gathered features `(V, B, D)` and the gathered batch; returns a scalar and its metrics."""
+FeatureLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
+"""Takes the gathered features `(V, B, D)`, embeddings `(V, B, E)` and batch; returns a scalar and metrics.
+
+Without a projection head, the embeddings are the features.
+"""
 
 ClassifierLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
 """Takes the gathered features `(V, B, D)`, logits `(V, B, C)` and batch.
@@ -25,20 +28,33 @@ It returns a scalar, in which every image counts, and its metrics.
 class ClassifierBeside(Objective):
     """A loss of the encoder's features, and a linear classifier that learns beside it without changing it.
 
-    The classifier takes the L2-normalised features, detached. Its cross-entropy is the metric
-    `classifier_loss`.
+    The classifier takes the features, detached, L2-normalised if `normalised` says so. Its cross-entropy is
+    the metric `classifier_loss`. The loss may also use the embeddings of a projection `head`.
     """
 
-    def __init__(self, encoder: Encoder, classes: int, loss: MetricLoss) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        classes: int,
+        loss: FeatureLoss,
+        head: nn.Module | None = None,
+        *,
+        normalised: bool = True,
+    ) -> None:
         super().__init__(encoder)
         self.classifier = nn.Linear(encoder.width, classes)
         self.loss = loss
+        self.head = head
+        self.normalised = normalised
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss plus the classifier's; no parameter gets a gradient of both."""
         features, whole = self._encode(batch.views), batch.gathered(gather)
-        loss, metrics = self.loss(gather(features, 1), whole)
-        logits = self.classifier(functional.normalize(features.detach(), dim=2))
+        gathered = embeddings = gather(features, 1)
+        if self.head is not None:
+            embeddings = gather(of_views(self.head, features, apart=self.views_apart), 1)
+        loss, metrics = self.loss(gathered, embeddings, whole)
+        logits = self._logits(features.detach())
         own = repeated_cross_entropy(gather(logits, 1), whole.labels)
         # The reported value, which divergence is read from, is the method's loss alone.
         return loss + (own - own.detach()), {**metrics, "classifier_loss": own.detach()}
@@ -46,10 +62,10 @@ class ClassifierBeside(Objective):
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:
         """Return the classifier's scores `(N, C)` of `images` `(N, C', S, S)` in evaluation mode."""
-        encoder = self.encoder
-        return self._evaluated(
-            lambda: self.classifier(functional.normalize(encoder(channels_last(images)), dim=1))
-        )
+        return self._evaluated(lambda: self._logits(self.encoder(channels_last(images))))
+
+    def _logits(self, features: Tensor) -> Tensor:
+        return read_by(self.classifier, features, normalised=self.normalised)
 
 
 class EndToEndClassifier(Objective):
@@ -81,10 +97,13 @@ class EndToEndClassifier(Objective):
         return self._evaluated(lambda: self._logits(self.encoder(channels_last(images))))
 
     def _logits(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.classifier(
-            functional.normalize(features, dim=-1) if self.normalised else features
-        )
-        return logits
+        return read_by(self.classifier, features, normalised=self.normalised)
+
+
+def read_by(classifier: nn.Module, features: Tensor, *, normalised: bool) -> Tensor:
+    """Return the scores `(..., C)` that a classifier gives features `(..., D)`, or their directions."""
+    logits: Tensor = classifier(functional.normalize(features, dim=-1) if normalised else features)
+    return logits
 
 
 def repeated_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
