@@ -6,6 +6,7 @@ Hyperparameters out of range, unknown names and wrong shapes raise ValueError be
 """
 
 from contrasweep.losses.align_uniform import AlignUniform, QueueAlignUniform
+from contrasweep.losses.c2ae import CanonicalCorrelation, LabelRanking
 from contrasweep.losses.cacr import CACR, repulsion_entropy
 from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.clinfonce import ClInfoNCE, sample_partners
@@ -17,6 +18,7 @@ from contrasweep.losses.hardneg import HardNegInfoNCE, QueueHardNegInfoNCE
 from contrasweep.losses.herocon import HeroConSupervised, HeroConUnsupervised
 from contrasweep.losses.idfd import FeatureDecorrelation, InstanceDiscrimination
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
+from contrasweep.losses.mib import JensenShannon, SymmetricKL
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
 from contrasweep.losses.swav import SwAV, balanced_assignments
@@ -29,6 +31,7 @@ __all__ = [
     "AlignUniform",
     "BiasBal",
     "BiasCon",
+    "CanonicalCorrelation",
     "ClInfoNCE",
     "EnD",
     "EpsInfoNCE",
@@ -43,6 +46,8 @@ __all__ = [
     "HeroConUnsupervised",
     "InfoNCE",
     "InstanceDiscrimination",
+    "JensenShannon",
+    "LabelRanking",
     "Loss",
     "LossTerms",
     "PrototypeNCE",
@@ -52,6 +57,7 @@ __all__ = [
     "RanksLost",
     "SupCon",
     "SwAV",
+    "SymmetricKL",
     "WeaklySupCCLK",
     "balanced_assignments",
     "cluster_concentrations",

@@ -13,8 +13,9 @@ from contrasweep import losses
 GOLDEN = Path(__file__).parents[1] / "golden"
 NO_LOSS = ("cluster-information", "corruptions")
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem not in NO_LOSS)
-EMBEDDED = ("views", "features", "queries")
-OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory")
+EMBEDDED = ("views", "features", "queries", "means", "scores")
+OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory", "deviations", "noise", "codes")
+PARAMETER = "parameter."
 PARAMETERS = ("weight", "bias_vector", "prototypes")
 NOT_ARGUMENTS = ("expected", *(f"grad_{name}" for name in EMBEDDED), "meta", *PARAMETERS)
 
@@ -36,7 +37,16 @@ def evaluate(
     if "prototypes" in arrays:
         with torch.no_grad():
             module.prototypes.copy_(torch.as_tensor(arrays["prototypes"]))
-    given = {name: torch.as_tensor(value) for name, value in arrays.items() if name not in NOT_ARGUMENTS}
+    parameters = {
+        name: torch.as_tensor(value) for name, value in arrays.items() if name.startswith(PARAMETER)
+    }
+    if parameters:
+        module.load_state_dict({name.removeprefix(PARAMETER): value for name, value in parameters.items()})
+    given = {
+        name: torch.as_tensor(value)
+        for name, value in arrays.items()
+        if name not in NOT_ARGUMENTS and name not in parameters
+    }
     embedded = next(name for name in EMBEDDED if name in given)
     for name in (embedded, *OF_THE_SAME_TYPE):
         if name in given:

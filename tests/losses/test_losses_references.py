@@ -7,6 +7,7 @@ import pytest
 import references
 import references_bias
 import references_clusters
+import references_codes
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,6 +228,39 @@ def prototype_nce(d: Drawn) -> Pair:
     )
 
 
+def jensen_shannon(d: Drawn) -> Pair:
+    module = losses.JensenShannon(d.D, 3).double()
+    return module, lambda v: references_codes.jensen_shannon(v, module.net), d.views(2)
+
+
+def symmetric_kl(d: Drawn, form: str) -> Pair:
+    given = 0.3 + d.uniform(2, d.B, d.D), d.normal(2, d.B, d.D)
+    module = losses.SymmetricKL(form)
+    return (
+        lambda m: module(m, *given),
+        lambda m: references_codes.symmetric_kl(m, *given, form),
+        d.views(2),
+    )
+
+
+def canonical_correlation(d: Drawn) -> Pair:
+    codes, module = d.normal(d.B, d.D), losses.CanonicalCorrelation(0.7)
+    return (
+        lambda x: module(x, codes),
+        lambda x: references_codes.canonical_correlation(x, codes, 0.7),
+        d.normal(d.B, d.D),
+    )
+
+
+def label_ranking(d: Drawn) -> Pair:
+    labels, module = (d.uniform(d.B, 4) < 0.5).long(), losses.LabelRanking(2.0)
+    return (
+        lambda s: module(s, labels),
+        lambda s: references_codes.label_ranking(s, labels, 2.0),
+        d.normal(d.B, 4),
+    )
+
+
 def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Callable[[Drawn], Pair]:
     return lambda d: make(d, *args, **options)
 
@@ -284,6 +318,10 @@ CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     "cacr-uniform": with_options(cacr, attraction=False, repulsion=False),
     "cacr-queue": with_options(cacr_queue, negatives="same"),
     "cacr-queue-only": with_options(cacr_queue, intra_batch=False),
+    "jensen-shannon": jensen_shannon,
+    **{f"symmetric-kl-{form}": with_options(symmetric_kl, form) for form in ("sampled", "exact")},
+    "canonical-correlation": canonical_correlation,
+    "label-ranking": label_ranking,
     "swav": swav,
     "swav-crops-queue": swav_with_crops_and_queue,
     "instance-discrimination": instance_discrimination,

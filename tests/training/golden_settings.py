@@ -88,6 +88,18 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "hardneg-moco": {"beta": 1.0, "tau_plus": 0.1, "momentum_m": 0.9, "queue": 64},
     "cmc-moco": {"positives": 2, "momentum_m": 0.9, "queue": 64},
+    "mib": {
+        "alpha": 0.3,
+        "dim": 8,
+        "estimator": "jsd",
+        "hidden": 16,
+        "divergence": "sampled",
+        "beta_start": 1e-3,
+        "beta": 1.0,
+        "hold": 0.05,
+        "rise": 0.1,
+    },
+    "c2ae": {"alpha": 0.5, "lam": 0.5, "scale": 5.0, "latent": 0.8, "hidden": 16},
     "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
     "pcl": {
         "clusters": 6,

@@ -6,12 +6,10 @@ neither contrast, HeroCon-u has no L_s, and HeroCon-s has no L_u.
 Shapes: n labelled and u unlabelled objects, D features a view, c labels.
 """
 
-import math
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from contrasweep.data import MultiView
 from contrasweep.losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
@@ -24,6 +22,7 @@ from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Metho
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
+from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
 
 NONE = "none"
 
@@ -56,7 +55,7 @@ class EmbeddedInput(nn.Module):
     lacks this form. Here a learned linear map takes the flattened input to the width of the features.
     """
 
-    def __init__(self, of_features: nn.Module, of_input: nn.Module) -> None:
+    def __init__(self, of_features: nn.Module, of_input: InputMap) -> None:
         super().__init__()
         self.of_features = of_features
         self.of_input = of_input
@@ -64,44 +63,35 @@ class EmbeddedInput(nn.Module):
     def forward(self, features: list[Tensor], views: list[Tensor]) -> Tensor:
         """Return the embeddings `(2, B, D)`."""
         (own,), (view,) = features, views
-        return torch.stack([self.of_features(own), self.of_input(view.flatten(1))])
+        return torch.stack([self.of_features(own), self.of_input(view)])
 
 
-class HeterogeneousObjective(Objective):
+class HeterogeneousObjective(MultiViewClassifier):
     """`L_c + alpha L_u + beta L_s`: binary cross-entropy on the labelled objects, and two contrasts.
 
     `view_contrast` holds L_u, the module that makes an object's two embeddings, and alpha; `label_contrast`
-    holds L_s and beta. Either contrast may be None. Single labels are classified as one-hot rows.
+    holds L_s and beta. Either contrast may be None.
     """
-
-    encoder: MultiViewEncoder
 
     def __init__(
         self,
         encoder: MultiViewEncoder,
-        classes: int,
+        data: PreparedTransductive,
         *,
-        multi_label: bool,
         view_contrast: tuple[ViewContrast | None, nn.Module, float],
         label_contrast: tuple[LabelContrast | None, float],
     ) -> None:
-        super().__init__(encoder)
-        self.classifier = nn.Linear(encoder.width, classes)
-        self.multi_label = multi_label
-        self.classes = classes
+        super().__init__(encoder, data)
+        self.classifier = nn.Linear(encoder.width, self.classes)
         self.view_contrast, embed, self.alpha = view_contrast
         self.embed: Embed | None = None if self.view_contrast is None else embed
         self.label_contrast, self.beta = label_contrast
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its three parts, `classification`, `between_views` and `between_labels`."""
-        assert batch.labelled.labels is not None, "labelled objects have labels"
-        labels, (features, views) = gather(batch.labelled.labels, 0), self._passed(batch.labelled)
+        labels, (features, views) = gather(labels_of(batch.labelled), 0), self._passed(batch.labelled)
         joined = torch.cat(features, dim=1)
-        targets = labels if self.multi_label else functional.one_hot(labels, self.classes)
-        classification = functional.binary_cross_entropy_with_logits(
-            gather(self.classifier(joined), 0), targets.to(joined.dtype)
-        )
+        classification = self.classification(gather(self.classifier(joined), 0), labels)
         zero = torch.zeros((), device=joined.device)
         between_views, between_labels = zero, zero
         if self.view_contrast is not None and self.embed is not None:
@@ -125,36 +115,25 @@ class HeterogeneousObjective(Objective):
         code. With the unlabelled objects in the same batch, the few labelled ones are overfitted (on Scene's
         fold 1, under the released optimizer: F1 0.59 in place of 0.64).
         """
-        views = [pixels(view) for view in objects.views]
+        views = views_of(objects)
         return self.encoder.by_view(views), views
 
-    @torch.no_grad()
-    def predict(self, views: Sequence[Tensor]) -> Tensor:
-        """Return the probability of each label `(N, c)` for objects of these `views`, in evaluation mode."""
-
-        def scores() -> Tensor:
-            logits: Tensor = self.classifier(self.encoder([pixels(view) for view in views]))
-            return logits.sigmoid() if self.multi_label else logits.softmax(dim=1)
-
-        return self._evaluated(scores)
-
-
-def pixels(view: Tensor) -> Tensor:
-    """Return a view as an encoder takes it: uint8 images in 0..1, features as they are."""
-    return view.float() / 255.0 if view.dtype == torch.uint8 else view
+    def logits(self, views: list[Tensor]) -> Tensor:
+        """Return the classifier's scores of the joined features."""
+        scores: Tensor = self.classifier(self.encoder(views))
+        return scores
 
 
 def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTransductive) -> Objective:
     """Return HeroCon, or the baseline that the hyperparameters name."""
-    settings, spec = experiment.hyperparameters, data.spec
+    settings = experiment.hyperparameters
     views = _view_contrast(experiment, encoder)
     # The embeddings are made even without a contrast, so that all forms start from the same classifier with
     # the same seed. HeroCon's own contrast is an exception: its weights of negatives are drawn before.
-    embed = _embeddings(encoder, spec.views)
+    embed = _embeddings(encoder, data.spec.views)
     return HeterogeneousObjective(
         encoder,
-        spec.classes,
-        multi_label=spec.multi_label,
+        data,
         view_contrast=(views, embed, float(settings.get("alpha", 0.0))),
         label_contrast=(_label_contrast(experiment), float(settings.get("beta", 0.0))),
     )
@@ -165,7 +144,7 @@ def _embeddings(encoder: MultiViewEncoder, views: Sequence[Sequence[int]]) -> nn
     if len(views) > 1:
         return EmbeddedViews(of_features)
     (shape,), (own,) = views, encoder.encoders
-    return EmbeddedInput(of_features[0], nn.Linear(math.prod(shape), own.width))
+    return EmbeddedInput(of_features[0], InputMap(shape, own.width))
 
 
 def _view_contrast(experiment: Experiment, encoder: MultiViewEncoder) -> ViewContrast | None:
