@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from loss_cases import CASE_NAMES, LOSS_CASES, LossCase, seeded_inputs
 from torch import Tensor
 
 from contrasweep.losses import gather
-
-WORLD = 2
+from tests.ranks import WORLD, results_of_ranks
 
 
 def encoder(case: LossCase, inputs: dict[str, Tensor]) -> Tensor:
@@ -86,9 +84,7 @@ def gather_examples(rank: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The results of both ranks for all losses, from one process group, which starts once."""
-    folder = tmp_path_factory.mktemp("ranks")
-    mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD)
-    return [torch.load(folder / f"rank-{rank}.pt") for rank in range(WORLD)]
+    return results_of_ranks(run_rank, tmp_path_factory.mktemp("ranks"), "contrasweep.losses")
 
 
 @pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)

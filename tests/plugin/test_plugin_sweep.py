@@ -1,4 +1,8 @@
-"""A method of another distribution runs through the command line and a real sweep."""
+"""A method of another distribution runs through the command line.
+
+The sweep runs in one process. In the tests of faults on Ray, a method of another distribution reaches Ray's
+workers, from a folder of foreign packages too.
+"""
 
 import json
 import os
@@ -11,16 +15,25 @@ import pytest
 from installing import EXAMPLES, install_example
 
 from contrasweep.tuning.store import ResultsStore
+from tests.foreign_packages import write_foreign_packages
 
 ROOT = Path(__file__).parents[2]
 PROJECT = EXAMPLES / "contrasweep-dcl"
 CONTRASWEEP = "from contrasweep.tuning.cli import main; main()"
+WITHOUT_RAY = """
+from in_process import without_ray
+from contrasweep.tuning.cli import main
+with without_ray():
+    main()
+"""
 PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
 
 
 def _python(folder: Path, command: list[str], *arguments: str) -> str:
-    """Run Python in a folder of its own, with the plug-in installed, for Ray's workers too."""
-    path = os.pathsep.join([str(ROOT / "src"), *install_example(folder / "site")])
+    """Run Python in a folder of its own, with the plug-in installed."""
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT / "tests" / "ray"), *install_example(folder / "site")]
+    )
     done = subprocess.run(
         [sys.executable, *command, *arguments],
         cwd=folder,
@@ -49,14 +62,8 @@ def test_its_space_is_printed_and_it_is_found_when_it_is_imported_first(tmp_path
 
 
 def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path) -> None:
-    """A user's own models/ and data.py, in the folder they work in, are not mistaken for ours.
-
-    `python -m` puts that folder first on the path of the driver and of Ray's workers.
-    """
-    for name in ("models", "losses", "search_spaces", "tuning"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the wrong {name}')")
-    (tmp_path / "data.py").write_text("raise RuntimeError('the wrong data')")
+    """A user's own models/ and data.py, in the folder they work in, are not mistaken for ours."""
+    write_foreign_packages(tmp_path)
     small = [
         "--set",
         "probes.max_steps=5",
@@ -69,7 +76,7 @@ def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path
         "--concurrency",
         "1",
     ]
-    said = _python(tmp_path, ["-m", "contrasweep"], "sweep", "dcl", "--data", "digits", *small)
+    said = _python(tmp_path, ["-c", WITHOUT_RAY], "sweep", "dcl", "--data", "digits", *small)
     assert "Next: contrasweep best outside -o best.yaml" in said
     store = ResultsStore(tmp_path / "results")
     rows = store.trials("outside").to_pylist()

@@ -1,13 +1,16 @@
 """Run a sweep in this process, and end the process after some trials by the signal that the test names.
 
-drive.py RESULTS SIGNAL DONE: runs (or, if the study is there, resumes) the small study, and sends itself
-SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish.
+drive.py RESULTS SIGNAL DONE WHERE: runs (or, if the study is there, resumes) the small study, and sends
+itself SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish. Trials run on Ray where WHERE is
+`ray`, and in this process where it is `here`.
 """
 
 import os
 import signal
 import sys
+from contextlib import nullcontext
 
+from in_process import without_ray
 from studies import small_plan
 
 from contrasweep.tuning.cli.errors import reporting_errors
@@ -17,19 +20,20 @@ from contrasweep.tuning.store import open_location, study_names
 
 
 @reporting_errors
-def drive(results: str, ending: str, done: int) -> None:
+def drive(results: str, ending: str, done: int, where: str) -> None:
     def show(progress: Progress) -> None:
         # Now a further trial is running.
         if ending != "none" and progress.done >= done and progress.running:
             os.kill(os.getpid(), getattr(signal, ending))
 
-    if "small" in study_names(open_location(results)):
-        resume_sweep("small", results, show=show)
-    else:
-        run_sweep(small_plan(results), show=show)
+    with without_ray() if where == "here" else nullcontext():
+        if "small" in study_names(open_location(results)):
+            resume_sweep("small", results, show=show)
+        else:
+            run_sweep(small_plan(results), show=show)
 
 
 if __name__ == "__main__":
     # If a shell started the tests in the background, this process has inherited that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    drive(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    drive(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -268,7 +268,7 @@ def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path, in_process: N
 
 
 def _drive(results: Path, ending: str, done: int) -> int:
-    command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done)]
+    command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done), "ray"]
     environment = {**os.environ, **with_faulty_method(results.parent)}
     run = subprocess.run(command, env=environment, capture_output=True, timeout=480, check=False)
     return run.returncode

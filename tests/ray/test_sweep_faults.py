@@ -10,6 +10,7 @@ import pytest
 from studies import with_faulty_method
 
 from contrasweep.tuning.store import ResultsStore
+from tests.foreign_packages import write_foreign_packages
 
 TIMEOUT = 100_000
 # The driver's clock jumps once the hanging trial hangs, so that the test need not wait for the timeout.
@@ -27,8 +28,13 @@ main()
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
-    """A sweep over all faults: the results folder and the output of the command."""
+    """A sweep over all faults: the results folder and the output of the command.
+
+    It runs in a folder that is first on the path of the driver and of Ray's workers, and holds a user's own
+    `models/` and `data.py`, which fail when imported.
+    """
     folder = tmp_path_factory.mktemp("faults")
+    write_foreign_packages(folder)
     options = {"trials": 7, "epochs": 3, "scheduler": "none", "sampler": "random", "concurrency": 1}
     options |= {"name": "faults", "max-failures": 1, "trial-timeout": TIMEOUT}
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]

@@ -49,7 +49,7 @@ def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacte
 ) -> None:
     drive = [sys.executable, str(HERE / "drive.py"), results]
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(HERE)])}
-    killed = subprocess.run([*drive, "SIGKILL", "2"], env=path, timeout=240, check=False)
+    killed = subprocess.run([*drive, "SIGKILL", "2", "here"], env=path, timeout=240, check=False)
     assert killed.returncode == -signal.SIGKILL
     held = ResultsStore(results).trials("small").to_pylist()
     ended = [row for row in held if row["status"] in ("completed", "stopped")]

@@ -1,6 +1,6 @@
 """Runs of every method by one process and by two, and how far their numbers are apart.
 
-`python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus.md`.
+`PYTHONPATH=. python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus.md`.
 """
 
 import sys
@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from golden_settings import OWN, SETTINGS
 from trial_steps import fitting_dataset
 
@@ -30,8 +29,8 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training import evaluation
 from contrasweep.tuning.training.evaluation import embed_training_set
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
+from tests.ranks import WORLD, results_of_ranks
 
-WORLD = 2
 TRAIN = 96
 QUICK = {"epochs": 2, "probes.max_steps": 5}
 NO_STATISTICS = {"head.name": "mlp"}
@@ -229,8 +228,7 @@ def run_rank(rank: int, folder: str) -> None:
 
 def run_group(folder: Path) -> list[dict[str, Any]]:
     """Return the results of every rank of one group."""
-    mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD)
-    return [torch.load(folder / f"rank-{rank}.pt", weights_only=False) for rank in range(WORLD)]
+    return results_of_ranks(run_rank, folder, "contrasweep.tuning.training.pretrain", "torch._dynamo")
 
 
 def difference(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> float:
