@@ -42,7 +42,7 @@ def score(values: Proposal) -> float:
 
 
 @cache
-def best_of(sampler: str, seed: int, trials: int = 40, at_once: int = 3) -> float:
+def best_of(sampler: str, seed: int, trials: int = 30, at_once: int = 3) -> float:
     """Search with `at_once` trials in flight and noisy values; return the best noiseless score proposed."""
     noise = random.Random(seed)
     study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
@@ -57,7 +57,7 @@ def best_of(sampler: str, seed: int, trials: int = 40, at_once: int = 3) -> floa
     return best
 
 
-def run(sampler: str, seed: int, trials: int = 20) -> list[Proposal]:
+def run(sampler: str, seed: int, trials: int) -> list[Proposal]:
     study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
     proposals = []
     for number in range(trials):
@@ -68,14 +68,14 @@ def run(sampler: str, seed: int, trials: int = 20) -> list[Proposal]:
 
 @pytest.mark.parametrize("sampler", DRAWING)
 def test_a_seed_fixes_the_proposals(sampler: str) -> None:
-    proposals = run(sampler, seed=1, trials=14)
-    assert proposals == run(sampler, seed=1, trials=14)
-    assert proposals[1:] != run(sampler, seed=2, trials=14)[1:]
+    proposals = run(sampler, seed=1, trials=10)
+    assert proposals == run(sampler, seed=1, trials=10)
+    assert proposals[1:] != run(sampler, seed=2, trials=10)[1:]
 
 
 @pytest.mark.parametrize("sampler", DRAWING)
 def test_no_proposal_repeats_an_earlier_one(sampler: str) -> None:
-    proposals = run(sampler, seed=4)
+    proposals = run(sampler, seed=4, trials=14)
     assert len({tuple(p.values.items()) for p in proposals}) == len(proposals)
 
 
@@ -87,20 +87,21 @@ def test_trials_asked_for_at_once_differ() -> None:
     assert len({tuple(p.values.items()) for p in at_once}) == 8
 
 
-@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 16), ("gp", 1), ("cmaes", 16)])
+@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 8), ("gp", 1), ("cmaes", 8)])
 def test_a_model_beats_chance_on_a_noisy_conditional_objective(sampler: str, seeds: int) -> None:
     found = statistics.mean(best_of(sampler, seed) for seed in range(seeds))
     chance = statistics.mean(best_of("random", seed) for seed in range(16))
-    assert found > chance + 0.03
+    # The best of a random search varies by 0.09 between seeds.
+    assert found > chance + 0.07
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
 def test_a_model_goes_where_values_are_larger(sampler: str) -> None:
-    trials = 120 if sampler == "cmaes" else 40
+    trials = {"tpe": 40, "gp": 20, "cmaes": 120}[sampler]
     study = SearchStudy(SPACE, sampler=sampler, trials=trials)
     for number in range(trials):
         study.complete(number, float(study.ask().values["crop"]))
-    late = statistics.mean(float(t.params["crop"]) for t in study.trials[-20:])
+    late = statistics.mean(float(t.params["crop"]) for t in study.trials[-min(20, trials // 2) :])
     assert late > 0.6
 
 
@@ -118,8 +119,8 @@ def test_the_gaussian_process_models_a_parameter_that_some_trials_do_not_have() 
 
 
 def test_the_gaussian_process_asks_only_how_trials_rank() -> None:
-    plain, stretched = (SearchStudy(SPACE, sampler="gp", trials=12) for _ in range(2))
-    for number in range(12):
+    plain, stretched = (SearchStudy(SPACE, sampler="gp", trials=9) for _ in range(2))
+    for number in range(9):
         one, other = plain.ask(), stretched.ask()
         assert one == other
         plain.complete(number, score(one))
@@ -145,15 +146,16 @@ def test_normal_scores_follow_the_places_of_finished_and_stopped_trials() -> Non
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
 def test_a_stopped_trial_never_outranks_a_finished_one(sampler: str) -> None:
     # Small crops are stopped at a high early value, large ones finish low: follow the finished ones.
-    study = SearchStudy(SPACE, sampler=sampler, trials=40)
-    for number in range(40):
+    trials = 20 if sampler == "gp" else 40
+    study = SearchStudy(SPACE, sampler=sampler, trials=trials)
+    for number in range(trials):
         crop = float(study.ask().values["crop"])
         if crop < 0.4:
             study.report(number, 1, 10.0)
             study.prune(number)
         else:
             study.complete(number, crop)
-    assert statistics.mean(float(t.params["crop"]) for t in study.trials[20:]) > 0.5
+    assert statistics.mean(float(t.params["crop"]) for t in study.trials[trials // 2 :]) > 0.5
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "random"])
