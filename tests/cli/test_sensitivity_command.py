@@ -8,12 +8,14 @@ from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.sensitivity import forest
 from tests.studies import PlannedStudy, Run
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(forest, "TREES", 25)
     folder = tmp_path / "results"
     plan = plan_sweep("infonce", "colour-digits", trials=22, epochs=1, results=folder, name="written")
     scores = [{"val.accuracy": 0.5 + n / 50, "val.ridge_accuracy": 0.5 + n / 50} for n in range(22)]

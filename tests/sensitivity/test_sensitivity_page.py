@@ -2,17 +2,27 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from contrasweep.tuning.sensitivity import forest
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
 from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
 from tests.sensitivity.analysed_studies import page_of, study
 from tests.sensitivity.synthetic import observed, space_of
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_forests() -> Iterator[None]:
+    """A page shows what a forest of any size says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "TREES", 25)
+        yield
 
 
 @pytest.fixture(scope="module")
