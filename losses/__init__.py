@@ -6,6 +6,7 @@ Hyperparameters out of range, unknown names and wrong shapes raise ValueError be
 """
 
 from contrasweep.losses.align_uniform import AlignUniform, QueueAlignUniform
+from contrasweep.losses.biased_branches import LearnedMixin, RUBi
 from contrasweep.losses.c2ae import CanonicalCorrelation, LabelRanking
 from contrasweep.losses.cacr import CACR, repulsion_entropy
 from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
@@ -16,8 +17,10 @@ from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
 from contrasweep.losses.hardneg import HardNegInfoNCE, QueueHardNegInfoNCE
 from contrasweep.losses.herocon import HeroConSupervised, HeroConUnsupervised
+from contrasweep.losses.hsic import HSIC, median_distance
 from contrasweep.losses.idfd import FeatureDecorrelation, InstanceDiscrimination
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
+from contrasweep.losses.lff import GeneralizedCrossEntropy, relative_difficulty
 from contrasweep.losses.mib import JensenShannon, SymmetricKL
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
@@ -27,6 +30,7 @@ from contrasweep.losses.wcl import WCL, neighbour_components
 
 __all__ = [
     "CACR",
+    "HSIC",
     "WCL",
     "AlignUniform",
     "BiasBal",
@@ -40,6 +44,7 @@ __all__ = [
     "FairCCLK",
     "FairKL",
     "FeatureDecorrelation",
+    "GeneralizedCrossEntropy",
     "HardNegCCLK",
     "HardNegInfoNCE",
     "HeroConSupervised",
@@ -48,12 +53,14 @@ __all__ = [
     "InstanceDiscrimination",
     "JensenShannon",
     "LabelRanking",
+    "LearnedMixin",
     "Loss",
     "LossTerms",
     "PrototypeNCE",
     "QueueAlignUniform",
     "QueueHardNegInfoNCE",
     "QueueInfoNCE",
+    "RUBi",
     "RanksLost",
     "SupCon",
     "SwAV",
@@ -64,7 +71,9 @@ __all__ = [
     "cluster_prototypes",
     "gather",
     "log_class_prior",
+    "median_distance",
     "neighbour_components",
+    "relative_difficulty",
     "repulsion_entropy",
     "sample_partners",
 ]

@@ -22,9 +22,9 @@ def kernel_matrix(condition: Tensor, kernel: str, sigma2: float) -> Tensor:
     polynomial `<z,z'>^3 / sigma2`, cosine `<z,z'> / (|z||z'|)`, which is 0 for a zero row.
     """
     if kernel == "rbf":
-        return _squared_distances(condition).div_(-sigma2).exp_()
+        return squared_distances(condition).div_(-sigma2).exp_()
     if kernel == "laplacian":
-        return _squared_distances(condition).sqrt_().div_(-sigma2).exp_()
+        return squared_distances(condition).sqrt_().div_(-sigma2).exp_()
     factor = _linear_factor(condition, kernel, sigma2)
     if factor is not None:
         return factor @ factor.T
@@ -40,7 +40,7 @@ def _linear_factor(condition: Tensor, kernel: str, sigma2: float) -> Tensor | No
     return None
 
 
-def _squared_distances(z: Tensor) -> Tensor:
+def squared_distances(z: Tensor) -> Tensor:
     """Squared distances (B, B) by one matrix product, centred first to keep cancellation errors small."""
     z = z - z.mean(0)
     squared_norms = z.square().sum(1)

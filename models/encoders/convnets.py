@@ -75,11 +75,20 @@ def simple_conv_relu(channels: int, image_size: int = 28) -> Encoder:
     return _simple_conv(channels, nn.ReLU())
 
 
-def _simple_conv(channels: int, last: nn.Module) -> Encoder:
+def simple_conv_1x1(channels: int, image_size: int = 28) -> Encoder:
+    """`simple_conv_relu` with 1 x 1 convolutions: a feature knows which colours an image has, not where.
+
+    Source: the biased network of ReBias (Bahng et al. 2020) on Biased-MNIST, models/mnist_models.py of its
+    released code.
+    """
+    return _simple_conv(channels, nn.ReLU(), kernel_size=1)
+
+
+def _simple_conv(channels: int, last: nn.Module, kernel_size: int = 7) -> Encoder:
     widths = (channels, 16, 32, 64, 128)
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        convolution = nn.Conv2d(inputs, outputs, kernel_size=7, padding=3)
+        convolution = nn.Conv2d(inputs, outputs, kernel_size, padding=kernel_size // 2)
         nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
         layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
     body = nn.Sequential(*layers[:-1], last, nn.AdaptiveAvgPool2d(1), nn.Flatten())

@@ -65,6 +65,12 @@ _OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
         "simple-conv-relu", "simple-conv, 128 features after a ReLU", None, convnets.simple_conv_relu
     ),
     EncoderSpec(
+        "simple-conv-1x1",
+        "simple-conv-relu with 1 x 1 convolutions, sees single pixels, 128 features",
+        None,
+        convnets.simple_conv_1x1,
+    ),
+    EncoderSpec(
         "small-alexnet",
         "AlexNet in 3 x 3 convolutions, 4,096 features, for 32 to 64 pixels",
         None,

@@ -76,6 +76,25 @@ def classifier(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"logits": normal(B, 4, generator=g), "labels": numbers(4, B, g), "bias": numbers(2, B, g)}
 
 
+def branches(*names: str) -> Callable[..., Inputs]:
+    """Return a builder of logits of two networks, by name, and labels."""
+
+    def inputs(B: int, D: int, g: torch.Generator) -> Inputs:
+        of_networks = {name: normal(B, 4, generator=g) for name in ("logits", *names)}
+        return {**of_networks, "labels": numbers(4, B, g)}
+
+    return inputs
+
+
+def mixture(B: int, D: int, g: torch.Generator) -> Inputs:
+    return {**branches("biased_logits")(B, D, g), "factor": torch.rand(B, generator=g, dtype=torch.float64)}
+
+
+def two_features(B: int, D: int, g: torch.Generator) -> Inputs:
+    features = normal(B, D, generator=g)
+    return {"features": features, "biased_features": features[:, :2] + normal(B, 2, generator=g)}
+
+
 def moco(B: int, D: int, g: torch.Generator) -> Inputs:
     return {name: normal(B, D, generator=g) for name in ("queries", "keys")} | {
         "queue": normal(9, D, generator=g)
@@ -230,6 +249,37 @@ LOSS_CASES = [
             ("queue-hardneg", lambda: losses.QueueHardNegInfoNCE(0.3, 1.0), moco),
             ("queue-hardneg-debiased", lambda: losses.QueueHardNegInfoNCE(0.5, 0.5, 0.02), moco),
         )
+    ),
+    LossCase(
+        "gce", lambda: losses.GeneralizedCrossEntropy(0.6), branches(), "logits", {"logits": 0, "labels": 0}
+    ),
+    LossCase(
+        "gce-released",
+        lambda: losses.GeneralizedCrossEntropy(0.6, "released"),
+        branches(),
+        "logits",
+        {"logits": 0, "labels": 0},
+    ),
+    LossCase(
+        "hsic",
+        lambda: losses.HSIC(2.0, 1.5),
+        two_features,
+        "features",
+        {"features": 0, "biased_features": 0},
+    ),
+    LossCase(
+        "rubi",
+        lambda: losses.RUBi(0.7),
+        branches("mask", "answer"),
+        "logits",
+        {"logits": 0, "mask": 0, "answer": 0, "labels": 0},
+    ),
+    LossCase(
+        "learned-mixin",
+        lambda: losses.LearnedMixin(0.4),
+        mixture,
+        "logits",
+        {"logits": 0, "biased_logits": 0, "factor": 0, "labels": 0},
     ),
     LossCase("swav", learned(lambda: losses.SwAV(5, 6, 0.3, 0.2)), of_views(2), "views", VIEWS),
     LossCase(

@@ -11,10 +11,10 @@ import torch
 from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NO_LOSS = ("cluster-information", "corruptions")
+NO_LOSS = ("cluster-information", "corruptions", "lff-weights")
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem not in NO_LOSS)
-EMBEDDED = ("views", "features", "queries", "means", "scores")
-OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory", "deviations", "noise", "codes")
+EMBEDDED = ("views", "features", "queries", "means", "scores", "logits")
+OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory", "deviations", "noise", "codes", "biased_features")
 PARAMETER = "parameter."
 PARAMETERS = ("weight", "bias_vector", "prototypes")
 NOT_ARGUMENTS = ("expected", *(f"grad_{name}" for name in EMBEDDED), "meta", *PARAMETERS)

@@ -7,10 +7,20 @@ from torch import Tensor
 
 every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
 
-# H of Eq. 5 depends on the embedding's length, and so do logits.
-NOT_SCALE_FREE = ("herocon-unsup", "herocon-unsup-cross", "herocon-one-view", "biasbal")
+# H of Eq. 5 and HSIC's kernel depend on the embedding's length, and so do logits.
+NOT_SCALE_FREE = (
+    "herocon-unsup",
+    "herocon-unsup-cross",
+    "herocon-one-view",
+    "biasbal",
+    "gce",
+    "gce-released",
+    "hsic",
+    "rubi",
+    "learned-mixin",
+)
 # Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
-STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav", "swav-crops-queue", "wcl-released")
+STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav", "swav-crops-queue", "wcl-released", "gce-released")
 # Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
 # A queue belongs to its view.
 NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released", "swav-crops-queue")

@@ -8,6 +8,7 @@ import references
 import references_bias
 import references_clusters
 import references_codes
+import references_networks
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -261,11 +262,45 @@ def label_ranking(d: Drawn) -> Pair:
     )
 
 
+def generalized_cross_entropy(d: Drawn) -> Pair:
+    y, module = d.numbers(d.D), losses.GeneralizedCrossEntropy(0.6)
+    reference = references_networks.generalized_cross_entropy
+    return lambda x: module(x, y), lambda x: reference(x, y, 0.6), d.normal(d.B, d.D)
+
+
+def hsic(d: Drawn) -> Pair:
+    biased, module = d.normal(d.B + 3, 2), losses.HSIC(1.7, 0.9)
+    reference = references_networks.hsic
+    return lambda x: module(x, biased), lambda x: reference(x, biased, 1.7, 0.9), d.normal(d.B + 3, d.D)
+
+
+def rubi(d: Drawn) -> Pair:
+    others, module = (d.normal(d.B, d.D), d.normal(d.B, d.D), d.numbers(d.D)), losses.RUBi(0.7)
+    return (
+        lambda x: module(x, *others),
+        lambda x: references_networks.rubi(x, *others, 0.7),
+        d.normal(d.B, d.D),
+    )
+
+
+def learned_mixin(d: Drawn) -> Pair:
+    others, module = (d.normal(d.B, d.D), d.uniform(d.B), d.numbers(d.D)), losses.LearnedMixin(0.4)
+    return (
+        lambda x: module(x, *others),
+        lambda x: references_networks.learned_mixin(x, *others, 0.4),
+        d.normal(d.B, d.D),
+    )
+
+
 def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Callable[[Drawn], Pair]:
     return lambda d: make(d, *args, **options)
 
 
 CHECKS: dict[str, Callable[[Drawn], Pair]] = {
+    "gce": generalized_cross_entropy,
+    "hsic": hsic,
+    "rubi": rubi,
+    "learned-mixin": learned_mixin,
     **{f"infonce-{negatives}": with_options(info_nce, negatives) for negatives in ("cross", "all")},
     **{
         f"queue-infonce-{several}": against_queue(

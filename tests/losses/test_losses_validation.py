@@ -54,6 +54,12 @@ BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: losses.InfoNCE("0.1"),  # type: ignore[arg-type]
         r"temperature must be a finite number, given '0.1'",
     ),
+    "q": (lambda: losses.GeneralizedCrossEntropy(0.0), r"q must be above 0, given 0"),
+    "form of GCE": (
+        lambda: losses.GeneralizedCrossEntropy(0.7, "code"),
+        r"value of form: 'code'.*Known: paper, released",
+    ),
+    "sigma": (lambda: losses.HSIC(0.0), r"sigma must be above 0, given 0"),
     "end": (lambda: losses.EnD(-1, 1), r"alpha must be at least 0, given -1"),
 }
 
@@ -112,6 +118,17 @@ BAD_INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "label matrix": (lambda: losses.HeroConSupervised()(x[0], torch.full((4, 2), 2)), r"0 and 1 only"),
     "label rows": (lambda: losses.HeroConSupervised()(x[0], longer), r"features must be \(n, D\)"),
     "width": (lambda: losses.HeroConUnsupervised(7)(x), r"views must have width 7, got shape \(2, 4, 3\)"),
+    "logits of GCE": (
+        lambda: losses.GeneralizedCrossEntropy()(x, y),
+        r"logits must be a floating point tensor of shape \(B, C\), got torch.float32 of shape \(2, 4, 3\)",
+    ),
+    "three images": (lambda: losses.HSIC()(x[0, :3], x[0, :3]), r"at least 4 images, got 3"),
+    "other images": (lambda: losses.HSIC()(x[0], x[0, :3]), r"biased_features \(B, E\), got .* \(3, 3\)"),
+    "mask": (
+        lambda: losses.RUBi()(x[0], x[0, :, :2], x[0], y),
+        r"mask must have the shape of logits, got \(4, 2\) and \(4, 3\)",
+    ),
+    "factor": (lambda: losses.LearnedMixin()(x[0], x[0], x[0], y), r"factor must have shape \(4,\)"),
     "classes": (lambda: losses.BiasBal(torch.zeros(2, 5))(x[0], y, y), r"\(4, 3\) and \(2, 5\)"),
 }
 

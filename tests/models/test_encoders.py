@@ -99,6 +99,12 @@ ALEXNET = sum(_conv(i, o) + 2 * o for i, o in ((3, 96), (96, 192), (192, 384), (
         ("herocon-cnn", 1, 28, 10 * 32 + 289 * 32 + 4 * 32 + (32 * 13 * 13 + 1) * 512 + 2 * 512),
         ("herocon-vgg", 3, 64, _vgg(64)),
         ("bagnet18", 3, 32, _bagnet18()),
+        (
+            "simple-conv-1x1",
+            3,
+            8,
+            sum(i * o + o + 2 * o for i, o in ((3, 16), (16, 32), (32, 64), (64, 128))),
+        ),
     ],
 )
 def test_the_parameters_are_those_counted_by_hand(name: str, channels: int, size: int, expected: int) -> None:

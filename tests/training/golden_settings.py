@@ -100,6 +100,33 @@ OWN: dict[str, dict[str, Any]] = {
         "rise": 0.1,
     },
     "c2ae": {"alpha": 0.5, "lam": 0.5, "scale": 5.0, "latent": 0.8, "hidden": 16},
+    "lff": {"q": 0.7, "form": "released", "loss_momentum": 0.7, "biased_encoder": "same"},
+    "dfa": {
+        "q": 0.7,
+        "form": "released",
+        "loss_momentum": 0.7,
+        "biased_encoder": "same",
+        "lambda_dis": 2.0,
+        "lambda_swap": 0.5,
+        "lambda_swap_b": 3.0,
+        "swap_from": 0.3,
+    },
+    # A network of single pixels sees all pixels of one of the 17 grey levels at a ReLU's 0 together: whether
+    # rounding puts them above or below moves its gradient by 1e-4. So the biased network is the usual one.
+    "rebias": {
+        "lambda_f": 1.0,
+        "lambda_g": 1.0,
+        "radius": "median",
+        "sigma": 1.0,
+        "biased_encoder": "same",
+    },
+    "rubi": {"weight": 1.0, "branch": "mlp", "biased_encoder": "same"},
+    "learned-mixin": {
+        "entropy_weight": 0.36,
+        "factor": "learned",
+        "bias_first": 0.3,
+        "biased_encoder": "same",
+    },
     "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
     "pcl": {
         "clusters": 6,

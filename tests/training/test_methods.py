@@ -12,10 +12,12 @@ from contrasweep.losses.validation import Number
 from contrasweep.search_spaces import available_presets, available_spaces, preset
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Hyperparameter
+from contrasweep.tuning.methods.dfa import Disentangled
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.classifiers import ClassifierBeside, EndToEndClassifier
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import prepare_data
+from contrasweep.tuning.objectives.two_networks import TwoNetworks
 from contrasweep.tuning.planning.resolve import lacking, resolve
 
 STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
@@ -65,6 +67,9 @@ def test_it_builds_on_every_dataset_that_has_what_it_needs(name: str) -> None:
         assert sum(p.numel() for p in objective.parameters()) > sum(p.numel() for p in encoder.parameters())
 
 
+WITHOUT_HEAD = (ClassifierBeside, EndToEndClassifier, HeterogeneousObjective, TwoNetworks, Disentangled)
+
+
 @ALL
 def test_the_head_follows_its_settings(name: str) -> None:
     dataset = _fitting(name)[0]
@@ -72,7 +77,7 @@ def test_the_head_follows_its_settings(name: str) -> None:
     data = prepare_data(e, None, torch.device("cpu"))
     encoder = data.build_encoder(e.encoder)
     objective = METHODS[name].build(e, encoder, data)
-    if isinstance(objective, ClassifierBeside | EndToEndClassifier | HeterogeneousObjective):
+    if isinstance(objective, WITHOUT_HEAD):
         # The classifier reads the features themselves, and so does the loss unless it is asked otherwise.
         assert getattr(objective, "head", None) is None
         return

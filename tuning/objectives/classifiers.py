@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from contrasweep.models import Encoder
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views
+from contrasweep.tuning.objectives.objective import (
+    Batch,
+    Gather,
+    Metrics,
+    Objective,
+    channels_last,
+    learning_beside,
+    of_views,
+)
 
 FeatureLoss = Callable[[Tensor, Tensor, Batch], tuple[Tensor, Metrics]]
 """Takes the gathered features `(V, B, D)`, embeddings `(V, B, E)` and batch; returns a scalar and metrics.
@@ -56,8 +64,7 @@ class ClassifierBeside(Objective):
         loss, metrics = self.loss(gathered, embeddings, whole)
         logits = self._logits(features.detach())
         own = repeated_cross_entropy(gather(logits, 1), whole.labels)
-        # The reported value, which divergence is read from, is the method's loss alone.
-        return loss + (own - own.detach()), {**metrics, "classifier_loss": own.detach()}
+        return learning_beside(loss, own), {**metrics, "classifier_loss": own.detach()}
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:

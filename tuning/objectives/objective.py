@@ -173,3 +173,11 @@ def of_views(network: Callable[[Tensor], Tensor], views: Tensor, *, apart: bool)
 def channels_last(images: Tensor) -> Tensor:
     """Return `images` `(N, C, S, S)` in the memory order that convolutions are fastest in."""
     return images.contiguous(memory_format=torch.channels_last)
+
+
+def learning_beside(loss: Tensor, other: Tensor) -> Tensor:
+    """Return the value of `loss` with the gradient of `loss + other`.
+
+    The reported value, from which divergence is read, is then that of the method's loss alone.
+    """
+    return loss + (other - other.detach())

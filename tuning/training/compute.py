@@ -12,7 +12,7 @@ from contrasweep.tuning.experiment import ComputeSettings
 
 
 def set_precision(network: nn.Module, settings: ComputeSettings) -> None:
-    """Make every backbone of a network, and its later copies, train in the precision of the settings."""
+    """Make every backbone of a network train in the precision of the settings."""
     for encoder in _encoders(network):
         encoder.trains_in_bf16 = settings.precision == "bf16"
 

@@ -130,10 +130,10 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(experiment.seed, "encoder"))
         encoder = data.build_encoder(experiment.encoder)
-        set_precision(encoder, experiment.compute)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
         objective = method.build(experiment, encoder, data).to(data.device)
     objective.views_apart = experiment.encoder.views == "apart"
+    set_precision(objective, experiment.compute)
     compile_backbones(objective, experiment.compute)
     return objective
 

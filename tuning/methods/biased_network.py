@@ -1,0 +1,24 @@
+"""What the methods with a second, biased network have in common: which network it is, and how it is built."""
+
+from contrasweep.losses.validation import Number, OneOf
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.method import Hyperparameter
+from contrasweep.tuning.objectives.prepared import PreparedData
+
+SAME = "same"
+
+BIASED_ENCODER = Hyperparameter(
+    "the backbone of the biased network: the run's own, or one that sees single pixels or small patches",
+    OneOf((SAME, "simple-conv-1x1", "bagnet18")),
+)
+
+LOSS_MOMENTUM = Hyperparameter(
+    "the share that the moving average of an image's loss keeps of itself", Number(at_least=0, below=1)
+)
+
+
+def build_biased_encoder(experiment: Experiment, data: PreparedData) -> Encoder:
+    """Return the backbone of the biased network, which normalises images as the run's encoder does."""
+    name, settings = str(experiment.hyperparameters["biased_encoder"]), experiment.encoder
+    return data.build_encoder(settings if name == SAME else settings.model_copy(update={"name": name}))
