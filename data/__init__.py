@@ -20,6 +20,7 @@ from contrasweep.data.datasets import (
 )
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
 from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.matching import clustering_accuracy, clustering_nmi, renumbered
 from contrasweep.data.photometric import normalise
 from contrasweep.data.resample import whole_image
 from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
@@ -79,6 +80,8 @@ __all__ = [
     "ViewParameters",
     "check_available",
     "cluster_information",
+    "clustering_accuracy",
+    "clustering_nmi",
     "data_root",
     "dataset_spec",
     "hierarchy_clusters",
@@ -105,6 +108,7 @@ __all__ = [
     "read_clusterings",
     "read_condition",
     "read_hierarchy",
+    "renumbered",
     "shard",
     "top_k_clusterings",
     "top_k_clusters",

@@ -179,6 +179,16 @@ def test_what_is_maximised_and_its_fast_form_are_recorded_metrics(metric: str) -
     )
 
 
+def test_a_clustering_is_maximised_where_one_is_made() -> None:
+    with pytest.raises(InputError, match="unknown metric 'cluster_nmi'"):
+        plan_sweep("infonce", "digits", metric="cluster_nmi")
+    plan = plan_sweep("infonce", "digits", metric="cluster_nmi", values={"probes.kmeans_starts": 5})
+    assert plan.metric == plan.rung_metric == "val.cluster_nmi"
+    assert {"val.cluster_nmi", "val.cluster_accuracy"} <= set(plan.record().columns.metrics)
+    again = plan_of(plan.record(), plan.results)
+    assert (again.metric, again.rung_metric) == (plan.metric, plan.rung_metric)
+
+
 FITTING = [
     (method, dataset)
     for method in METHODS

@@ -3,6 +3,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
+from torch.nn.functional import normalize
 
 from contrasweep.data import LabelledImages, RandomViews, load_transductive, torch_generator, whole_image
 from contrasweep.models import (
@@ -18,6 +21,7 @@ from contrasweep.models import (
 )
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.metrics import CLUSTERING
 from contrasweep.tuning.objectives.prepared import (
     PreparedData,
     fold_and_part,
@@ -32,7 +36,7 @@ from contrasweep.tuning.training.evaluation import (
     probe_views,
     validation_scores,
 )
-from contrasweep.tuning.training.pretrain import build_objective
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
 
@@ -268,3 +272,36 @@ def test_the_seeds_of_a_trial_hold_every_labelled_object_out_once() -> None:
     assert preparation_key(base) != preparation_key(base.with_values({"seed": 1}))
     final = base.on_all_training_data().with_values({"seed": 13})
     assert fold_and_part(final, spec_for(final))[0] == 3
+
+
+def test_held_out_images_are_clustered_where_it_is_asked_for(experiment: Make, data: PreparedData) -> None:
+    e = experiment("infonce", {"probes.kmeans_starts": 4})
+    objective = build_objective(e, data)
+    held_out = data.validation
+    assert held_out is not None
+    scores = validation_scores(objective, data, e, full=False)
+    assert CLUSTERING[0] not in validation_scores(objective, data, experiment("infonce"), full=True)
+    seen = normalize(objective.embed_images(whole_image(held_out.images, 8)), dim=1)
+    found = KMeans(10, n_init=20, random_state=0).fit(seen.double().numpy()).labels_
+    # Other starts, so that a few images may lie elsewhere.
+    assert scores["val.cluster_nmi"] == pytest.approx(
+        normalized_mutual_info_score(held_out.labels, found), abs=0.1
+    )
+    assert 0.1 < scores["val.cluster_accuracy"] <= 1
+    collapsed = replace(held_out, images=torch.zeros_like(held_out.pixels))
+    alike = validation_scores(objective, replace(data, validation=collapsed), e, full=False)
+    share = held_out.labels.bincount().max() / len(held_out)
+    assert alike["val.cluster_accuracy"] == pytest.approx(float(share))
+
+
+def test_a_clustering_s_control_depends_on_the_method_too(experiment: Make, data: PreparedData) -> None:
+    """What is clustered is the method's own embedding: runs that share an encoder have other controls."""
+    runs = [experiment(method, {"probes.kmeans_starts": 2}) for method in ("infonce", "moco-v2")]
+    first, second = (next(pretrain(e, data=data)).metrics for e in runs)
+    assert first["val.accuracy"] == second["val.accuracy"]
+    assert first["val.cluster_nmi"] != second["val.cluster_nmi"]
+
+
+def test_only_images_are_clustered() -> None:
+    with pytest.raises(InputError, match=r"probes.kmeans_starts is for images; two-view-digits"):
+        resolve("herocon", "two-view-digits", {"probes.kmeans_starts": 5})

@@ -59,10 +59,11 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
 def test_without_colour_there_is_no_colour_column(
     experiment: Make, small_data: Callable[[str], PreparedData]
 ) -> None:
-    e, data = experiment("infonce", dataset="digits"), small_data("digits")
+    e, data = experiment("infonce", {"probes.kmeans_starts": 2}, "digits"), small_data("digits")
     scores = FinalScores(e, None, data, lambda _: None)(next(pretrain(e, data=data)))
-    assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("digits"))
+    assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("digits"), e.probes)
     assert scores["test.accuracy"] == scores["test.untrained_accuracy"]
+    assert scores["test.cluster_accuracy"] == scores["test.untrained_cluster_accuracy"]
 
 
 def test_without_a_probe_the_untrained_control_is_scored_by_its_own_classifier(

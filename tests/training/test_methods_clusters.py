@@ -14,7 +14,7 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.cl_infonce import ClusterClassifier, ClusterContrast
-from contrasweep.tuning.methods.clustering import METRICS, ImageClusters, renumbered
+from contrasweep.tuning.methods.clustering import METRICS, ImageClusters
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve, space_of
@@ -299,17 +299,6 @@ def test_the_classifier_learns_the_clusters_of_one_view(data: PreparedData) -> N
     assert logits.shape == (32, K)
     torch.testing.assert_close(loss, functional.cross_entropy(logits, _assigned(objective)[batch.index]))
     assert metrics["dropped_fraction"].item() == 0
-
-
-def test_clusters_are_renumbered_to_agree_with_those_before() -> None:
-    before = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
-    permuted = torch.tensor([2, 2, 2, 0, 0, 0, 1, 1, 1])
-    assert torch.equal(renumbered(permuted, before, 3), before)
-    # Cluster 0 overlaps most with number 1, but number 1 saves more elsewhere: the total decides.
-    clusters = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
-    earlier = torch.tensor([1, 1, 1, 0, 0, 1, 1, 1])
-    assert renumbered(clusters, earlier, 2).tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert renumbered(torch.tensor([0, 1]), torch.tensor([2, 2]), 3).unique().numel() == 2
 
 
 def test_the_classifier_s_clusters_keep_their_numbers_over_epochs_and_a_resume(data: PreparedData) -> None:

@@ -34,6 +34,7 @@ ADDED_LATER = (
     "probes.min_crop",
     "probes.centre",
     "probes.at_epochs",
+    "probes.kmeans_starts",
     "compute",
 )
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an

@@ -159,6 +159,9 @@ class ProbeSettings(Settings):
     the area (null: that of the training) mirrored at random, or the views of the `training`. `centre` is the
     share of the sides of whole images that the encoder sees: 0.875 resizes to 256 pixels and cuts out 224.
     The reported score is computed before training, after the last epoch, and after the epochs `at_epochs`.
+
+    With `kmeans_starts` above 0, the held-out images are clustered too, into as many clusters as there are
+    classes: by k-means, the best of so many starts.
     """
 
     classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
@@ -173,6 +176,7 @@ class ProbeSettings(Settings):
     min_crop: Annotated[float, Field(gt=0, le=1)] | None = None
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0
     at_epochs: tuple[Count, ...] = ()
+    kmeans_starts: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _settings_of_the_classifier(self) -> Self:

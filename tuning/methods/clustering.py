@@ -19,6 +19,7 @@ from contrasweep.data import (
     kmeans_clusters,
     label_clusters,
     named_seed,
+    renumbered,
     top_k_clusters,
 )
 from contrasweep.losses.validation import Number, OneOf
@@ -171,18 +172,6 @@ class ImageClusters(nn.Module):
         if self.keep_numbers and epoch > 1:
             found = renumbered(found, self.assigned.cpu(), self.count)
         return found
-
-
-def renumbered(clusters: Tensor, before: Tensor, count: int) -> Tensor:
-    """Number `clusters` `(N,)` so that as many images as possible have the number of `before` `(N,)`.
-
-    Both hold numbers 0..count-1. An assignment problem: Kuhn, "The Hungarian method" (1955).
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    shared = (clusters * count + before).bincount(minlength=count * count).view(count, count)
-    _, number = linear_sum_assignment(shared.numpy(), maximize=True)
-    return torch.from_numpy(number)[clusters]
 
 
 def _clusters_of_labels(labels: Tensor) -> Tensor:

@@ -2,24 +2,35 @@
 
 from contrasweep.data import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment import ProbeSettings
 from contrasweep.tuning.methods.method import Method
 
 VALIDATION = "val."
 
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
+CLUSTERING = ("cluster_accuracy", "cluster_nmi")
+"""ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
 
-def search_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+USUAL_PROBES = ProbeSettings()
+
+
+def search_metrics(
+    method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+) -> tuple[str, ...]:
     """Return the metrics of a search trial: training, and scores on the validation split."""
     return (
         *_training(method),
         *_probed("val.ridge_", spec),
         *_classified("val.", method, spec),
+        *_clustered("val.", probes),
         *_probed("val.", spec),
     )
 
 
-def final_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+def final_metrics(
+    method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+) -> tuple[str, ...]:
     """Return the metrics of a final run: training, and test scores of the trained and untrained encoder.
 
     The untrained encoder is scored by a probe; where the dataset has none, by the method's own classifier.
@@ -28,17 +39,20 @@ def final_metrics(method: Method, spec: DatasetFacts) -> tuple[str, ...]:
         *_training(method),
         *_probed("test.", spec),
         *_classified("test.", method, spec),
+        *_clustered("test.", probes),
         *(_probed("test.untrained_", spec) or _classified("test.untrained_", method, spec)),
+        *_clustered("test.untrained_", probes),
     )
 
 
-def goals(method: Method, spec: DatasetFacts) -> dict[str, str]:
+def goals(method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
     """Return the metrics that a search can maximise, each with its form that is known after every epoch.
 
     A larger colour error means that less of the colour is kept, so all of them are maximised.
     """
     probed = zip(_probed("val.", spec), _probed("val.ridge_", spec), strict=True)
-    return {**dict(probed), **{name: name for name in _classified("val.", method, spec)}}
+    known_at_once = (*_classified("val.", method, spec), *_clustered("val.", probes))
+    return {**dict(probed), **{name: name for name in known_at_once}}
 
 
 def default_goal(method: Method, spec: DatasetFacts) -> str:
@@ -46,7 +60,9 @@ def default_goal(method: Method, spec: DatasetFacts) -> str:
     return VALIDATION + spec.headline
 
 
-def chosen_goals(given: str | None, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+def chosen_goals(
+    given: str | None, method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+) -> tuple[str, ...]:
     """Return the metrics named in `given` (commas between them, `val.` may be left out), or the default one.
 
     Every goal is maximised: a larger colour error means that less of the colour is kept.
@@ -56,19 +72,19 @@ def chosen_goals(given: str | None, method: Method, spec: DatasetFacts) -> tuple
     """
     if given is None:
         return (default_goal(method, spec),)
-    chosen = tuple(full_name(name.strip(), method, spec) for name in given.split(","))
+    chosen = tuple(full_name(name.strip(), method, spec, probes) for name in given.split(","))
     if len(set(chosen)) < len(chosen):
         raise InputError(f"metric: given {given}; allowed: each once")
     return chosen
 
 
-def full_name(given: str, method: Method, spec: DatasetFacts) -> str:
+def full_name(given: str, method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> str:
     """Return the name of a goal as the store spells it.
 
     Raises:
         InputError: this method is not scored on it here (with the nearest name).
     """
-    known = goals(method, spec)
+    known = goals(method, spec, probes)
     for name in (given, VALIDATION + given):
         if name in known:
             return name
@@ -98,3 +114,7 @@ def _classified(prefix: str, method: Method, spec: DatasetFacts) -> tuple[str, .
         return ()
     measures = spec.measures(test=prefix.startswith("test."))
     return tuple(prefix + spec.classifier_prefix + name for name in measures)
+
+
+def _clustered(prefix: str, probes: ProbeSettings) -> tuple[str, ...]:
+    return tuple(prefix + name for name in CLUSTERING) if probes.kmeans_starts else ()

@@ -11,6 +11,7 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Scalar
 from contrasweep.search_spaces.parameters import type_name
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import parse_experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
@@ -56,7 +57,8 @@ class FinalPlan:
                     "give the configuration another study name, or use another results folder"
                 )
         facts = dataset_spec(study.dataset, self.data_root)
-        differences = without_column(study, final_metrics(METHODS[study.method], facts))
+        probes = parse_experiment(study.experiment).probes
+        differences = without_column(study, final_metrics(METHODS[study.method], facts, probes))
         if missing and differences:
             raise InputError(
                 f"study {study.name} cannot go on: {'; '.join(differences)}. Give another results folder."
@@ -175,7 +177,7 @@ def _study(
         search=FinalRecord(),
         columns=StudySchema(
             hyperparameters=_column_types(location, configs),
-            metrics=final_metrics(METHODS[experiment.method], spec),
+            metrics=final_metrics(METHODS[experiment.method], spec, experiment.probes),
         ),
         **origin_of_results(),
     )

@@ -125,7 +125,8 @@ class SweepPlan:
     @cached_property
     def rung_metric(self) -> str:
         """The cheap form of the scheduler's metric, known after every epoch."""
-        return goals(METHODS[self.method], dataset_spec(self.dataset, self.data_root))[self.asha_metric]
+        facts = dataset_spec(self.dataset, self.data_root)
+        return goals(METHODS[self.method], facts, self.experiment.probes)[self.asha_metric]
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`, all active ones.
@@ -182,7 +183,11 @@ class SweepPlan:
             ),
             columns=StudySchema(
                 hyperparameters=self.space.types(),
-                metrics=search_metrics(METHODS[self.method], dataset_spec(self.dataset, self.data_root)),
+                metrics=search_metrics(
+                    METHODS[self.method],
+                    dataset_spec(self.dataset, self.data_root),
+                    self.experiment.probes,
+                ),
             ),
             **origin_of_results(),
         )

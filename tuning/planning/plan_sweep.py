@@ -106,15 +106,15 @@ def plan_sweep(
     if use_preset:
         start, held = split_preset(method, dataset, space, given)
         given = {**held, **given}
-    facts = dataset_spec(dataset, root)
-    metrics = chosen_goals(metric, METHODS[method], facts)
     remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
+    experiment = _check_extremes(method, dataset, remaining, given, root)
+    scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
+    metrics = chosen_goals(metric, *scored)
     sampler_of(sampler).check(remaining, len(metrics))
     planned = _trials(trials, sampler, remaining)
     resources = resources_for(
         concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
     )
-    experiment = _check_extremes(method, dataset, remaining, given, root)
     check_batches(experiment, remaining, workers)
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
@@ -132,7 +132,7 @@ def plan_sweep(
         sampler=sampler,
         scheduler="asha" if scheduler == "asha" else "none",
         metrics=metrics,
-        asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, METHODS[method], facts),
+        asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, *scored),
         seed=seed,
         resources=resources,
         results=str(results),

@@ -192,6 +192,8 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     if experiment.validation.split not in data.splits:
         given = f"given {experiment.validation.split}; allowed: {', '.join(data.splits)}"
         raise InputError(f"validation.split of {data.name}: {given}")
+    if experiment.probes.kmeans_starts and not data.probed:
+        raise InputError(f"probes.kmeans_starts is for images; {data.name} has objects with views of its own")
     with told_to_user("validation.fraction "):
         data.check_validation(experiment.validation.fraction)
     missing = [

@@ -53,7 +53,8 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) 
     Raises:
         InputError: something differs; the message lists every difference.
     """
-    reported = search_metrics(METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root))
+    facts = dataset_spec(plan.dataset, plan.data_root)
+    reported = search_metrics(METHODS[plan.method], facts, plan.experiment.probes)
     differences = [
         *without_column(record, reported),
         *_of_rules(plan, record, expected),
@@ -115,4 +116,5 @@ def _full_names(plan: SweepPlan, given: str | None) -> str | None:
     """Return metrics by their full names, as the store has them."""
     if given is None:
         return None
-    return ",".join(chosen_goals(given, METHODS[plan.method], dataset_spec(plan.dataset, plan.data_root)))
+    facts = dataset_spec(plan.dataset, plan.data_root)
+    return ",".join(chosen_goals(given, METHODS[plan.method], facts, plan.experiment.probes))

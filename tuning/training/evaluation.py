@@ -7,6 +7,9 @@ colour is regressed from the features too: the larger the error, the less of the
 biased data, accuracy is also averaged over the groups of (class, bias), and given of the worst of them, so
 that the majority hides nothing.
 Where the test images are clustered, it is also averaged over the groups of (class, cluster).
+
+Where the experiment asks for it, the held-out images are clustered without labels, and the clusters matched
+with the classes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from contrasweep.data import (
     DatasetFacts,
@@ -24,12 +28,17 @@ from contrasweep.data import (
     MultiView,
     RandomViews,
     StreamedImages,
+    clustering_accuracy,
+    clustering_nmi,
     image_chunks,
+    kmeans_clusters,
+    named_seed,
     shard,
     torch_generator,
 )
 from contrasweep.models import (
     PROBE_RECIPES,
+    NonFiniteFeatures,
     choose_knn,
     fit_knn,
     fit_logistic,
@@ -47,7 +56,7 @@ from contrasweep.models.probes.minibatch import FeaturesOfEpoch
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import scores_own_classifier
+from contrasweep.tuning.methods.metrics import CLUSTERING, scores_own_classifier
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData, image_inputs
@@ -107,14 +116,16 @@ def validation_scores(
 ) -> dict[str, float]:
     """Return the scores on the validation split by metric name; nothing without a split.
 
-    The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`) and of the method's
-    own classifier (`val.classifier_accuracy`). `full` adds those of the exact probe (`val.accuracy`).
+    The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`), of the method's
+    own classifier (`val.classifier_accuracy`) and of a clustering (`val.cluster_accuracy`). `full` adds those
+    of the exact probe (`val.accuracy`).
     """
     held_out = data.validation
     if held_out is None:
         return {}
     scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment, RIDGE))
     scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
+    scores |= prefixed("val.", clustering_scores(objective, data, held_out, experiment))
     if full:
         exact = fitted_scores(objective, data, held_out, experiment, experiment.probes.classifier)
         scores |= prefixed("val.", exact)
@@ -136,7 +147,9 @@ def scores_on_test(
     return {
         **prefixed("test.", exact),
         **prefixed("test.", own_scores(trained, data, test, experiment, test=True)),
+        **prefixed("test.", clustering_scores(trained, data, test, experiment)),
         **prefixed("test.untrained_", control or own_scores(untrained, data, test, experiment, test=True)),
+        **prefixed("test.untrained_", clustering_scores(untrained, data, test, experiment)),
     }
 
 
@@ -173,6 +186,38 @@ def own_scores(
     outputs = _joined(objective.predict, data.inputs(held_out))
     scores = label_scores(spec.measures(test=test), outputs, held_out, experiment.probes.threshold)
     return prefixed(spec.classifier_prefix, scores)
+
+
+def clustering_scores(
+    objective: Objective, data: Prepared, held_out: Any, experiment: Experiment
+) -> dict[str, float]:
+    """Return ACC and NMI of k-means clusters of the held-out images; nothing where none are asked for.
+
+    The directions of `embed_images` are clustered, into as many clusters as there are classes.
+
+    Raises:
+        NonFiniteFeatures: they hold NaN or Inf.
+    """
+    settings, spec = experiment.probes, data.spec
+    if not settings.kmeans_starts:
+        return {}
+    assert isinstance(data, PreparedData), "checked when the experiment was resolved"
+    images = image_inputs(held_out.images, spec.view_size, settings.centre)
+    found = _clusters(_joined(objective.embed_images, images), spec.classes, settings.kmeans_starts)
+    accuracy, nmi = (score(found, held_out.labels) for score in (clustering_accuracy, clustering_nmi))
+    return dict(zip(CLUSTERING, (accuracy, nmi), strict=True))
+
+
+def _clusters(embeddings: Tensor, count: int, starts: int) -> Tensor:
+    """Return the clusters `(N,)` of `embeddings` `(N, D)`: `count` of them, or one for each that differs."""
+    if not bool(embeddings.isfinite().all()):
+        raise NonFiniteFeatures("the embeddings to be clustered hold NaN or Inf")
+    directions = functional.normalize(embeddings, dim=1)
+    distinct: tuple[Tensor, Tensor] = torch.unique(directions, dim=0, return_inverse=True)
+    if len(distinct[0]) <= count:
+        return distinct[1]
+    # The seed is the same for all encoders: they are compared with the same starts.
+    return kmeans_clusters(directions, count, named_seed(0, "clustering scores"), starts=starts)
 
 
 def probe_scores(

@@ -152,9 +152,10 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks) -> _Run:
 def _untrained_record(run: _Run) -> EpochRecord:
     started = time.perf_counter()
     experiment = run.experiment
-    # A method's own classifier also depends on its hyperparameters, so they are part of the cache key.
-    values = sorted(experiment.hyperparameters.items())
-    own = f"{experiment.method} {values}" if METHODS[experiment.method].classifies else ""
+    # A method's own classifier, and the embeddings that are clustered, also depend on its head and
+    # hyperparameters, so they are part of the cache key.
+    values = f"{experiment.method} {sorted(experiment.hyperparameters.items())} {experiment.head}"
+    own = values if METHODS[experiment.method].classifies or experiment.probes.kmeans_starts else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
     views = "" if experiment.probes.views == "whole" else experiment.views.model_dump_json()
     key = f"{experiment.seed} {own} {settings} {views}"
