@@ -8,10 +8,11 @@ from contrasweep.models.encoders.registry import (
     VectorEncoderSpec,
     build_encoder,
     build_vector_encoder,
+    check_two_sizes,
 )
 from contrasweep.models.export import encoder_bytes, load_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
-from contrasweep.models.momentum import KeyQueue, MomentumCopy
+from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
 from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
 from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
@@ -38,6 +39,7 @@ __all__ = [
     "KeyQueue",
     "LinearProbe",
     "MacroAUC",
+    "MemoryBank",
     "MomentumCopy",
     "NonFiniteFeatures",
     "ProbeRecipe",
@@ -46,6 +48,7 @@ __all__ = [
     "build_encoder",
     "build_head",
     "build_vector_encoder",
+    "check_two_sizes",
     "choose_knn",
     "encoder_bytes",
     "fit_knn",

@@ -1,4 +1,4 @@
-"""MoCo's parts: a copy of a module that follows it slowly, and a queue of its keys from earlier batches."""
+"""Slow memories: a copy of a module that follows it, a queue of earlier keys, and a row for each image."""
 
 import copy
 
@@ -98,3 +98,39 @@ class KeyQueue(nn.Module):
         self.keys[rows] = last
         self.pointer.copy_((self.pointer + len(keys)) % size)
         self.filled.copy_((self.filled + len(keys)).clamp(max=size))
+
+
+class MemoryBank(nn.Module):
+    """One embedding, of length 1, for each training image: a moving average over the times that it was seen.
+
+    It starts with random directions. The rows are a buffer, so a restored memory continues bit for bit.
+
+    Attributes:
+        rows: `(images, width)`. They change in place: call `follow` after the backward pass of a loss that
+            uses them.
+        momentum: the share in [0, 1] that a row keeps of itself.
+
+    Source: Wu et al. 2018, Section 3.1; the average is that of their and of IDFD's released code (0.5).
+    """
+
+    rows: Tensor
+
+    def __init__(self, images: int, width: int, momentum: float, generator: torch.Generator) -> None:
+        super().__init__()
+        if images < 1 or width < 1:
+            raise ValueError(f"a memory needs images >= 1 and width >= 1, got {images} and {width}")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must lie in [0, 1], got {momentum!r}")
+        start = torch.randn(images, width, generator=generator, device=generator.device)
+        self.register_buffer("rows", F.normalize(start, dim=1))
+        self.momentum = momentum
+
+    @torch.no_grad()
+    def follow(self, index: Tensor, embeddings: Tensor) -> None:
+        """Move the rows `index` `(B,)`, each named once, towards `embeddings` `(B, width)`.
+
+        The embeddings are normalised here, and the rows keep the length 1. Each of several processes must get
+        the embeddings of all of them.
+        """
+        seen = F.normalize(embeddings.to(self.rows), dim=1)
+        self.rows[index] = F.normalize(self.momentum * self.rows[index] + (1 - self.momentum) * seen, dim=1)

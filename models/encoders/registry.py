@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import torch
+
 from contrasweep.models.encoders import convnets, herocon
 from contrasweep.models.encoders.bagnet import bagnet18
 from contrasweep.models.encoders.encoder import Encoder, normalised_encoder
@@ -136,6 +138,24 @@ def build_encoder(
     spec = ENCODERS[name]
     spec.check_image_size(image_size)
     return normalised_encoder(spec.build(channels, image_size), channels, mean, std)
+
+
+def check_two_sizes(name: str, channels: int, image_size: int, other_size: int) -> None:
+    """Raise ValueError unless the encoder built for images of one size takes those of another too.
+
+    The network is built and run without memory for its numbers (on torch's meta device).
+    """
+    if name not in ENCODERS:
+        raise unknown_name("encoder", name, ENCODERS)
+    spec = ENCODERS[name]
+    sizes = f"{image_size} x {image_size} images and {other_size} x {other_size} ones"
+    refusal = f"encoder {name!r} does not take {sizes} at once"
+    try:
+        spec.check_image_size(other_size)
+        with torch.device("meta"):
+            spec.build(channels, image_size).eval()(torch.zeros(1, channels, other_size, other_size))
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"{refusal}: {error}") from error
 
 
 def build_vector_encoder(name: str, width_in: int) -> Encoder:

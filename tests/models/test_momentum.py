@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from contrasweep.models import KeyQueue, MomentumCopy
+from contrasweep.models import KeyQueue, MemoryBank, MomentumCopy
 
 
 def _network(seed: int) -> nn.Sequential:
@@ -117,3 +117,23 @@ def test_keys_of_another_shape_are_refused() -> None:
         queue.enqueue(torch.randn(3, 5))
     with pytest.raises(ValueError, match="size >= 1"):
         KeyQueue(0, 2, _generator())
+
+
+def test_a_memory_moves_the_rows_that_were_seen_and_keeps_their_length() -> None:
+    memory = MemoryBank(5, 3, 0.25, _generator())
+    before = memory.rows.clone()
+    seen = 7 * torch.randn(2, 3, generator=_generator(1))
+    memory.follow(torch.tensor([3, 0]), seen)
+    for row, embedding in ((3, seen[0]), (0, seen[1])):
+        expected = 0.25 * before[row] + 0.75 * embedding / embedding.norm()
+        torch.testing.assert_close(memory.rows[row], expected / expected.norm())
+    assert torch.equal(memory.rows[[1, 2, 4]], before[[1, 2, 4]])
+    restored = MemoryBank(5, 3, 0.25, _generator(2))
+    restored.load_state_dict(memory.state_dict())
+    assert torch.equal(restored.rows, memory.rows)
+
+
+@pytest.mark.parametrize(("images", "width", "momentum"), [(0, 3, 0.5), (5, 0, 0.5), (5, 3, 1.5)])
+def test_a_memory_that_cannot_be_is_refused(images: int, width: int, momentum: float) -> None:
+    with pytest.raises(ValueError, match=r"images >= 1 and width >= 1|momentum must lie in \[0, 1\]"):
+        MemoryBank(images, width, momentum, _generator())

@@ -189,11 +189,63 @@ def test_swav_s_prototypes_are_as_wide_as_the_head_s_output(data: PreparedData) 
         assert _swav(data, prototypes=7, **values)[0].prototypes.prototypes.shape == (7, width)
 
 
+def test_swav_s_local_crops_predict_the_assignments_of_the_views(data: PreparedData) -> None:
+    values = {"views.local_crops": 3, "views.local_size": 6, "views.local_min_crop": 0.1}
+    objective, batch = _swav(data, prototypes=9, temperature=0.2, epsilon=0.1, iterations=2, **values)
+    assert batch.local is not None
+    assert (batch.views.shape[0], batch.local.shape[0], batch.local.shape[-1]) == (2, 3, 6)
+    assert len({float(crop.sum()) for crop in batch.local}) == 3
+    # Each size passes the encoder by itself, and all of them pass the head together.
+    of_sizes = [objective.encoder(crops.flatten(0, 1)) for crops in (batch.views, batch.local)]
+    embeddings = objective.head(torch.cat(of_sizes)).view(5, 24, -1)
+    loss, _ = objective.step(batch)
+    expected = objective.prototypes(embeddings[:2], embeddings[2:])
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_swav_s_queue_fills_after_its_epochs_and_is_used_when_it_is_full(data: PreparedData) -> None:
+    objective, _ = _swav(data, queue=48, queue_epochs=1, prototypes=9)
+    batches = list(METHODS["swav"].feed(_experiment("swav"), data).epoch(1))
+    embeddings = [objective.embed(batch.views).detach() for batch in batches]
+    queue, loss = objective.queue, objective.prototypes
+    assert queue is not None
+
+    def step(epoch: int, number: int) -> Tensor:
+        objective.on_epoch_start(epoch, lambda: torch.empty(0))
+        value = objective.step(batches[number])[0].detach()
+        objective.after_step()
+        return value
+
+    torch.testing.assert_close(step(1, 0), loss(embeddings[0]).detach())
+    assert int(queue.filled) == 0, "the first epoch is without a queue"
+    for number in (0, 1):
+        torch.testing.assert_close(step(2, number), loss(embeddings[number]).detach())
+        assert int(queue.filled) == 24 * (number + 1)
+    collected = torch.cat(embeddings[:2], dim=1)
+    together, alone = loss(embeddings[2], queue=collected).detach(), loss(embeddings[2]).detach()
+    assert (together - alone).abs() > 1e-4
+    torch.testing.assert_close(step(3, 2), together, atol=1e-4, rtol=1e-4)
+
+
+def test_local_crops_that_cannot_be_are_refused() -> None:
+    crops = {"views.local_crops": 2, "views.local_size": 5}
+    sizes = {"views.size": 32, "views.local_size": 16, "encoder.name": "small-alexnet"}
+    with pytest.raises(InputError, match=r"no effect with infonce; these use them: swav"):
+        _experiment("infonce", **crops)
+    with pytest.raises(InputError, match=r"'small-alexnet' does not take 32 x 32 images and 16 x 16 ones"):
+        _experiment("swav", **{**crops, **sizes})
+    with pytest.raises(InputError, match=r"local crops of colour-digits: blur needs a size of 20"):
+        _experiment("swav", **{**crops, "views.size": 32, "views.blur": 0.5})
+    with pytest.raises(InputError, match=r"views.local_min_crop 0.5 is above views.local_max_crop 0.14"):
+        _experiment("swav", **{**crops, "views.local_min_crop": 0.5})
+
+
 @pytest.mark.parametrize(
     ("method", "values", "message"),
     [
         ("swav", {"prototypes": 1}, "prototypes must be at least 2, given 1"),
         ("swav", {"epsilon": 0.0}, "epsilon must be above 0, given 0"),
+        ("swav", {"queue": -1}, "queue must be at least 0, given -1"),
         ("swav", {"iterations": 0}, "iterations must be at least 1, given 0"),
         ("pcl", {"clusters": 1}, "clusters must be at least 2, given 1"),
         ("pcl", {"clusterings": 0}, "clusterings must be at least 1, given 0"),

@@ -27,6 +27,10 @@ from contrasweep.tuning.experiment.settings import (
 
 ADDED_LATER = (
     "views.padding",
+    "views.local_crops",
+    "views.local_size",
+    "views.local_min_crop",
+    "views.local_max_crop",
     "encoder.views",
     "validation.split",
     "data_revision",

@@ -28,6 +28,9 @@ class ViewSettings(Settings):
     """The random views of an image; `data.RandomViews` describes each setting.
 
     `size` is in pixels a side; null means the size of the dataset. `padding` is in pixels of the view.
+
+    Multi-crop: beside its views, an image has `local_crops` more of `local_size` pixels a side (null: the
+    size of the views), each with `local_min_crop` to `local_max_crop` of its area. Few methods use them.
     """
 
     size: Count | None = None
@@ -43,11 +46,17 @@ class ViewSettings(Settings):
     blur: Share = 0.0
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
     padding: Annotated[int, Field(ge=0)] = 0
+    local_crops: Annotated[int, Field(ge=0)] = 0
+    local_size: Count | None = None
+    local_min_crop: Annotated[float, Field(gt=0, le=1)] = 0.05
+    local_max_crop: Annotated[float, Field(gt=0, le=1)] = 0.14
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.min_crop > self.max_crop:
-            raise ValueError(f"views.min_crop {self.min_crop} is above views.max_crop {self.max_crop}")
+        for kind in ("", "local_"):
+            low, high = (getattr(self, f"{kind}{end}_crop") for end in ("min", "max"))
+            if low > high:
+                raise ValueError(f"views.{kind}min_crop {low} is above views.{kind}max_crop {high}")
         return self
 
 

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from contrasweep.data import PairedBatches
-from contrasweep.losses import ClInfoNCE
+from contrasweep.losses import ClInfoNCE, InfoNCE
 from contrasweep.losses.clinfonce import PAIRINGS
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf, rule_of
+from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import clustering
@@ -26,6 +26,7 @@ from contrasweep.tuning.objectives.objective import (
     ContrastiveObjective,
     Metrics,
     Objective,
+    SecondHead,
     channels_last,
 )
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -51,11 +52,12 @@ class ClusterContrast(ContrastiveObjective):
         *,
         embedding: bool,
         pairs: Callable[[Tensor], PairedBatches] | None = None,
+        second: SecondHead | None = None,
     ) -> None:
         def terms(views: Tensor, batch: Batch) -> LossTerms:
             return loss.terms(views, clusters.of(batch.index))
 
-        super().__init__(encoder, head, terms)
+        super().__init__(encoder, head, terms, second=second)
         self.clusters = clusters
         self.embedding = embedding
         self.pairs = pairs
@@ -118,15 +120,39 @@ def pairs_of(experiment: Experiment, clusters: Tensor) -> PairedBatches:
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return Cl-InfoNCE on the projection head's output."""
+    return _cluster_contrast(experiment, encoder, data, experiment_head(experiment, encoder))
+
+
+def _with_instances(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return Cl-InfoNCE, and NT-Xent of the same temperature on the output of a second head."""
+    settings = experiment.hyperparameters
+    instances = InfoNCE(float(settings["temperature"]), "all")
+    head = experiment_head(experiment, encoder)
+    second = SecondHead(
+        experiment_head(experiment, encoder),
+        lambda embeddings, batch: instances.terms(embeddings),
+        float(settings["weight"]),
+    )
+    return _cluster_contrast(experiment, encoder, data, head, second)
+
+
+def _cluster_contrast(
+    experiment: Experiment,
+    encoder: Encoder,
+    data: PreparedData,
+    head: nn.Module,
+    second: SecondHead | None = None,
+) -> Objective:
     settings, clusters = experiment.hyperparameters, ImageClusters(experiment, data)
     sampled = _pairing(experiment) == SAMPLED
     return ClusterContrast(
         encoder,
-        experiment_head(experiment, encoder),
+        head,
         ClInfoNCE(float(settings["temperature"]), _pairing(experiment)),
         clusters,
         embedding=settings.get("representation") == EMBEDDING,
         pairs=partial(pairs_of, experiment) if sampled and clusters.refreshed else None,
+        second=second,
     )
 
 
@@ -139,26 +165,41 @@ def _cluster_ce(experiment: Experiment, encoder: Encoder, data: PreparedData) ->
     return ClusterClassifier(encoder, ImageClusters(experiment, data, keep_numbers=True))
 
 
+HYPERPARAMETERS = {
+    **hyperparameters_of(ClInfoNCE, {"temperature": TEMPERATURE}),
+    **clustering.HYPERPARAMETERS,
+    "representation": Hyperparameter(
+        "what k-means groups: the encoder's features, or the head's embedding",
+        OneOf((FEATURES, EMBEDDING)),
+    ),
+    "pairing": Hyperparameter(
+        "all of a cluster in the batch attract (released code), or one partner drawn from it (Eq. 1)",
+        rule_of(ClInfoNCE, "pairing"),
+    ),
+}
+
 CL_INFONCE = Method(
     name="cl-infonce",
     summary="images of one cluster attract, all others repel",
     paper="Cl-InfoNCE (Tsai et al. 2022)",
     equation="Eq. 1; Algorithms 1, 2",
-    hyperparameters={
-        **hyperparameters_of(ClInfoNCE, {"temperature": TEMPERATURE}),
-        **clustering.HYPERPARAMETERS,
-        "representation": Hyperparameter(
-            "what k-means groups: the encoder's features, or the head's embedding",
-            OneOf((FEATURES, EMBEDDING)),
-        ),
-        "pairing": Hyperparameter(
-            "all of a cluster in the batch attract (released code), or one partner drawn from it (Eq. 1)",
-            rule_of(ClInfoNCE, "pairing"),
-        ),
-    },
+    hyperparameters=HYPERPARAMETERS,
     build=build,
     feed=feed,
     train_metrics=clustering.METRICS,
+)
+CL_INFONCE_INSTANCES = Method(
+    name="cl-infonce-instances",
+    summary="Cl-InfoNCE, and InfoNCE on a second head",
+    paper="Cl-InfoNCE (Tsai et al. 2022)",
+    equation="Appendix A.1",
+    hyperparameters={
+        **HYPERPARAMETERS,
+        "weight": Hyperparameter("the weight of the second head's loss", Number(at_least=0)),
+    },
+    build=_with_instances,
+    feed=feed,
+    train_metrics=(*clustering.METRICS, "second_loss"),
 )
 CLUSTER_CE = Method(
     name="cluster-ce",

@@ -83,6 +83,7 @@ class Method:
         feed: makes the batches of an experiment; by default, uniform batches with two views of each image.
         needs: what it needs of the training data besides images.
         smallest_batch: the smallest batch size that it can learn from, in images.
+        local_crops: whether its objective uses the local crops of multi-crop (`views.local_crops`).
         classifies: whether its objective predicts classes; its predictions are then scored too.
         train_metrics: the names of the metrics that its objective reports besides the loss.
         space: its search space; None means the file `search_spaces/NAME.yaml`, as for contrasweep's own.
@@ -97,6 +98,7 @@ class Method:
     feed: Callable[[Experiment, Any], Feed] = image_feed
     needs: frozenset[Need] = frozenset()
     smallest_batch: int = 2
+    local_crops: bool = False
     classifies: bool = False
     train_metrics: tuple[str, ...] = ()
     space: Space | None = None

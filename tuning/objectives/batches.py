@@ -70,6 +70,8 @@ class ImageFeed:
         seed: the run's.
         views: views of each image.
         clusters: int64 `(N,)`, the cluster of each training image; None where the method has none.
+        local: makes the local crops; None where there are none.
+        local_crops: local crops of each image.
         ranks: the rank that the batches are for. It gets its images of every batch, in the views that they
             have in the whole batch.
     """
@@ -80,6 +82,8 @@ class ImageFeed:
     seed: int
     views: int = 2
     clusters: Tensor | None = None
+    local: RandomViews | None = None
+    local_crops: int = 0
     ranks: Ranks = ONE
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
@@ -98,21 +102,29 @@ class ImageFeed:
     def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int, count: int) -> Batch:
         train, index = self.train, rows if rows.dim() == 1 else rows[0]
         shown = images.expand(self.views, *images.shape) if rows.dim() == 1 else images
+
+        def view(number: int) -> Tensor:
+            transform = self.transform if number < self.views or self.local is None else self.local
+            # Where the views show different images, local crops are of those of the first view.
+            own = shown[number] if number < self.views else shown[0]
+            return self._view(transform, own, torch_generator(self.seed, "views", epoch, step, number), count)
+
+        local = [view(self.views + number) for number in range(self.local_crops)]
         return Batch(
-            torch.stack([self._view(shown[view], epoch, step, view, count) for view in range(self.views)]),
+            torch.stack([view(number) for number in range(self.views)]),
             labels=train.labels[index],
             index=index,
             condition=None if train.condition is None else train.condition[index],
             bias=None if train.bias is None else train.bias[index],
             clusters=None if self.clusters is None else self.clusters[index],
+            local=torch.stack(local) if local else None,
         )
 
-    def _view(self, images: Tensor, epoch: int, step: int, view: int, count: int) -> Tensor:
-        generator = torch_generator(self.seed, "views", epoch, step, view)
-        parameters = self.transform.draw(count, images.shape[-1], generator)
+    def _view(self, transform: RandomViews, images: Tensor, generator: torch.Generator, count: int) -> Tensor:
+        parameters = transform.draw(count, images.shape[-1], generator)
         if self.ranks.world > 1:
             parameters = parameters[shard(torch.arange(count), self.ranks.rank, self.ranks.world)]
-        return self.transform.apply(images, parameters)
+        return transform.apply(images, parameters)
 
 
 @dataclass(frozen=True)
@@ -161,12 +173,22 @@ def image_feed(
     sampler: Sampler | None = None,
     clusters: Tensor | None = None,
 ) -> ImageFeed:
-    """Return the feed of an experiment: `views` of each image, in uniform batches unless by `sampler`."""
+    """Return the feed of an experiment: `views` of each image, in uniform batches unless by `sampler`.
+
+    The experiment says how many local crops there are.
+    """
     if sampler is None:
         sampler = UniformBatches(len(data.train), experiment.batch_size, batches_seed(experiment))
-    transform = random_views(experiment.views, data.spec.view_size)
-    here = None if clusters is None else clusters.to(data.device)
-    return ImageFeed(data.train, sampler, transform, experiment.seed, views, here)
+    return ImageFeed(
+        data.train,
+        sampler,
+        random_views(experiment.views, data.spec.view_size),
+        experiment.seed,
+        views,
+        clusters=None if clusters is None else clusters.to(data.device),
+        local=local_views(experiment.views, data.spec.view_size),
+        local_crops=experiment.views.local_crops,
+    )
 
 
 def single_view(experiment: Experiment, data: PreparedData) -> ImageFeed:
@@ -190,4 +212,16 @@ def batches_seed(experiment: Experiment) -> int:
 
 def random_views(settings: ViewSettings, size: int) -> RandomViews:
     """Return the random views of `size` pixels that the settings describe."""
-    return RandomViews(**{**settings.model_dump(), "size": size})
+    of_local = {name for name in ViewSettings.model_fields if name.startswith("local_")}
+    return RandomViews(**{**settings.model_dump(exclude=of_local), "size": size})
+
+
+def local_views(settings: ViewSettings, size: int) -> RandomViews | None:
+    """Return the local crops that the settings describe beside views of `size` pixels; None for no crops."""
+    if not settings.local_crops:
+        return None
+    return replace(
+        random_views(settings, settings.local_size or size),
+        min_crop=settings.local_min_crop,
+        max_crop=settings.local_max_crop,
+    )

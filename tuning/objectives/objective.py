@@ -37,6 +37,7 @@ class Batch:
         condition: float `(B, Z)`, the conditioning variable.
         bias: int64 `(B,)`, the bias label.
         clusters: int64 `(B,)`, the cluster of each image.
+        local: `(L, B, C, S', S')` in [0, 1], the local crops of multi-crop.
     """
 
     views: Tensor
@@ -45,10 +46,12 @@ class Batch:
     condition: Tensor | None = None
     bias: Tensor | None = None
     clusters: Tensor | None = None
+    local: Tensor | None = None
 
     def gathered(self, gather: Gather) -> "Batch":
-        """Return the batch with all but its views concatenated over ranks."""
-        held = {name: rows for name, rows in vars(self).items() if name != "views" and rows is not None}
+        """Return the batch with all but its images concatenated over ranks."""
+        images = ("views", "local")
+        held = {name: rows for name, rows in vars(self).items() if name not in images and rows is not None}
         return replace(self, **{name: gather(rows, 0) for name, rows in held.items()})
 
 
@@ -124,40 +127,68 @@ class Objective(nn.Module, ABC):
         return of_views(lambda images: self.encoder(channels_last(images)), views, apart=self.views_apart)
 
 
+EmbeddingLoss = Callable[[Tensor, Batch], LossTerms | Tensor]
+"""Takes the gathered embeddings `(V, B, D)` and batch; returns per-anchor terms, or a scalar."""
+
+
+class SecondHead(nn.Module):
+    """Another projection head on the same features, and the loss of its embeddings, which has a `weight`."""
+
+    def __init__(self, head: nn.Module, loss: EmbeddingLoss, weight: float) -> None:
+        super().__init__()
+        self.head = head
+        self.loss = loss
+        self.weight = weight
+
+    def forward(self, embeddings: Tensor, batch: Batch) -> Tensor:
+        """Return the loss of the head's gathered `embeddings` `(V, B, D)`, before its weight."""
+        result = self.loss(embeddings, batch)
+        return result.mean() if isinstance(result, LossTerms) else result
+
+
 class ContrastiveObjective(Objective):
     """An encoder, a projection head and a loss of the embeddings of all views.
 
-    `loss` takes the gathered embeddings `(V, B, D)` and the gathered batch. It returns per-anchor terms, or a
-    scalar; a scalar counts no anchor as dropped. `measure`, where given, takes the same, with detached
-    embeddings, and returns metrics.
+    A `loss` that is a scalar counts no anchor as dropped. `measure`, where given, takes the same as the loss,
+    with detached embeddings, and returns metrics. `second`, where given, adds its loss, which is also the
+    metric `second_loss`.
     """
 
     def __init__(
         self,
         encoder: Encoder,
         head: nn.Module,
-        loss: Callable[[Tensor, Batch], LossTerms | Tensor],
+        loss: EmbeddingLoss,
         measure: Callable[[Tensor, Batch], Metrics] | None = None,
+        second: SecondHead | None = None,
     ) -> None:
         super().__init__(encoder)
         self.head = head
         self.loss = loss
         self.measure = measure
+        self.second = second
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the mean of the loss over its valid anchors, and metrics with the dropped fraction."""
-        embeddings, whole = gather(self.embed(batch.views), 1), batch.gathered(gather)
+        features, whole = self._encode(batch.views), batch.gathered(gather)
+        embeddings = gather(self._projected(self.head, features), 1)
         result = self.loss(embeddings, whole)
         if isinstance(result, LossTerms):
             loss, dropped = result.mean(), result.dropped_fraction().detach()
         else:
             loss, dropped = result, torch.zeros((), device=result.device)
         measured = {} if self.measure is None else self.measure(embeddings.detach(), whole)
+        if self.second is not None:
+            other = self.second(gather(self._projected(self.second.head, features), 1), whole)
+            loss, measured = loss + self.second.weight * other, {**measured, "second_loss": other.detach()}
         return loss, {"dropped_fraction": dropped, **measured}
 
     def embed(self, views: Tensor) -> Tensor:
         """Return the head's embeddings `(V, B, D)` of `views` `(V, B, C, S, S)`."""
-        return of_views(self.head, self._encode(views), apart=self.views_apart)
+        return self._projected(self.head, self._encode(views))
+
+    def _projected(self, head: nn.Module, features: Tensor) -> Tensor:
+        return of_views(head, features, apart=self.views_apart)
 
 
 def of_views(network: Callable[[Tensor], Tensor], views: Tensor, *, apart: bool) -> Tensor:

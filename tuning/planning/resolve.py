@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from contrasweep.data import DATASETS, DatasetFacts, known_datasets, parse_dataset
-from contrasweep.models import ENCODERS, VECTOR_ENCODERS
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS, check_two_sizes
 from contrasweep.search_spaces import (
     Parameter,
     Range,
@@ -27,7 +27,7 @@ from contrasweep.search_spaces import (
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, OptimizerSettings, Value, setting_names
 from contrasweep.tuning.methods import METHODS, Method
-from contrasweep.tuning.objectives.batches import random_views
+from contrasweep.tuning.objectives.batches import local_views, random_views
 from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
 
 NEED_IN_WORDS = {
@@ -184,6 +184,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     if "images" in data.offers:
         with told_to_user(f"views of {data.name}: "):
             random_views(experiment.views, data.view_size)
+    _check_local_crops(experiment, data)
     if experiment.batch_size < method.smallest_batch:
         raise InputError(
             f"{method.name} needs batches of at least {method.smallest_batch} images, "
@@ -203,6 +204,20 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     ]
     if missing:
         raise InputError(f"{method.name} with {dict(experiment.hyperparameters)} needs {', '.join(missing)}")
+
+
+def _check_local_crops(experiment: Experiment, data: DatasetFacts) -> None:
+    """Raise InputError if there are local crops that the method does not use or the encoder does not take."""
+    settings, method = experiment.views, METHODS[experiment.method]
+    if not settings.local_crops:
+        return
+    if not method.local_crops:
+        using = ", ".join(name for name, one in METHODS.items() if one.local_crops)
+        raise InputError(f"views.local_crops has no effect with {method.name}; these use them: {using}")
+    with told_to_user(f"local crops of {data.name}: "):
+        crops = local_views(settings, data.view_size)
+        if crops is not None and crops.size != data.view_size:
+            check_two_sizes(experiment.encoder.name, data.channels, data.view_size, crops.size)
 
 
 def lacking(
