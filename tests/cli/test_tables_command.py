@@ -40,8 +40,8 @@ def test_tables_lists_all_with_what_they_need(run: Run) -> None:
     assert rows["cclk-t3"]["data"] == "colormnist (not here)"
     assert rows["cclk-t2a"]["state"] == "data missing"
     assert "cub (not here)" in rows["cclk-t2a"]["data"]
-    assert rows["cl-infonce-t3"]["state"] == "never here"
-    assert "WCL" in rows["cl-infonce-t3"]["why"]
+    assert rows["cacr-t5"]["state"] == "never here"
+    assert "COCO" in rows["cacr-t5"]["why"]
 
 
 def test_tables_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_nothing_measured_is_a_failure_that_says_why(run: Run) -> None:
     result = run("table", "cclk-t3")
     assert result.exit_code == 1
     assert "nothing of table cclk-t3 was measured: colormnist: " in " ".join(result.output.split())
-    assert run("table", "cl-infonce-t3").exit_code == 1
+    assert run("table", "cacr-t5").exit_code == 1
 
 
 @pytest.mark.parametrize(
