@@ -120,27 +120,25 @@ def test_only_the_end_of_a_final_run_can_read_the_test_split() -> None:
             assert "load_test" not in path.read_text(encoding="utf-8"), name(path)
 
 
-def test_a_run_without_ray_loads_no_ray() -> None:
-    modules = [
-        *(name for name in MODULES if name.startswith(("tuning.training", "tuning.planning"))),
-        *(name for name in MODULES if name.startswith("tuning.results")),
+def test_what_starts_often_starts_without_what_it_may_not_need() -> None:
+    """A run by itself and a reader load no Ray; the command line loads no torch before it needs it.
+
+    One process imports them one after the other, as torch and Ray take seconds to import.
+    """
+    by_itself = [
+        name for name in MODULES if name.startswith(("tuning.training", "tuning.planning", "tuning.results"))
     ]
-    code = (
-        f"import sys, {', '.join(f'contrasweep.{name}' for name in modules)}; assert 'ray' not in sys.modules"
+    starts = [
+        (["tuning.cli"], {"torch", "ray", "numpy"}),
+        (["tuning.results.selection"], {"torch", "ray", "scipy.stats"}),
+        (by_itself, {"ray"}),
+        (["tuning.ray.worker"], {"scipy.stats"}),
+    ]
+    code = "import sys\n" + "\n".join(
+        f"import {', '.join(f'contrasweep.{name}' for name in names)}\n"
+        f"assert not {costly} & set(sys.modules), {names}"
+        for names, costly in starts
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize(
-    ("module", "costly"),
-    [
-        ("contrasweep.tuning.cli", {"torch", "ray", "numpy"}),
-        ("contrasweep.tuning.results.selection", {"torch", "ray", "scipy.stats"}),
-        ("contrasweep.tuning.ray.worker", {"scipy.stats"}),
-    ],
-)
-def test_what_starts_often_starts_without_what_it_may_not_need(module: str, costly: set[str]) -> None:
-    code = f"import sys, {module}; assert not {costly} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
