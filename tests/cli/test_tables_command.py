@@ -191,8 +191,16 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     assert trained == []
 
 
-def test_a_final_run_that_failed_is_tried_again_by_the_same_command(run: Run, tmp_path: Path) -> None:
+def test_a_final_run_that_failed_is_tried_again_by_the_same_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = ("infonce", 3)
+    run_one = final.run_one
+
+    def shortly(request: Any) -> Any:
+        return run_one(replace(request, experiment=request.experiment.model_copy(update={"epochs": 1})))
+
+    monkeypatch.setattr(final, "run_one", shortly)
     store_runs(QUICK, tmp_path / "results", lambda c, s: None if (c.row, s) == broken else score(c, s))
     result = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
     assert result.exit_code == 0, result.output

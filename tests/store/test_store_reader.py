@@ -24,9 +24,9 @@ from contrasweep.tuning.store.heartbeat import STALE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
-WRITERS = 8
+WRITERS = 4
 # The full load, 2,000 trials, takes minutes: CONTRASWEEP_LOAD_TRIALS=2000 pytest tests/store -k all_the_while
-LOAD_TRIALS = int(os.environ.get("CONTRASWEEP_LOAD_TRIALS", "120"))
+LOAD_TRIALS = int(os.environ.get("CONTRASWEEP_LOAD_TRIALS", "60"))
 
 WORKER = """
 import sys
