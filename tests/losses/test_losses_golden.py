@@ -11,7 +11,7 @@ import torch
 from contrasweep import losses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NO_LOSS = ("cluster-information", "corruptions", "lff-weights")
+NO_LOSS = ("cluster-information", "corruptions", "lff-weights", "released-deepmtmv-affinity")
 CASES = sorted(path.stem for path in GOLDEN.glob("*.npz") if path.stem not in NO_LOSS)
 EMBEDDED = ("views", "features", "queries", "means", "scores", "logits")
 OF_THE_SAME_TYPE = ("local", "keys", "queue", "memory", "deviations", "noise", "codes", "biased_features")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from contrasweep.data import MultiView, torch_generator
+from contrasweep.data import MultiView
 from contrasweep.losses import InfoNCE, JensenShannon, SymmetricKL
 from contrasweep.losses.terms import LossTerms
 from contrasweep.losses.validation import Number, OneOf, rule_of
@@ -19,6 +19,7 @@ from contrasweep.models.encoders.multiview import MultiViewEncoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
+from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
@@ -78,16 +79,18 @@ class InformationBottleneck(MultiViewClassifier):
         self.divergence = SymmetricKL(str(settings["divergence"]))
         self.alpha = float(settings["alpha"])
         self.experiment = experiment
-        self.epoch, self.steps = 1, 0
+        self.beta = scheduled_beta(experiment, 1)
+        self.draws = StepDraws(experiment.seed, "codes")
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
-        """Begin to draw the noise of the epoch."""
-        self.epoch, self.steps = epoch, 0
+        """Set the epoch's beta and begin to draw its noise."""
+        self.draws.begin(epoch)
+        self.beta = scheduled_beta(self.experiment, epoch)
         return {}
 
     def after_step(self) -> None:
-        """Count the steps of the epoch."""
-        self.steps += 1
+        """Go on to the next step's noise."""
+        self.draws.advance()
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its parts, `classification`, `information` and `divergence`."""
@@ -96,11 +99,10 @@ class InformationBottleneck(MultiViewClassifier):
         classification = self.classification(logits, gather(labels_of(batch.labelled), 0))
         _, more_means, more_deviations = self._passed(batch.unlabelled, gather)
         means, deviations = torch.cat([means, more_means], 1), torch.cat([deviations, more_deviations], 1)
-        noise = self._noise(means)
+        noise = self.draws.normal(means)
         information = self.information(means + deviations * noise).mean()
         divergence = self.divergence(means, deviations, noise)
-        beta = scheduled_beta(self.experiment, self.epoch)
-        loss = classification + self.alpha * (information + beta * divergence)
+        loss = classification + self.alpha * (information + self.beta * divergence)
         return loss, {
             "dropped_fraction": torch.zeros((), device=loss.device),
             "classification": classification.detach(),
@@ -114,11 +116,6 @@ class InformationBottleneck(MultiViewClassifier):
         features = self.encoder.by_view(views)
         means, deviations = self.codes(features, views)
         return features, gather(means, 1), gather(deviations, 1)
-
-    def _noise(self, like: Tensor) -> Tensor:
-        """Return the step's standard normal numbers, in the shape of `like`; every rank draws all of them."""
-        generator = torch_generator(self.experiment.seed, "codes", self.epoch, self.steps)
-        return torch.randn(like.shape, generator=generator).to(like)
 
     def logits(self, views: list[Tensor]) -> Tensor:
         """Return the classifier's scores of the means of the codes."""
