@@ -11,7 +11,7 @@ from contrasweep.losses.c2ae import CanonicalCorrelation, LabelRanking
 from contrasweep.losses.cacr import CACR, repulsion_entropy
 from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.clinfonce import ClInfoNCE, sample_partners
-from contrasweep.losses.debiasing import BiasBal, BiasCon, EnD, log_class_prior
+from contrasweep.losses.debiasing import BiasBal, BiasCon, EnD, SoftCon, log_class_prior
 from contrasweep.losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
@@ -21,7 +21,9 @@ from contrasweep.losses.hsic import HSIC, median_distance
 from contrasweep.losses.idfd import FeatureDecorrelation, InstanceDiscrimination
 from contrasweep.losses.infonce import InfoNCE, QueueInfoNCE
 from contrasweep.losses.lff import GeneralizedCrossEntropy, relative_difficulty
+from contrasweep.losses.margin import LargeMarginSoftmax
 from contrasweep.losses.mib import JensenShannon, SymmetricKL
+from contrasweep.losses.mmcl import MMCL
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.supcon import SupCon
 from contrasweep.losses.swav import SwAV, balanced_assignments
@@ -31,6 +33,7 @@ from contrasweep.losses.wcl import WCL, neighbour_components
 __all__ = [
     "CACR",
     "HSIC",
+    "MMCL",
     "WCL",
     "AlignUniform",
     "BiasBal",
@@ -53,6 +56,7 @@ __all__ = [
     "InstanceDiscrimination",
     "JensenShannon",
     "LabelRanking",
+    "LargeMarginSoftmax",
     "LearnedMixin",
     "Loss",
     "LossTerms",
@@ -62,6 +66,7 @@ __all__ = [
     "QueueInfoNCE",
     "RUBi",
     "RanksLost",
+    "SoftCon",
     "SupCon",
     "SwAV",
     "SymmetricKL",

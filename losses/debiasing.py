@@ -1,15 +1,15 @@
-"""Debiasing with bias labels: EnD, BiasCon and BiasBal.
+"""Debiasing with bias labels (EnD, BiasCon, BiasBal), and with features of a biased network (SoftCon).
 
-EnD: Tartaglione et al. 2021, https://arxiv.org/abs/2103.02023. BiasCon and BiasBal: Hong and Yang 2021,
-"Unbiased classification through bias-contrastive and bias-balanced learning" (NeurIPS 2021).
-Shapes: V views, B images, D width, N = V * B anchors, C classes, A biases.
+EnD: Tartaglione et al. 2021, https://arxiv.org/abs/2103.02023. BiasCon, BiasBal and SoftCon: Hong and Yang
+2021, "Unbiased classification through bias-contrastive and bias-balanced learning" (NeurIPS 2021).
+Shapes: V views, B images, D width, N = V * B anchors, C classes, A biases, Z bias features.
 """
 
 import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums
-from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
+from contrasweep.losses.scores import flat_views, full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.supcon import mean_positive_score
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import NonNegative, Positive, require_per_image, require_views
@@ -61,6 +61,47 @@ class BiasCon(Loss):
         positive = mean_positive_score(z, sums, count, self.temperature)
         values = logsumexp(self_scores(z, self.temperature)) - positive
         return LossTerms.all_valid(values.masked_fill(count == 0, 0))
+
+
+class SoftCon(Loss):
+    """BiasCon without bias labels: a positive weighs `1 - cos(b_i, b_j)` of the images' bias features.
+
+    The positives of an anchor are the other images of its class, in all views. The value of an anchor is the
+    weighted mean of their `-log` shares; an anchor whose weights are all 0 has the value 0 and stays in the
+    mean. The image's own views weigh exactly 0; in the released code they weigh what rounding leaves of
+    1 - cos(b_i, b_i), which decides the value where an anchor has no other positive.
+    """
+
+    temperature: Positive = 0.07
+
+    @full_precision
+    def terms(self, views: Tensor, labels: Tensor, condition: Tensor) -> LossTerms:
+        """N valid terms for `views` (V, B, D) and `labels` (B,).
+
+        `condition` (B, Z) has the bias features, of any scale, as rows; no gradient flows into them.
+
+        Errors: ValueError on shapes.
+        """
+        require_views(views, labels=labels)
+        if condition.dim() != 2 or len(condition) != views.shape[1]:
+            given = tuple(condition.shape)
+            raise ValueError(f"condition must be ({views.shape[1]}, Z), one row per image, got {given}")
+        z, weights = flat_views(views), self._weights(labels, condition).to(views.dtype)
+        pulls = weights @ z.view(views.shape).sum(0)
+        total = (views.shape[0] * weights.sum(1)).repeat(views.shape[0])
+        score = (z * pulls.repeat(views.shape[0], 1)).sum(1) / self.temperature
+        weighty = total != 0  # a NaN counts, so that it comes out
+        positive = score / torch.where(weighty, total, 1)
+        values = logsumexp(self_scores(z, self.temperature)) - positive
+        return LossTerms.all_valid(values.masked_fill(~weighty, 0))
+
+    @staticmethod
+    @torch.no_grad()
+    def _weights(labels: Tensor, condition: Tensor) -> Tensor:
+        """Weights (B, B) of pairs of images, 0..2; 0 across classes and on the diagonal."""
+        direction = normalised(condition.double() if condition.dtype == torch.float64 else condition.float())
+        weights = (1 - direction @ direction.T).clamp_min(0) * (labels[:, None] == labels)
+        return weights.fill_diagonal_(0)
 
 
 class BiasBal(Loss):

@@ -59,6 +59,10 @@ def encoder_features(B: int, g: torch.Generator) -> Tensor:
     return 5 * normal(2, B, 7, generator=g)
 
 
+def encoder_rows(B: int, g: torch.Generator) -> Tensor:
+    return normal(B, 7, generator=g)
+
+
 def similarities(B: int, g: torch.Generator) -> Tensor:
     b = torch.rand(B, B, generator=g, dtype=torch.float64)
     return (b + b.T) / 2
@@ -93,6 +97,11 @@ def mixture(B: int, D: int, g: torch.Generator) -> Inputs:
 def two_features(B: int, D: int, g: torch.Generator) -> Inputs:
     features = normal(B, D, generator=g)
     return {"features": features, "biased_features": features[:, :2] + normal(B, 2, generator=g)}
+
+
+def with_classifier(B: int, D: int, g: torch.Generator) -> Inputs:
+    weight = normal(max(B, 4), D, generator=g)  # a class for each image, where a test asks for it
+    return {"features": normal(B, D, generator=g), "weight": weight, "labels": numbers(4, B, g)}
 
 
 def moco(B: int, D: int, g: torch.Generator) -> Inputs:
@@ -171,6 +180,9 @@ def _view_cases() -> list[LossCase]:
         case("align-uniform", lambda: losses.AlignUniform(2.0, 1.0, 0.7), of_views(2)),
         case("end", lambda: losses.EnD(0.7, 1.3), of_views(2, labels=labels, bias=bias)),
         case("biascon", lambda: losses.BiasCon(0.3), of_views(2, labels=labels, bias=bias)),
+        case("softcon", lambda: losses.SoftCon(0.3), of_views(2, labels=labels, condition=encoder_rows)),
+        case("mmcl-inv", lambda: losses.MMCL(2.0, 0.5), of_views(2)),
+        case("mmcl-pgd", lambda: losses.MMCL(2.0, 0.5, solver="pgd"), of_views(2)),
         case("cacr-cross", lambda: losses.CACR(1.0, 2.0), of_views(3)),
         case("cacr-rbf", lambda: losses.CACR(1.0, 2.0, cost="rbf"), of_views(2)),
         case(
@@ -239,6 +251,13 @@ LOSS_CASES = [
         classifier,
         "logits",
         {"logits": 0, "labels": 0, "bias": 0},
+    ),
+    LossCase(
+        "l-softmax",
+        lambda: losses.LargeMarginSoftmax(3),
+        with_classifier,
+        "features",
+        {"features": 0, "labels": 0},
     ),
     *(
         LossCase(name, build, inputs, "queries", {"queries": 0, "keys": 0})

@@ -357,3 +357,27 @@ def repulsion_entropy(views: Tensor, t_neg: float, negatives: str) -> Tensor:
             w = (-t_neg * d).softmax(0)
             entropies.append(-(w * w.log()).sum())
     return mean(entropies)
+
+
+def max_margin(views: Tensor, sigma: float, bound: float, reg: float) -> Tensor:
+    """Shah et al. 2022, the inverse form: a support vector machine for each image of the first view."""
+    x, y = views / views.norm(dim=2, keepdim=True)
+
+    def kernel(a: Tensor, b: Tensor) -> Tensor:
+        return (-(a - b).square().sum() / sigma).exp()
+
+    values = []
+    for t in range(len(x)):
+        others = [j for j in range(len(x)) if j != t]
+        system = [
+            [
+                1 + kernel(x[i], x[j]) - kernel(x[t], x[i]) - kernel(x[t], x[j]) + reg * (i == j)
+                for j in others
+            ]
+            for i in others
+        ]
+        matrix = torch.stack([torch.stack(row) for row in system]).detach()
+        multipliers = torch.linalg.solve(matrix, torch.full((len(others),), 2.0, dtype=views.dtype))
+        chosen = zip(multipliers.clamp(0, bound), others, strict=True)
+        values.append(sum(m * (kernel(x[j], y[t]) - kernel(x[t], y[t])) for m, j in chosen))
+    return mean(values)

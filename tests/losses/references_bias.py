@@ -115,3 +115,23 @@ def bias_con(views: Tensor, labels: Tensor, bias: Tensor, temperature: float) ->
         shares = [-((cos(z[a], z[p]) / temperature).exp() / total).log() for p in chosen]
         values.append(mean(shares))
     return mean(values)
+
+
+def soft_con(views: Tensor, labels: Tensor, features: Tensor, temperature: float) -> Tensor:
+    """Hong and Yang 2021: positives of the class weigh 1 - cos of the bias features; 0 where all weigh 0."""
+    z, y, image = anchors_of(views, labels, torch.arange(views.shape[1]))
+    values = []
+    for a in range(len(z)):
+        others = [k for k in range(len(z)) if k != a]
+        total = sum((cos(z[a], z[k]) / temperature).exp() for k in others)
+        pairs = [
+            (
+                1 - cos(features[image[a]], features[image[p]]),
+                -((cos(z[a], z[p]) / temperature).exp() / total).log(),
+            )
+            for p in others
+            if y[p] == y[a] and image[p] != image[a]
+        ]
+        weight = sum(w for w, _ in pairs)
+        values.append(sum(w * term for w, term in pairs) / weight if pairs else mean([]))
+    return mean(values)

@@ -23,6 +23,7 @@ WITH_TEMPERATURE: dict[str, Callable[[float], nn.Module]] = {
     "eps-supcon": lambda tau: losses.EpsSupCon(tau, 0.5),
     "hardneg": lambda tau: losses.HardNegInfoNCE(tau, 1.0, 0.1),
     "biascon": losses.BiasCon,
+    "softcon": losses.SoftCon,
     "cclk-weaksup": lambda tau: losses.WeaklySupCCLK("rbf", 5e3, lam=0.01, temperature=tau),
     "cclk-fair": lambda tau: losses.FairCCLK("rbf", 5e3, lam=0.01, temperature=tau),
     "cclk-fair-paper": lambda tau: losses.FairCCLK("rbf", 5e3, lam=0.01, temperature=tau, weights="paper"),
@@ -34,6 +35,9 @@ def extra_inputs(name: str, B: int) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(5)
     if name.startswith(("cclk-weaksup", "cclk-fair")):
         return {"condition": torch.rand(B, 3, generator=generator, dtype=torch.float64) * 255}
+    if name == "softcon":
+        features = torch.rand(B, 3, generator=generator, dtype=torch.float64)
+        return {"labels": torch.arange(B) % 3, "condition": features}
     if name == "biascon":
         return {"labels": torch.arange(B) % 3, "bias": torch.arange(B) % 2}
     return {"labels": torch.arange(B) % 3} if name.startswith(("supcon", "eps-")) else {}

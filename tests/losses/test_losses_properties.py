@@ -18,12 +18,29 @@ NOT_SCALE_FREE = (
     "hsic",
     "rubi",
     "learned-mixin",
+    "l-softmax",
 )
 # Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
-STOPS_GRADIENT = ("cclk-hardneg", "cacr-queue", "swav", "swav-crops-queue", "wcl-released", "gce-released")
+STOPS_GRADIENT = (
+    "cclk-hardneg",
+    "cacr-queue",
+    "swav",
+    "swav-crops-queue",
+    "wcl-released",
+    "gce-released",
+    "mmcl-inv",
+    "mmcl-pgd",
+)
 # Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
-# A queue belongs to its view.
-NOT_VIEW_FREE = ("cacr-cross", "cacr-rbf", "fairkl-released", "swav-crops-queue")
+# A queue belongs to its view. The support vector machines of MMCL are those of the first view.
+NOT_VIEW_FREE = (
+    "cacr-cross",
+    "cacr-rbf",
+    "fairkl-released",
+    "swav-crops-queue",
+    "mmcl-inv",
+    "mmcl-pgd",
+)
 
 
 def permuted(case: LossCase, inputs: Inputs, order: Tensor) -> Inputs:

@@ -166,6 +166,16 @@ def bias_con(d: Drawn) -> Pair:
     return lambda v: module(v, y, b), lambda v: references_bias.bias_con(v, y, b, 0.4), d.views()
 
 
+def soft_con(d: Drawn) -> Pair:
+    y, b, module = d.numbers(3), d.normal(d.B, 4), losses.SoftCon(0.4)
+    return lambda v: module(v, y, b), lambda v: references_bias.soft_con(v, y, b, 0.4), d.views()
+
+
+def max_margin(d: Drawn) -> Pair:
+    module = losses.MMCL(2.0, 0.8)
+    return module, lambda v: references.max_margin(v, 2.0, 0.8, 0.1), d.normal(2, max(d.B, 2), d.D)
+
+
 def cacr(d: Drawn, **options: Any) -> Pair:
     module = losses.CACR(0.8, 1.7, **options)
     return module, lambda v: references.cacr(v, 0.8, 1.7, **options), d.views(max(d.V, 2))
@@ -348,6 +358,8 @@ CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     **{f"fairkl-continuous-{form}": with_options(fair_kl_continuous, form) for form in ("kl", "mean")},
     "end": end,
     "biascon": bias_con,
+    "softcon": soft_con,
+    "mmcl": max_margin,
     "cacr-cross": with_options(cacr),
     "cacr-same-rbf": with_options(cacr, negatives="same", cost="rbf"),
     "cacr-uniform": with_options(cacr, attraction=False, repulsion=False),

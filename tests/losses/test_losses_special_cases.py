@@ -6,10 +6,13 @@ import pytest
 import references
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from contrasweep import losses
 from contrasweep.losses.clinfonce import sample_partners
 from contrasweep.losses.fairkl import _gaussian_kl
+from contrasweep.losses.mmcl import descend, unbounded_multipliers
+from contrasweep.losses.scores import normalised
 
 
 def views(V: int, B: int = 8, D: int = 5, seed: int = 0) -> Tensor:
@@ -283,3 +286,44 @@ def test_released_margins_differ_from_ours_by_their_added_constant_alone(epsilon
         equal(value.detach(), torch.as_tensor(arrays["expected"]))
         (gradient,) = torch.autograd.grad(value, x)
         torch.testing.assert_close(gradient, torch.as_tensor(arrays["grad_views"]), rtol=1e-8, atol=1e-11)
+
+
+def test_projected_descent_solves_the_duals_of_the_support_vector_machines() -> None:
+    """A multiplier inside its bounds has no slope; at 0 the slope goes up, at the bound down."""
+    x = normalised(views(1, 16, seed=4)[0])
+    kernel, reg, bound = ((x @ x.T - 1) * 2 / 0.7).exp(), 0.1, 0.2
+    start = unbounded_multipliers(kernel, reg).clamp(0, bound)
+    found = descend(start, kernel, reg, bound, iterations=2000)
+    for t in range(16):
+        others = [j for j in range(16) if j != t]
+        column = kernel[others, t]
+        system = 1 + kernel[others][:, others] - column[:, None] - column + reg * torch.eye(15)
+        multipliers = found[t, others]
+        slope = system @ multipliers - 2
+        assert slope[multipliers <= 0].ge(-1e-6).all()
+        assert slope[multipliers >= bound].le(1e-6).all()
+        assert slope[(multipliers > 0) & (multipliers < bound)].abs().le(1e-6).all()
+    kinds = (found == 0).sum() - 16, (found == bound).sum(), ((found > 0) & (found < bound)).sum()
+    assert min(kinds) > 0
+
+
+def test_mmcl_descends_from_the_inverse_in_its_own_number_of_steps() -> None:
+    x = views(2, 16, seed=4)
+    few, many, more = (losses.MMCL(0.7, 0.2, solver="pgd", iterations=n)(x) for n in (1, 400, 800))
+    assert abs(many - more) < 1e-6 < abs(few - many)
+
+
+def test_softcon_of_one_hot_features_is_biascon() -> None:
+    soft = losses.SoftCon(0.3)(views(2), LABELS, functional.one_hot(BIAS).double())
+    equal(soft, losses.BiasCon(0.3)(views(2), LABELS, BIAS))
+
+
+def test_a_margin_of_one_is_cross_entropy_and_lambda_moves_towards_it() -> None:
+    features, weight = views(1)[0], views(1, B=3, seed=1)[0]
+    plain = functional.cross_entropy(features @ weight.T, LABELS)
+    equal(losses.LargeMarginSoftmax(1)(features, weight, LABELS), plain)
+    far, near, there = (
+        losses.LargeMarginSoftmax(3)(features, weight, LABELS, lam=lam) for lam in (0.0, 100.0, 1e15)
+    )
+    assert plain < near < far
+    equal(there, plain)

@@ -22,6 +22,13 @@ BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
     "unlike any": (lambda: losses.FairKL("zzz"), r"value of form: 'zzz'\. Known: "),
     "negative epsilon": (lambda: losses.EpsSupInfoNCE(0.1, -1.0), r"epsilon must be at least 0, given -1"),
     "variant": (lambda: losses.EpsSupInfoNCE(0.1, 0.5, "e"), r"value of variant: 'e'"),
+    "solver": (lambda: losses.MMCL(1.0, solver="pgdd"), r"value of solver: 'pgdd'\. Did you mean 'pgd'"),
+    "margin": (lambda: losses.LargeMarginSoftmax(0), r"margin must be at least 1, given 0"),
+    "bias features": (
+        lambda: losses.SoftCon()(torch.ones(1, 3, 2), torch.ones(3), torch.ones(2, 4)),
+        r"condition must be \(3, Z\), one row per image, got \(2, 4\)",
+    ),
+    "one image": (lambda: losses.MMCL(1.0)(torch.ones(2, 1, 3)), r"at least 2 images, got shape"),
     "kernel": (
         lambda: losses.FairCCLK("laplace", lam=0.1, temperature=0.1),
         r"value of kernel: 'laplace'\. Did you mean 'laplacian'\? Known: rbf,",
