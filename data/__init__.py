@@ -21,7 +21,7 @@ from contrasweep.data.datasets import (
 from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.matching import clustering_accuracy, clustering_nmi, renumbered
-from contrasweep.data.photometric import normalise
+from contrasweep.data.photometric import luma_of, normalise
 from contrasweep.data.resample import whole_image
 from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
 from contrasweep.data.samplers import (
@@ -98,6 +98,7 @@ __all__ = [
     "load_test",
     "load_training",
     "load_transductive",
+    "luma_of",
     "named_seed",
     "normalise",
     "numpy_generator",

@@ -62,7 +62,7 @@ def grey_(views: Tensor, rows: Tensor) -> None:
     """
     if views.shape[1] == 3 and len(rows):
         here = rows.to(views.device)
-        views.index_copy_(0, here, _luma(views.index_select(0, here)).expand(-1, 3, -1, -1))
+        views.index_copy_(0, here, luma_of(views.index_select(0, here)).expand(-1, 3, -1, -1))
 
 
 def blur_(views: Tensor, rows: Tensor, sigma: Tensor) -> None:
@@ -105,13 +105,13 @@ def _adjust_contrast_(views: Tensor, factor: Tensor) -> None:
     """Blend each view with the mean of its luma."""
     mean = views.mean(dim=(2, 3), keepdim=True)
     if views.shape[1] == 3:
-        mean = _luma(mean)
+        mean = luma_of(mean)
     views.mul_(factor).add_((1.0 - factor).mul_(mean)).clamp_(0.0, 1.0)
 
 
 def _adjust_saturation_(views: Tensor, factor: Tensor) -> None:
     """Blend each view with its luma."""
-    luma = _luma(views).mul_(1.0 - factor)
+    luma = luma_of(views).mul_(1.0 - factor)
     views.mul_(factor).add_(luma).clamp_(0.0, 1.0)
 
 
@@ -146,8 +146,8 @@ _ADJUST: tuple[Callable[[Tensor, Tensor], None], ...] = (
 )
 
 
-def _luma(views: Tensor) -> Tensor:
-    """Return the luma ``(n, 1, S, S)`` of colour views."""
+def luma_of(views: Tensor) -> Tensor:
+    """Return the luma ``(n, 1, S, S)`` of colour views ``(n, 3, S, S)``; no gradient flows."""
     red, green, blue = torch.split(views, 1, dim=1)
     return (red * _RED).add_(green, alpha=_GREEN).add_(blue, alpha=_BLUE)
 

@@ -27,6 +27,8 @@ from contrasweep.models.scores import (
     unbiased_accuracy,
     worst_group_accuracy,
 )
+from contrasweep.models.tap import Tap
+from contrasweep.models.texture import NeuralGlcm
 
 __all__ = [
     "ENCODERS",
@@ -41,8 +43,10 @@ __all__ = [
     "MacroAUC",
     "MemoryBank",
     "MomentumCopy",
+    "NeuralGlcm",
     "NonFiniteFeatures",
     "ProbeRecipe",
+    "Tap",
     "VectorEncoderSpec",
     "accuracy",
     "build_encoder",

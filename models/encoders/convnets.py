@@ -15,7 +15,7 @@ def lenet5(channels: int, image_size: int = 32) -> Encoder:
 
     `lenet5_linear` has the same layers without that tanh; torch's default initialisation.
     """
-    return Encoder(nn.Sequential(*_lenet5_layers(channels), nn.Tanh()), width=84)
+    return Encoder(nn.Sequential(*_lenet5_layers(channels), nn.Tanh()), width=84, middle="5")
 
 
 def lenet5_linear(channels: int, image_size: int = 32) -> Encoder:
@@ -23,7 +23,7 @@ def lenet5_linear(channels: int, image_size: int = 32) -> Encoder:
 
     Source: CCL-K, Section 4.3 (ColorMNIST), and models/lenet.py of its released code.
     """
-    return Encoder(nn.Sequential(*_lenet5_layers(channels)), width=84)
+    return Encoder(nn.Sequential(*_lenet5_layers(channels)), width=84, middle="5")
 
 
 def _lenet5_layers(channels: int) -> list[nn.Module]:
@@ -52,7 +52,7 @@ def small_conv(channels: int, image_size: int = 8) -> Encoder:
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
     )
-    return Encoder(body, width=64)
+    return Encoder(body, width=64, middle="5")
 
 
 def simple_conv(channels: int, image_size: int = 28) -> Encoder:
@@ -92,7 +92,7 @@ def _simple_conv(channels: int, last: nn.Module, kernel_size: int = 7) -> Encode
         nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
         layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
     body = nn.Sequential(*layers[:-1], last, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return Encoder(body, width=128)
+    return Encoder(body, width=128, middle="5")
 
 
 def small_alexnet(channels: int, image_size: int) -> Encoder:

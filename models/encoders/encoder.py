@@ -10,16 +10,19 @@ class Encoder(nn.Module):
     """A backbone with a stated feature width; `body` maps images or vectors to `(B, width)`.
 
     Attributes:
+        middle: the name of the module of `body` that ends the first half of the network; None where none is
+            stated.
         trains_in_bf16: whether training computes in bfloat16 the operations that torch's autocast considers
             safe; features and weights stay float32.
     """
 
     trains_in_bf16: bool = False
 
-    def __init__(self, body: nn.Module, width: int) -> None:
+    def __init__(self, body: nn.Module, width: int, middle: str | None = None) -> None:
         super().__init__()
         self.body = body
         self.width = width
+        self.middle = middle
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features `(B, width)` of `images` `(B, C, S, S)` (or vectors `(B, width_in)`)."""
@@ -67,4 +70,5 @@ def normalised_encoder(
             f"mean and std take one number for each of {channels} channels, or one for all: "
             f"given {len(mean)} and {len(std)}"
         )
-    return Encoder(nn.Sequential(Normalisation(mean, std), encoder.body), encoder.width)
+    middle = None if encoder.middle is None else f"1.{encoder.middle}"
+    return Encoder(nn.Sequential(Normalisation(mean, std), encoder.body), encoder.width, middle)

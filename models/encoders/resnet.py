@@ -33,7 +33,7 @@ def resnet(
     if stem == "cifar":
         body.conv1 = _first_convolution(channels, kernel_size=3, stride=1)
         body.maxpool = nn.Identity()
-    return Encoder(body, width)
+    return Encoder(body, width, middle="layer2")
 
 
 def _first_convolution(channels: int, kernel_size: int, stride: int) -> nn.Conv2d:

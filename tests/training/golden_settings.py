@@ -71,6 +71,12 @@ OWN: dict[str, dict[str, Any]] = {
     # With seed 0 an input of a ReLU is 0 but for rounding: the gradient depends on the order of a sum.
     "biascon": {"alpha": 0.01, "base": "cross-entropy", "seed": 1},
     "biasbal": {},
+    "softcon": {"alpha": 0.01},
+    # With a weight of 1, both terms nearly cancel, and rounding is a large share of their sum.
+    "lnl": {"entropy_weight": 0.1, "reversal": 0.1, "reads": "middle"},
+    "hex": {"levels": 16, "texture_width": 32, "scale": "batch"},
+    "l-softmax": {"margin": 3, "lambda_start": 2.0, "lambda_min": 0.0},
+    "mmcl": {"sigma": 10.0, "bound": 100.0, "reg": 0.1, "solver": "inv"},
     "herocon": {
         "between_views": "herocon",
         "between_labels": "herocon",

@@ -1,17 +1,17 @@
-"""Classifiers trained together with the encoder: cross-entropy, and three that should not learn a bias."""
+"""Classifiers trained together with the encoder: cross-entropy, and four that should not learn a bias."""
 
 from collections.abc import Callable
 
 from torch import Tensor
 
-from contrasweep.losses import BiasBal, BiasCon, EnD
+from contrasweep.losses import BiasBal, BiasCon, EnD, SoftCon
 from contrasweep.losses.debiasing import log_class_prior
 from contrasweep.losses.validation import POSITIVE, OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
-from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, repeated_cross_entropy
+from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, plain_loss, repeated_cross_entropy
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 
@@ -20,6 +20,8 @@ CLASSIFIER_INPUT = Hyperparameter(
     OneOf(("normalised", "raw")),
 )
 """What the classifier of a method with a regulariser of directions reads."""
+
+ALPHA = Hyperparameter("the weight of the classifier's loss", POSITIVE)
 
 BASES = ("cross-entropy", "biasbal")
 """The losses of BiasCon's classifier."""
@@ -32,10 +34,7 @@ def bias_of(batch: Batch) -> Tensor:
 
 
 def _cross_entropy(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
-    def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
-        return repeated_cross_entropy(logits, batch.labels), {}
-
-    return EndToEndClassifier(encoder, data.spec.classes, loss)
+    return EndToEndClassifier(encoder, data.spec.classes, plain_loss)
 
 
 def _biasbal(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
@@ -72,6 +71,19 @@ def _biascon(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Ob
     def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
         plain = repeated_cross_entropy(logits, batch.labels) if balanced is None else balanced(logits, batch)
         return contrast(features, batch.labels, bias_of(batch)) + alpha * plain, {}
+
+    return EndToEndClassifier(encoder, data.spec.classes, loss)
+
+
+def _softcon(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    """Return SoftCon of two views' features plus `alpha` times cross-entropy."""
+    settings = experiment.hyperparameters
+    contrast, alpha = SoftCon(float(settings["temperature"])), float(settings["alpha"])
+
+    def loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+        assert batch.condition is not None, "checked when the experiment was resolved"
+        soft = contrast(features, batch.labels, batch.condition)
+        return soft + alpha * repeated_cross_entropy(logits, batch.labels), {}
 
     return EndToEndClassifier(encoder, data.spec.classes, loss)
 
@@ -118,11 +130,24 @@ BIASCON = Method(
     equation="bias-contrastive loss",
     hyperparameters={
         **hyperparameters_of(BiasCon, {"temperature": TEMPERATURE}),
-        "alpha": Hyperparameter("the weight of the classifier's loss", POSITIVE),
+        "alpha": ALPHA,
         "base": Hyperparameter("the classifier's loss", OneOf(BASES)),
     },
     build=_biascon,
     needs=frozenset({"labels", "bias"}),
+    classifies=True,
+)
+SOFTCON = Method(
+    name="softcon",
+    summary="BiasCon without bias labels: positives weigh by how unlike their bias features are",
+    paper="Hong and Yang 2021",
+    equation="soft bias-contrastive loss",
+    hyperparameters={
+        **hyperparameters_of(SoftCon, {"temperature": TEMPERATURE}),
+        "alpha": ALPHA,
+    },
+    build=_softcon,
+    needs=frozenset({"labels", "condition"}),
     classifies=True,
 )
 END = Method(

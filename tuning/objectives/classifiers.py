@@ -116,3 +116,8 @@ def read_by(classifier: nn.Module, features: Tensor, *, normalised: bool) -> Ten
 def repeated_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy of `logits` `(V, B, C)` against the `labels` `(B,)` of every view."""
     return functional.cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)))
+
+
+def plain_loss(features: Tensor, logits: Tensor, batch: Batch) -> tuple[Tensor, Metrics]:
+    """Return the cross-entropy of every view alone, as a `ClassifierLoss`."""
+    return repeated_cross_entropy(logits, batch.labels), {}
