@@ -143,6 +143,7 @@ class RowRun(Strict):
         defines: settings that define the row; they hold in a searched form too.
         set: the paper's values of other settings; they win over the preset's.
         columns: settings of single columns.
+        data: options of the row's own, added to the name of each column's dataset.
         never: why the row cannot be run here.
         series, x, y: the place of the row in the figure of a swept parameter.
     """
@@ -153,6 +154,7 @@ class RowRun(Strict):
     defines: Settings = Field(default_factory=dict)
     set: Settings = Field(default_factory=dict)
     columns: Mapping[str, Override] = Field(default_factory=dict)
+    data: str | None = None
     never: str | None = None
     series: str | None = None
     x: float | None = None

@@ -79,6 +79,7 @@ IN_IMAGENET_A = (
 A_CLASSES, A_IMAGES = 200, 7_500
 """The number of images in ImageNet-A."""
 
+WITH_THE_TEST_IMAGES = "none"
 NO_TEXTURES = "none"
 TEXTURE_SOURCE = "https://github.com/clovaai/rebias (clusters/9class_imagenet_val.csv)"
 CLUSTERINGS, CLUSTERS = 3, 9
@@ -91,7 +92,10 @@ VIEW_SIZE = 224
 
 
 def _train(root: Path, options: Options) -> ListedImages:
-    return _listed(_archive(options), _place(root, options) / "train", *TRAIN_IMAGES_OF_A_CLASS)
+    given = str(options["train"])
+    own = given != WITH_THE_TEST_IMAGES
+    folder = root / Path(given).expanduser() if own else _place(root, options) / "train"
+    return _listed(_archive(options), folder, *TRAIN_IMAGES_OF_A_CLASS)
 
 
 def _test(root: Path, options: Options) -> ListedImages:
@@ -234,6 +238,11 @@ IMAGENET9 = family_of(
             "the test images: ImageNet's own, or ImageNet-A", str, "val", choices=("val", IMAGENET_A.folder)
         ),
         "path": DatasetOption("ImageNet's folder: absolute, or under the data root", str, "imagenet"),
+        "train": DatasetOption(
+            "the folder of the training images, where they are others than those under path (stylised ones)",
+            str,
+            WITH_THE_TEST_IMAGES,
+        ),
         "textures": DatasetOption(
             "ReBias's file of the test images' clusters of textures, for the unbiased accuracy",
             str,

@@ -73,6 +73,16 @@ def test_the_test_can_be_imagenet_a(root: Path) -> None:
     check_available(NAME, root)
 
 
+def test_the_training_images_can_be_others_of_the_same_classes(root: Path) -> None:
+    name = f"{NAME},train=stylised/train"
+    with pytest.raises(DatasetMissing, match=r"stylised/train does not exist"):
+        check_available(name, root)
+    shutil.move(root / "imagenet/train", root / "stylised/train")
+    assert (len(load_training(name, root).train), len(load_test(name, root))) == (84, 42)
+    with pytest.raises(DatasetMissing, match=r"imagenet/train does not exist"):
+        check_available(NAME, root)
+
+
 def test_imagenet_a_has_21_of_the_classes_and_no_crab(root: Path) -> None:
     of_each = Counter(LABEL_OF[wnid] for wnid in IN_IMAGENET_A)
     assert [of_each[label] for label in range(9)] == [5, 1, 1, 1, 5, 2, 1, 0, 5]

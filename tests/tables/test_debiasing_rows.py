@@ -27,6 +27,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
         ("ce", 1e-3, "simple-conv-relu"),
         ("biasbal", 1e-4, "simple-conv-relu"),
         ("end", 1e-3, "simple-conv"),
+        ("lnl", 1e-3, "simple-conv-relu"),
         ("biascon+ce", 1e-3, "simple-conv-relu"),
         ("biascon+biasbal", 1e-3, "simple-conv-relu"),
     ],
@@ -41,8 +42,15 @@ def test_hong_and_yang_s_rows(row: str, rate: float, encoder: str, rows: dict[st
 
 
 def test_the_losses_of_these_rows(rows: dict[str, Experiment]) -> None:
+    assert rows["lnl"].hyperparameters == {"entropy_weight": 1.0, "reversal": 0.1, "reads": "middle"}
     assert rows["end"].hyperparameters == {"alpha": 1.0, "beta": 1.0, "classifier_input": "normalised"}
     for row, base in (("biascon+ce", "cross-entropy"), ("biascon+biasbal", "biasbal")):
         assert rows[row].hyperparameters == {"temperature": 0.07, "alpha": 0.01, "base": base}
     assert rows["ce+fairkl"].hyperparameters["classifier_input"] == "normalised"
     assert "classifier_input" not in rows["eps-supinfonce+fairkl"].hyperparameters
+
+
+def test_the_row_of_stylised_images_alone_waits_for_them(tmp_path: Path) -> None:
+    cells = {cell.row: cell for cell in plan_table(load_table("fairkl-t5"), data_root=tmp_path).cells}
+    assert ",train=stylized-imagenet/train: " in cells["sin"].why
+    assert "stylized" not in cells["vanilla"].why

@@ -195,7 +195,7 @@ def what_it_takes(table: Table) -> str:
             if how.never is None and (not isinstance(how.preset, Mapping) or column in how.preset):
                 method, settings = planner.settings(row, measured, column)
                 key = f"{method} {sorted(settings.items(), key=str)}"
-                runs[key, measured.datasets[0]] = settings["epochs"]
+                runs[key, _with_options(measured.datasets[0], how.data)] = settings["epochs"]
     data = ", ".join(dict.fromkeys(" or ".join(column.datasets) for column in table.run.columns.values()))
     if not runs:
         return f"data of {table.run.information}" if table.run.information else data
@@ -277,7 +277,7 @@ class _Planner:
 
     def _planned(self, row: str, column: str, measured: ColumnRun) -> CellPlan:
         """Return the plan of a cell; without its data too, because the store may hold its runs."""
-        dataset, missing = self._dataset(measured)
+        dataset, missing = self._dataset(measured, row)
         method, settings = self.settings(row, measured, column)
         try:
             experiment = resolve(method, dataset, settings, data_root=self.data_root)
@@ -322,10 +322,11 @@ class _Planner:
         shorter = {**settings, **_scaled_ramp(settings, form.set), **form.set}
         return method, {**shorter, **defines, **form.rows.get(row, {})}
 
-    def _dataset(self, measured: ColumnRun) -> tuple[str, str]:
+    def _dataset(self, measured: ColumnRun, row: str) -> tuple[str, str]:
         """Return the first dataset whose files are here; without one, the first and why it is missing."""
         smaller = {} if self.form is None else self.form.datasets
-        names = [smaller.get(name, name) for name in measured.datasets]
+        own = self.table.run.rows[row].data
+        names = [_with_options(smaller.get(name, name), own) for name in measured.datasets]
         reason = ""
         for name in names:
             try:
@@ -343,6 +344,13 @@ class _Planner:
         what = row if self.tuned else method
         plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
         return check_study_name(_shortened(own_prefix(self.table) + plain))
+
+
+def _with_options(dataset: str, options: str | None) -> str:
+    """Return the name of a dataset with more options."""
+    if options is None:
+        return dataset
+    return f"{dataset}{',' if ':' in dataset else ':'}{options}"
 
 
 def _scaled_ramp(settings: Mapping[str, Any], form: Mapping[str, Any]) -> dict[str, float]:
