@@ -6,6 +6,7 @@ import pytest
 
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.tables.plan import plan_table
 
 
@@ -54,3 +55,25 @@ def test_the_row_of_stylised_images_alone_waits_for_them(tmp_path: Path) -> None
     cells = {cell.row: cell for cell in plan_table(load_table("fairkl-t5"), data_root=tmp_path).cells}
     assert ",train=stylized-imagenet/train: " in cells["sin"].why
     assert "stylized" not in cells["vanilla"].why
+
+
+def test_the_rows_of_lee_and_others_have_the_settings_of_their_commands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The README of DFA's released code; the biased network of Table 5 sees textures."""
+    monkeypatch.setattr("contrasweep.tuning.tables.plan.check_available", lambda name, data_root=None: None)
+    cells = {(cell.row, cell.column): cell.planned for cell in plan_table(load_table("fairkl-t4")).running}
+    commands = {"cc_0_5": (5e-4, 1.0), "cc_1_0": (1e-3, 5.0), "cc_2_0": (1e-3, 5.0), "cc_5_0": (1e-3, 1.0)}
+    for column, (rate, weight) in {**commands, "bffhq": (1e-4, 2.0)}.items():
+        dfa, lff = cells["dfa", column], cells["lff", column]
+        given = dfa.hyperparameters
+        assert (dfa.optimizer.lr, given["lambda_dis"], given["lambda_swap_b"]) == (rate, weight, weight)
+        assert given["lambda_swap"] == (0.1 if column == "bffhq" else 1.0)
+        assert (lff.method, lff.optimizer.lr, lff.epochs) == ("lff", rate, dfa.epochs)
+        assert cells["rebias", column].hyperparameters["biased_encoder"] == "bagnet18"
+    # The data of Table 5 are not planned without their files.
+    rows = load_table("fairkl-t5").run.rows
+    for name in ("lm", "rubi", "rebias", "lff"):
+        settings = rows[name].set
+        assert resolve(str(rows[name].method), "imagenet9", settings).hyperparameters == settings
+        assert settings["biased_encoder"] == ("same" if name == "lff" else "bagnet18")
