@@ -114,7 +114,7 @@ def test_the_second_layer_parts_after_its_epochs_and_then_the_first(digits: Prep
         objective.step(batch)
     assert groups[:2] == [1, 1]
     assert groups[2] == groups[4] > 1
-    first, second = objective.head.columns
+    first, second = objective.branches.columns
     assert 1 < len(first.unique()) < len(second.unique())
 
 

@@ -99,8 +99,8 @@ def test_embeddings_are_gathered_over_images_and_conditions_over_rows() -> None:
         return torch.cat([tensor, tensor + 1], dim)
 
     _objective(spy).step(_batch(condition), two_ranks)
-    # The embeddings by image; then labels, rows and condition.
-    assert calls == [((VIEWS, IMAGES, WIDTH), 1), ((IMAGES,), 0), ((IMAGES,), 0), ((IMAGES, 3), 0)]
+    # Labels, rows and condition; the embeddings by image.
+    assert calls == [((IMAGES,), 0), ((IMAGES,), 0), ((IMAGES, 3), 0), ((VIEWS, IMAGES, WIDTH), 1)]
     assert spy.embeddings.shape == (VIEWS, 2 * IMAGES, WIDTH)
     assert spy.condition is not None
     assert torch.equal(spy.condition, torch.cat([condition, condition + 1]))
@@ -109,7 +109,7 @@ def test_embeddings_are_gathered_over_images_and_conditions_over_rows() -> None:
 def test_without_a_condition_there_is_none_to_gather() -> None:
     spy, dims = _Spy(), []
     _objective(spy).step(_batch(), lambda tensor, dim: (dims.append(dim), tensor)[1])
-    assert dims == [1, 0, 0]
+    assert dims == [0, 0, 1]
     assert spy.condition is None
 
 

@@ -260,5 +260,5 @@ def test_the_objective_gathers_by_the_ranks_given(experiment: Make, data: Prepar
             return tensor
 
     records: list[EpochRecord] = list(pretrain(experiment("fair-cclk"), data=data, ranks=Watched()))
-    assert calls == [((2, 32, 128), 1), ((32,), 0), ((32,), 0), ((32, 3), 0)] * 6
+    assert calls == [((32,), 0), ((32,), 0), ((32, 3), 0), ((2, 32, 128), 1)] * 6
     assert records[-1].finished

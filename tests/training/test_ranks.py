@@ -16,6 +16,7 @@ from rank_runs import (
     run_group,
     small,
 )
+from trial_steps import fitting_dataset
 
 from contrasweep.models import build_encoder
 from contrasweep.tuning.errors import InputError
@@ -41,6 +42,16 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+def _rounding(run: str) -> float:
+    """How far apart rounding may take a run on two ranks and one on one process.
+
+    The network of HeroCon has four batch norms in a row: on one process, its objects in another order differ
+    by 4e-5.
+    """
+    several = run in METHODS and fitting_dataset(run) == "two-view-digits"
+    return 5e-5 if several else 1e-5
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_and_averaged_gradients_are_those_of_one_process(
     method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]
@@ -49,15 +60,14 @@ def test_loss_and_averaged_gradients_are_those_of_one_process(
     for found in (rank["runs"][method] for rank in ranks):
         assert found.losses[0] == pytest.approx(whole.losses[0], rel=1e-5)
         assert found.gradients.keys() == whole.gradients.keys()
-        # HeroCon has four batch norms in a row: its objects in another order, on one process, differ by 4e-5.
-        assert difference(whole.gradients, found.gradients) < (5e-5 if method == "herocon" else 1e-5)
+        assert difference(whole.gradients, found.gradients) < _rounding(method)
 
 
 @pytest.mark.parametrize("method", BOTH)
 def test_two_epochs_have_the_losses_of_one_process(
     method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]
 ) -> None:
-    assert loss_difference(trained[method], ranks[0]["runs"][method]) < 1e-5
+    assert loss_difference(trained[method], ranks[0]["runs"][method]) < _rounding(method)
 
 
 @pytest.mark.parametrize("method", BOTH)

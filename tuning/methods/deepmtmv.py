@@ -40,7 +40,7 @@ class GroupedTasks(MultiViewClassifier):
     def __init__(self, experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTransductive) -> None:
         super().__init__(encoder, data)
         settings = experiment.hyperparameters
-        self.head = BranchingHead(encoder.width, self.classes)
+        self.branches = BranchingHead(encoder.width, self.classes)
         self.affinity = TaskAffinity(self.classes)
         self.kept_share = 1.0 - float(settings["dropout"])
         self.every = int(settings["every"])
@@ -53,7 +53,7 @@ class GroupedTasks(MultiViewClassifier):
         self.draws.begin(epoch)
         if epoch > 1 and (epoch - 1) % self.every == 0:
             self._part(epoch)
-        return {"task_groups": float(self.head.columns[1].max() + 1)}
+        return {"task_groups": float(self.branches.columns[1].max() + 1)}
 
     def after_step(self) -> None:
         """Go on to the next step's dropout."""
@@ -61,21 +61,21 @@ class GroupedTasks(MultiViewClassifier):
 
     def _part(self, epoch: int) -> None:
         """Group the tasks, or the columns of the second layer once it has parted, for the layer below."""
-        first, second = (bool(columns.any()) for columns in self.head.columns)
+        first, second = (bool(columns.any()) for columns in self.branches.columns)
         if first:
             return
         layer = 0 if second else 1
-        branches = self.head.columns[1].cpu() if second else torch.arange(self.classes)
+        branches = self.branches.columns[1].cpu() if second else torch.arange(self.classes)
         affinity = branch_affinity(self.affinity.matrix().cpu(), branches)
         seed = named_seed(self.seed, "task groups", epoch)
         groups = best_partition(affinity, TOP - 1 + layer, seed, separation=self.separation)
-        self.head.part(layer, groups[branches].to(self.head.columns.device))
+        self.branches.part(layer, groups[branches].to(self.branches.columns.device))
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the cross-entropy of the tasks, `classification`."""
         joined = gather(self._joined(views_of(batch.labelled)), 0)
         labels = gather(labels_of(batch.labelled), 0)
-        logits = self.head(joined * self.draws.kept(joined, self.kept_share))
+        logits = self.branches(joined * self.draws.kept(joined, self.kept_share))
         if self.multi_label:
             loss = self.classification(logits, labels)
         else:
@@ -90,7 +90,7 @@ class GroupedTasks(MultiViewClassifier):
 
     def logits(self, views: list[Tensor]) -> Tensor:
         """Return the scores of the tasks."""
-        scores: Tensor = self.head(self._joined(views))
+        scores: Tensor = self.branches(self._joined(views))
         return scores
 
 
