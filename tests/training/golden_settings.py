@@ -107,7 +107,13 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "deepmtmv": {"dropout": 0.5, "every": 1, "separation": 8.0},
     "c2ae": {"alpha": 0.5, "lam": 0.5, "scale": 5.0, "latent": 0.8, "hidden": 16},
-    "lff": {"q": 0.7, "form": "released", "loss_momentum": 0.7, "biased_encoder": "same"},
+    "lff": {
+        "q": 0.7,
+        "form": "released",
+        "compared": "averages",
+        "loss_momentum": 0.7,
+        "biased_encoder": "same",
+    },
     "dfa": {
         "q": 0.7,
         "form": "released",

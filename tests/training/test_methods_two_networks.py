@@ -75,6 +75,23 @@ def test_a_class_that_both_networks_know_without_doubt_has_weight_0() -> None:
     torch.testing.assert_close(weights, torch.tensor([0.0, 0.5]))
 
 
+def test_lff_can_compare_the_losses_of_the_step(biased: PreparedData) -> None:
+    """Its Algorithm 1: what came before a batch, and the images' classes, do not matter."""
+    objective, batch = _begun(_experiment("lff", compared="losses"), biased)
+    objective.step(batch)
+    _, metrics, found = _gradients(objective, batch)
+    each, biased_each = (
+        functional.cross_entropy(logits, batch.labels, reduction="none")
+        for logits in (
+            objective.classifier(objective.encoder(batch.views[0])),
+            objective.biased_classifier(objective.biased_encoder(batch.views[0])),
+        )
+    )
+    weights = (biased_each / (biased_each + each)).detach()
+    torch.testing.assert_close(metrics["weight"], weights.mean(), atol=1e-5, rtol=1e-5)
+    _expect(found, objective.encoder, "encoder", (weights * each).mean())
+
+
 def test_lff_weighs_each_network_s_loss_for_that_network_alone(biased: PreparedData) -> None:
     objective, batch = _begun(_experiment("lff", form="paper", q=0.6), biased)
     loss, metrics, found = _gradients(objective, batch)

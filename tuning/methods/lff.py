@@ -1,12 +1,15 @@
 """LfF (Nam et al. 2020): images that a biased network fails on weigh most."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
-from contrasweep.losses import GeneralizedCrossEntropy
+from contrasweep.losses import GeneralizedCrossEntropy, relative_difficulty
+from contrasweep.losses.validation import OneOf
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.biased_network import BIASED_ENCODER, LOSS_MOMENTUM, build_biased_encoder
-from contrasweep.tuning.methods.method import Method, hyperparameters_of
+from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -19,14 +22,20 @@ GCE = {
 }
 """The hyperparameters of the biased network's loss."""
 
+COMPARED = ("averages", "losses")
+"""What the weights compare: LfF's released code and its Algorithm 1."""
+
+Difficulty = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Takes the losses `(B,)` of the biased network and of the other, and the images' rows; returns weights."""
+
 
 class WeightedByFailure(nn.Module):
     """Cross-entropy weighted by relative difficulty, and the loss of the network that amplifies the bias.
 
-    The images' moving averages belong to the module.
+    Where `difficulty` keeps moving averages of the images, they belong to the module.
     """
 
-    def __init__(self, gce: GeneralizedCrossEntropy, difficulty: RelativeDifficulty) -> None:
+    def __init__(self, gce: GeneralizedCrossEntropy, difficulty: Difficulty) -> None:
         super().__init__()
         self.gce = gce
         self.difficulty = difficulty
@@ -44,6 +53,11 @@ def each_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, labels, reduction="none")
 
 
+def difficulty_of_step(biased: Tensor, debiased: Tensor, index: Tensor) -> Tensor:
+    """Return the weights `(B,)` from the losses of the step alone, without gradient (LfF, Algorithm 1)."""
+    return relative_difficulty(biased.detach(), debiased.detach())
+
+
 def loss_averages(experiment: Experiment, data: PreparedData) -> RelativeDifficulty:
     """Return weights of the training images, none of which has been seen."""
     momentum = float(experiment.hyperparameters["loss_momentum"])
@@ -58,7 +72,9 @@ def generalized_cross_entropy(experiment: Experiment) -> GeneralizedCrossEntropy
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
     """Return both networks; one step of one optimizer moves them together, as the released two do."""
-    loss = WeightedByFailure(generalized_cross_entropy(experiment), loss_averages(experiment, data))
+    of_step = experiment.hyperparameters["compared"] == "losses"
+    difficulty = difficulty_of_step if of_step else loss_averages(experiment, data)
+    loss = WeightedByFailure(generalized_cross_entropy(experiment), difficulty)
     return TwoNetworks(encoder, build_biased_encoder(experiment, data), data.spec.classes, loss)
 
 
@@ -69,6 +85,10 @@ METHOD = Method(
     equation="Algorithm 1",
     hyperparameters={
         **hyperparameters_of(GeneralizedCrossEntropy, GCE),
+        "compared": Hyperparameter(
+            "what weighs an image: moving averages of its losses within its class, or those of the step",
+            OneOf(COMPARED),
+        ),
         "loss_momentum": LOSS_MOMENTUM,
         "biased_encoder": BIASED_ENCODER,
     },

@@ -23,8 +23,8 @@ class RelativeDifficulty(nn.Module):
             neither has seen. It is a buffer: checkpoints keep it.
         momentum: the share that an average keeps of itself.
 
-    Source: train.py and util.py of LfF's released code (momentum 0.7); the paper's Algorithm 1 compares the
-    losses of the step.
+    Source: train.py and util.py of LfF's released code (momentum 0.7). The paper's Algorithm 1 compares the
+    losses of the step: `methods.lff.difficulty_of_step`.
     """
 
     averages: Tensor
