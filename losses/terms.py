@@ -67,3 +67,15 @@ class Loss(nn.Module):
         """Return the mean (or the sum) of the terms, a scalar; arguments as for `terms`."""
         terms = self.terms(*args, **kwargs)
         return terms.sum() if self.sums_terms else terms.mean()
+
+
+class TermsOf(nn.Module):
+    """A loss as a module whose call returns its terms; its parameters belong to whatever holds the module."""
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, *args: Any, **kwargs: Any) -> LossTerms:
+        """Return the loss's terms; arguments as for the loss."""
+        return self.loss.terms(*args, **kwargs)

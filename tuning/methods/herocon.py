@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from contrasweep.data import MultiView
 from contrasweep.losses import HeroConSupervised, HeroConUnsupervised, InfoNCE, SupCon
-from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.terms import LossTerms, TermsOf
 from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models.encoders.herocon import herocon_embedding
 from contrasweep.models.encoders.multiview import MultiViewEncoder
@@ -153,7 +153,7 @@ def _view_contrast(experiment: Experiment, encoder: MultiViewEncoder) -> ViewCon
     if name == NONE:
         return None
     if name == "herocon":
-        return HeroConTerms(HeroConUnsupervised(encoder.encoders[0].width, str(settings["negatives"])))
+        return TermsOf(HeroConUnsupervised(encoder.encoders[0].width, str(settings["negatives"])))
     # CMC's negatives are the objects of the other view, NT-Xent's the objects of both views.
     contrast = InfoNCE(float(settings["temperature"]), "cross" if name == "cmc" else "all")
     return contrast.terms
@@ -173,18 +173,6 @@ def _label_contrast(experiment: Experiment) -> LabelContrast | None:
         return contrast.terms(features[None], groups)
 
     return same_labels
-
-
-class HeroConTerms(nn.Module):
-    """L_u as a module that returns terms; its learned weights belong to the objective."""
-
-    def __init__(self, loss: HeroConUnsupervised) -> None:
-        super().__init__()
-        self.loss = loss
-
-    def forward(self, views: Tensor) -> LossTerms:
-        """Return the terms for `views` `(2, B, D)`."""
-        return self.loss.terms(views)
 
 
 METHOD = Method(

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from contrasweep.data import MultiView
 from contrasweep.losses import InfoNCE, JensenShannon, SymmetricKL
-from contrasweep.losses.terms import LossTerms
+from contrasweep.losses.terms import LossTerms, TermsOf
 from contrasweep.losses.validation import Number, OneOf, rule_of
 from contrasweep.models.encoders.multiview import MultiViewEncoder
 from contrasweep.tuning.experiment import Experiment
@@ -143,18 +143,6 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
         loss = JensenShannon(int(settings["dim"]), int(settings["hidden"]))
         return InformationBottleneck(experiment, encoder, data, TermsOf(loss))
     return InformationBottleneck(experiment, encoder, data, InfoNCE(float(settings["temperature"])).terms)
-
-
-class TermsOf(nn.Module):
-    """A loss with parameters as a module that returns terms; they belong to the objective."""
-
-    def __init__(self, loss: JensenShannon) -> None:
-        super().__init__()
-        self.loss = loss
-
-    def forward(self, views: Tensor) -> LossTerms:
-        """Return the terms for `views` `(2, B, D)`."""
-        return self.loss.terms(views)
 
 
 METHOD = Method(
