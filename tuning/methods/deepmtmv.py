@@ -21,7 +21,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.draws import StepDraws
-from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
+from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.task_groups import TaskAffinity, best_partition, branch_affinity
 from contrasweep.tuning.objectives.transductive import MultiViewClassifier, labels_of, views_of
@@ -81,8 +81,7 @@ class GroupedTasks(MultiViewClassifier):
         else:
             loss = functional.cross_entropy(logits, labels)
         self.affinity.update(logits.detach(), self.rows_of(labels, logits))
-        nothing = torch.zeros((), device=loss.device)
-        return loss, {"dropped_fraction": nothing, "classification": loss.detach()}
+        return of_every_image(loss, {"classification": loss})
 
     def _joined(self, views: list[Tensor]) -> Tensor:
         """Return the features of each view, of length 1, side by side."""

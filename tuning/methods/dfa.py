@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from contrasweep.data import torch_generator
 from contrasweep.losses import GeneralizedCrossEntropy
 from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
@@ -23,6 +22,7 @@ from contrasweep.tuning.methods.lff import (
 )
 from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
+from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.two_networks import PairLosses, first_epochs, reported
@@ -56,17 +56,16 @@ class Disentangled(Objective):
         self.difficulty = loss_averages(experiment, data)
         self.undisturbed = undisturbed
         self.weights = weights
-        self._place = (experiment.seed, 1, 0)
+        self.draws = StepDraws("feature swaps", experiment.seed)
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
-        """Take note of the epoch: the swaps of a step follow from the seed, the epoch and the step."""
-        self._place = (self._place[0], epoch, 0)
+        """Begin to draw the epoch's swaps."""
+        self.draws.begin(epoch)
         return {}
 
     def after_step(self) -> None:
-        """Count the step."""
-        seed, epoch, step = self._place
-        self._place = (seed, epoch, step + 1)
+        """Go on to the next step's swap."""
+        self.draws.advance()
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss of the class's network (Eq. 4), with the gradient of both losses, and metrics."""
@@ -81,9 +80,8 @@ class Disentangled(Objective):
         weight = self.difficulty(each_cross_entropy(biased_logits, labels), each, index)
         loss = (weight * each).mean()
         biased_loss = self.weights.dis * self.gce(biased_logits, labels)
-        if self._place[1] > self.undisturbed:
-            order = torch.randperm(len(own), generator=torch_generator("feature swaps", *self._place))
-            order = order.to(own.device)
+        if self.draws.epoch > self.undisturbed:
+            order = self.draws.order(len(own)).to(own.device)
             logits, biased_logits = self._logits(own, biased[order])
             loss = loss + self.weights.swap * (weight * each_cross_entropy(logits, labels)).mean()
             swapped = self.weights.swap_b * self.gce(biased_logits, labels[order])

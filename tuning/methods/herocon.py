@@ -20,7 +20,7 @@ from contrasweep.models.encoders.multiview import MultiViewEncoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
-from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
+from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
 
@@ -100,13 +100,9 @@ class HeterogeneousObjective(MultiViewClassifier):
         if self.label_contrast is not None:
             between_labels = self.label_contrast(gather(joined, 0), labels).mean()
         loss = classification + self.alpha * between_views + self.beta * between_labels
-        return loss, {
-            # The classifier learns even if the contrast of labels has no pair, so nothing counts as dropped.
-            "dropped_fraction": zero,
-            "classification": classification.detach(),
-            "between_views": between_views.detach(),
-            "between_labels": between_labels.detach(),
-        }
+        # The classifier learns even if the contrast of labels has no pair.
+        parts = {"between_views": between_views, "between_labels": between_labels}
+        return of_every_image(loss, {"classification": classification, **parts})
 
     def _passed(self, objects: MultiView) -> tuple[list[Tensor], list[Tensor]]:
         """Return the features of each view, and the views.

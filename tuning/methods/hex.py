@@ -16,7 +16,15 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import repeated_cross_entropy
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views
+from contrasweep.tuning.objectives.objective import (
+    Batch,
+    Gather,
+    Metrics,
+    Objective,
+    channels_last,
+    of_every_image,
+    of_views,
+)
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 SCALES = ("batch", "none")
@@ -55,7 +63,7 @@ class ProjectedClassifier(Objective):
         superficial = self.classifier(torch.cat([torch.zeros_like(h), g], 1))
         logits = project_out(everything, superficial).view(len(batch.views), -1, everything.shape[1])
         loss = repeated_cross_entropy(logits, gather(batch.labels, 0))
-        return loss, {"dropped_fraction": torch.zeros((), device=loss.device)}
+        return of_every_image(loss, {})
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:

@@ -11,7 +11,14 @@ from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last
+from contrasweep.tuning.objectives.objective import (
+    Batch,
+    Gather,
+    Metrics,
+    Objective,
+    channels_last,
+    of_every_image,
+)
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 DECAY, POWER = 0.75, 35
@@ -50,7 +57,7 @@ class LargeMarginClassifier(Objective):
         features = gather(self._encode(batch.views), 1)
         labels = gather(batch.labels, 0).repeat(len(features))
         loss = self.loss(features.flatten(0, 1), self.classifier.weight, labels, lam=self.lam)
-        return loss, {"dropped_fraction": torch.zeros((), device=loss.device)}
+        return of_every_image(loss, {})
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:

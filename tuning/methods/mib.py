@@ -20,7 +20,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.draws import StepDraws
-from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
+from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
 
@@ -103,12 +103,8 @@ class InformationBottleneck(MultiViewClassifier):
         information = self.information(means + deviations * noise).mean()
         divergence = self.divergence(means, deviations, noise)
         loss = classification + self.alpha * (information + self.beta * divergence)
-        return loss, {
-            "dropped_fraction": torch.zeros((), device=loss.device),
-            "classification": classification.detach(),
-            "information": -information.detach(),
-            "divergence": divergence.detach(),
-        }
+        parts = {"classification": classification, "information": -information, "divergence": divergence}
+        return of_every_image(loss, parts)
 
     def _passed(self, objects: MultiView, gather: Gather) -> tuple[list[Tensor], Tensor, Tensor]:
         """Return the features of each view, and the codes' means and deviations of all ranks' objects."""

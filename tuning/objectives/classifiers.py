@@ -17,6 +17,7 @@ from contrasweep.tuning.objectives.objective import (
     Objective,
     channels_last,
     learning_beside,
+    of_every_image,
     of_views,
 )
 
@@ -95,8 +96,7 @@ class EndToEndClassifier(Objective):
         features = self._encode(batch.views)
         logits = self._logits(features)
         loss, metrics = self.loss(gather(features, 1), gather(logits, 1), batch.gathered(gather))
-        nothing = torch.zeros((), device=loss.device)
-        return loss, {"dropped_fraction": nothing, **{name: one.detach() for name, one in metrics.items()}}
+        return of_every_image(loss, metrics)
 
     @torch.no_grad()
     def predict(self, images: Tensor) -> Tensor:

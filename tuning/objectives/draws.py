@@ -10,18 +10,17 @@ class StepDraws:
     """Draws for the steps of a run. An objective says when an epoch begins and when a step has been taken.
 
     Attributes:
-        seed: the run's.
-        purpose: what the numbers are for.
+        stream: the run's seed, and what the numbers are for.
+        epoch: the epoch, from 1.
     """
 
-    def __init__(self, seed: int, purpose: str) -> None:
-        self.seed = seed
-        self.purpose = purpose
-        self._epoch, self._step = 1, 0
+    def __init__(self, *stream: int | str) -> None:
+        self.stream = stream
+        self.epoch, self._step = 1, 0
 
     def begin(self, epoch: int) -> None:
         """Begin the epoch (from 1)."""
-        self._epoch, self._step = epoch, 0
+        self.epoch, self._step = epoch, 0
 
     def advance(self) -> None:
         """Go on to the next step."""
@@ -36,5 +35,9 @@ class StepDraws:
         chosen = torch.rand(like.shape, generator=self._generator()) < share
         return chosen.to(like) / share
 
+    def order(self, count: int) -> Tensor:
+        """Return the numbers 0 to `count` - 1 in random order, on the CPU."""
+        return torch.randperm(count, generator=self._generator())
+
     def _generator(self) -> torch.Generator:
-        return torch_generator(self.seed, self.purpose, self._epoch, self._step)
+        return torch_generator(*self.stream, self.epoch, self._step)

@@ -21,6 +21,12 @@ Metrics = dict[str, Tensor]
 """Detached scalars of one step by name; `dropped_fraction` is always among them."""
 
 
+def of_every_image(loss: Tensor, metrics: Metrics) -> tuple[Tensor, Metrics]:
+    """Return a loss in which every image counts, and its metrics, detached, with `dropped_fraction` 0."""
+    dropped = torch.zeros((), device=loss.device)
+    return loss, {"dropped_fraction": dropped, **{name: one.detach() for name, one in metrics.items()}}
+
+
 def identity_gather(tensor: Tensor, dim: int) -> Tensor:
     """Return `tensor`: one process already holds the global batch."""
     return tensor

@@ -21,6 +21,7 @@ from contrasweep.tuning.objectives.objective import (
     Objective,
     channels_last,
     learning_beside,
+    of_every_image,
 )
 
 
@@ -79,10 +80,7 @@ class TwoNetworks(Objective):
 def reported(losses: PairLosses) -> tuple[Tensor, Metrics]:
     """Return the first network's loss with the gradient of both, and metrics with `biased_loss`."""
     loss = learning_beside(losses.own, losses.biased)
-    # Every image counts, and the biased network's loss is beside the method's own.
-    nothing = torch.zeros((), device=loss.device)
-    own = {name: one.detach() for name, one in losses.metrics.items()}
-    return loss, {"dropped_fraction": nothing, "biased_loss": losses.biased.detach(), **own}
+    return of_every_image(loss, {"biased_loss": losses.biased, **losses.metrics})
 
 
 def first_epochs(share: float, epochs: int) -> int:
