@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-results
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := --constraint constraints.txt --editable '.[dev]'
 
@@ -11,7 +12,7 @@ PACKAGES := --constraint constraints.txt --editable '.[dev]'
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install test unit lint types demo reproduction clean
+.PHONY: help install test unit lint types demo catalogue reproduction docs dist lowest clean
 
 help:  ## Say what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +41,8 @@ test: $(STAMP)  ## Lint, types, tests: what CI runs.
 	$(MAKE) --jobs=2 types unit
 
 unit: $(STAMP)
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@# One process more than there are cores: tests of Ray wait for processes to start and to end.
+	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 1))') --dist loadfile --no-loadscope-reorder --durations 20
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)
@@ -49,8 +51,35 @@ demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that
 	$(BIN)/contrasweep show demo --results $(DEMO) --plot $(DEMO)/demo.png
 	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)
 
+catalogue: $(STAMP)  ## Write down what methods and datasets declare, which is read before torch is imported.
+	$(BIN)/python -m contrasweep.tuning.catalogue.writing
+	$(BIN)/python -m docs.which_method_page
+
 reproduction: $(STAMP)  ## Render the pages of the papers' tables from stored scores; no training.
 	$(BIN)/python -m contrasweep.tuning.tables.document docs
 
+docs: $(DOCS_STAMP)  ## Build the documentation site: build/docs/index.html. A warning is an error.
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+
+$(DOCS_STAMP): $(STAMP)
+	@# What the site needs is not needed to test, so it comes with the first `make docs`.
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[docs]' \
+	  || $(PIP) --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+dist: $(STAMP)  ## Build sdist and wheel in dist/, and try the wheel in a fresh environment, away from here.
+	rm -rf dist build/try
+	$(BIN)/uv build --quiet --out-dir dist || ($(PIP) build && $(BIN)/python -m build --outdir dist)
+	$(BIN)/python -m venv build/try/venv
+	$(BIN)/uv pip install --quiet --python build/try/venv/bin/python --constraint constraints.txt dist/*.whl \
+	  || build/try/venv/bin/pip install --quiet --constraint constraints.txt dist/*.whl
+	@# -I: neither this folder nor PYTHONPATH is on the path; another working directory.
+	cd build/try && for words in --version methods 'sweep fair-cclk --data colour-digits --trials 2 --dry-run'; do \
+	  venv/bin/python -I -m contrasweep $$words > said || exit 1; tail -1 said; done
+	rm -rf build/try
+
+lowest: $(STAMP)  ## Write constraints-lowest.txt: the lowest versions that pyproject.toml allows.
+	$(BIN)/python -m tests.architecture.lowest > constraints-lowest.txt
+
 clean:  ## Remove the virtual environment, caches and demo results.
-	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(DEMO) build dist docs/api docs/commands .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

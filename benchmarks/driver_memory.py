@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.fake_training import use_fake_training
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
 
 
@@ -22,7 +22,7 @@ def main() -> None:
     use_fake_training(0.0)
     seen: dict[int, float] = {}
 
-    def show(progress: Progress) -> None:
+    def show(progress: SweepProgress) -> None:
         if progress.done % (options.trials // 10) == 0 and progress.done not in seen:
             gc.collect()
             seen[progress.done] = resident_mib()

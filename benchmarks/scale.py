@@ -25,7 +25,7 @@ from benchmarks.driver_memory import resident_mib
 from benchmarks.fake_training import use_fake_training
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
 from contrasweep.tuning.search.study import Status
@@ -193,10 +193,10 @@ def driver(trials: int) -> None:
         plan = study(trials, results=folder, concurrency=2, scheduler="asha", sampler="random")
         stages = Stages(trials)
 
-        def show(progress: Progress) -> None:
+        def show(progress: SweepProgress) -> None:
             stages.trial(progress.done, f"{resident_mib():6.0f} MiB")
 
-        done = run_sweep(plan, show=show)
+        done = run_sweep(plan, progress=show)
         print(f"  {dict(done.counts)}")
 
 

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.axes import Floats, axes_of, default_row, strata_of, values_of
@@ -63,7 +62,7 @@ def build(folder: Path, trials: int, epochs: int) -> None:
     ).record()
     location = open_location(folder, writable=True)
     save_study(location, record)
-    space = Space.parse(record.space)
+    space = record.space
     axes, strata = axes_of(space), strata_of(space)
     codes = draw_codes(axes, strata, trials, rng)
     codes[0] = default_row(axes)

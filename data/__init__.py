@@ -1,49 +1,55 @@
 """Datasets, views, conditioning variables, clusters and batch samplers."""
 
-from contrasweep.data.attributes import Attributes, read_attributes
-from contrasweep.data.checking import DatasetReport, SplitReport, inspect_dataset
-from contrasweep.data.clusterings import CLUSTERINGS, Clusterings, load_clusterings, read_clusterings
-from contrasweep.data.clusters import instance_clusters, kmeans_clusters, label_clusters, lloyd_kmeans
-from contrasweep.data.condition_files import read_condition
-from contrasweep.data.conditioning import Crossing, InformationCurve, cluster_information, information_curve
-from contrasweep.data.datasets import (
-    DATASETS,
-    TrainingData,
-    check_available,
-    dataset_spec,
-    known_datasets,
-    load_test,
-    load_training,
-    load_transductive,
-    parse_dataset,
-    parse_image_dataset,
-)
-from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
-from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.matching import clustering_accuracy, clustering_nmi, renumbered
-from contrasweep.data.photometric import luma_of, normalise
-from contrasweep.data.resample import whole_image
-from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
-from contrasweep.data.samplers import (
-    OneClusterBatches,
-    PairedBatches,
-    SemiSupervisedBatches,
-    SemiSupervisedRows,
-    UniformBatches,
-    shard,
-)
-from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec
-from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
-from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
-from contrasweep.data.transductive import (
-    DatasetFacts,
-    MultiView,
-    TransductiveData,
-    TransductiveFamily,
-    TransductiveSpec,
-)
-from contrasweep.data.views import RandomViews, ViewParameters
+from typing import TYPE_CHECKING
+
+from contrasweep.lazy import exports
+
+if TYPE_CHECKING:
+    from contrasweep.data.attributes import Attributes, read_attributes
+    from contrasweep.data.checking import DatasetReport, SplitReport, inspect_dataset
+    from contrasweep.data.clusterings import CLUSTERINGS, Clusterings, load_clusterings, read_clusterings
+    from contrasweep.data.clusters import instance_clusters, kmeans_clusters, label_clusters, lloyd_kmeans
+    from contrasweep.data.condition_files import read_condition
+    from contrasweep.data.conditioning import (
+        Crossing,
+        InformationCurve,
+        cluster_information,
+        information_curve,
+    )
+    from contrasweep.data.datasets import (
+        DATASETS,
+        TrainingData,
+        check_available,
+        dataset_spec,
+        known_datasets,
+        load_test,
+        load_training,
+        load_transductive,
+        parse_dataset,
+        parse_image_dataset,
+    )
+    from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
+    from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
+    from contrasweep.data.images import UNLABELLED, LabelledImages
+    from contrasweep.data.matching import clustering_accuracy, clustering_nmi, renumbered
+    from contrasweep.data.options import DatasetOption
+    from contrasweep.data.photometric import luma_of, normalise
+    from contrasweep.data.resample import whole_image
+    from contrasweep.data.root import DatasetDamaged, DatasetMissing, data_root
+    from contrasweep.data.samplers import (
+        OneClusterBatches,
+        PairedBatches,
+        SemiSupervisedBatches,
+        SemiSupervisedRows,
+        UniformBatches,
+        shard,
+    )
+    from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
+    from contrasweep.data.spec import DatasetFamily
+    from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
+    from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
+    from contrasweep.data.transductive import MultiView, TransductiveData, TransductiveFamily
+    from contrasweep.data.views import RandomViews, ViewParameters
 
 __all__ = [
     "CLUSTERINGS",
@@ -116,3 +122,5 @@ __all__ = [
     "torch_generator",
     "whole_image",
 ]
+
+__getattr__, __dir__ = exports(__name__, __file__)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.datasets import parse_image_dataset
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import DatasetDamaged, data_root
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Split
+from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.streaming import image_chunks
 
 _CHUNK = 1024

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.options import DatasetOption
 from contrasweep.data.seeds import numpy_generator
-from contrasweep.data.spec import DatasetOption
 
 BASE_COLOURS = (
     (31, 119, 180),

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.names import first_few, unknown
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
-from contrasweep.data.spec import DatasetOption, Options
+from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
+from contrasweep.given_files import FileRefused, check_given
 
 NO_CONDITION = "none"
 
@@ -105,7 +106,7 @@ def _file(root: Path, options: Options) -> Path | None:
     given = str(options["condition"])
     if given == NO_CONDITION:
         return None
-    file = root / Path(given).expanduser()
+    file = path_below(root, given)
     if not file.is_file():
         raise DatasetMissing(
             f"condition={given}: {file} is not there, or no file. It is absolute, or under the data root "
@@ -126,8 +127,10 @@ def _read(path: Path, columns: Sequence[str]) -> Tensor:
     """Return the contents of a file, `(N, D)`, for any N."""
     if path.suffix not in _READERS:
         raise DatasetDamaged(f"{path}: a condition is read from {', '.join(_READERS)}")
-    if not path.is_file():
-        raise DatasetDamaged(f"{path} is not there, or no file")
+    try:
+        check_given(path)
+    except FileRefused as error:
+        raise DatasetDamaged(str(error)) from None
     if columns and path.suffix == ".npy":
         raise DatasetDamaged(f"{path} has no columns to choose from, given {first_few(columns)}")
     condition = _READERS[path.suffix](path, columns)
@@ -144,8 +147,9 @@ def _rows_and_width(path: Path, shape: tuple[int, ...]) -> tuple[int, int]:
 def _load_npy(path: Path, mapped: Literal["r"] | None = None) -> np.ndarray:
     try:
         return np.asarray(np.load(path, mmap_mode=mapped, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise DatasetDamaged(f"{path} is not an array of numbers: {error}") from None
+    except Exception as error:  # on a damaged header, NumPy raises nearly everything
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise DatasetDamaged(f"{path} is not an array of numbers: {why}") from error
 
 
 def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
@@ -156,6 +160,8 @@ def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
     try:
         with safe_open(path, framework="pt") as file:
             names = sorted(file.keys())
+            if not names:
+                raise DatasetDamaged(f"{path} holds no tensor")
             chosen = columns[0] if columns else names[0]
             if chosen not in names or (not columns and len(names) > 1):
                 raise DatasetDamaged(f"{path}: name one of its tensors ({', '.join(names)})")

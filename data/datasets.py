@@ -17,15 +17,17 @@ from typing import cast, get_args
 import torch
 from torch import Tensor
 
+from contrasweep.data.facts import DatasetFacts
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.names import unknown
+from contrasweep.data.options import Options
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
-from contrasweep.data.spec import DatasetFamily, Options
+from contrasweep.data.spec import DatasetFamily
 from contrasweep.data.splits import ValidationSplit, held_out_rows, with_subset
 from contrasweep.data.streaming import Placement
-from contrasweep.data.transductive import DatasetFacts, TransductiveData, TransductiveFamily, hold_out
+from contrasweep.data.transductive import TransductiveData, TransductiveFamily, hold_out
 from contrasweep.plugins import Registry
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"

@@ -21,14 +21,26 @@ from torch import Tensor
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MOST_PIXELS = 2**26
+"""The most pixels of an image, as stored and as resized: 8,192 x 8,192, or as many in another shape."""
+
+LARGEST_SIDE = 8192
+"""The largest square, in pixels a side, that images are resized to."""
+
+MOST_ELONGATED = 100
+"""How many times longer than the other a side of an image may be."""
+
 _JPEG = b"\xff\xd8\xff"
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""The markers of a JPEG file after which its height and width stand."""
 # Errors of Pillow's readers besides OSError; torchvision raises RuntimeError.
 _DECODING_ERRORS = (OSError, RuntimeError, SyntaxError, ValueError, EOFError, LookupError, struct.error)
 _GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
 
 
 class CorruptImage(ValueError):
-    """An image cannot be decoded; the message gives the reason, the caller adds the name of the image."""
+    """An image cannot be decoded, or has too many pixels; the message gives the reason, the caller adds the
+    name of the image."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +56,11 @@ def read_header(encoded: bytes) -> ImageHeader:
     """Return the header of an encoded image; a greyscale image has 1 channel, any other counts as 3.
 
     Raises:
-        CorruptImage: it is not an image.
+        CorruptImage: it is not an image, or one of more than `MOST_PIXELS` or `MOST_ELONGATED`.
     """
     try:
         with _opened(encoded) as image:
+            _check_shape(image.height, image.width)
             return ImageHeader(image.height, image.width, 1 if image.mode in _GREY_MODES else 3)
     except _DECODING_ERRORS as error:
         raise CorruptImage(_reason(error, encoded)) from error
@@ -57,22 +70,31 @@ def decode_image(encoded: bytes, channels: int) -> Tensor:
     """Decode an image to uint8 ``(C, H, W)``; colours and greys are converted to ``channels`` (3 or 1).
 
     Raises:
-        CorruptImage: it is truncated, damaged or not an image.
+        CorruptImage: it is truncated, damaged or not an image, or one of more than `MOST_PIXELS` or
+            `MOST_ELONGATED`; the header tells before it is decoded.
     """
     try:
         decode_jpeg = _torchvision_decoder() if encoded.startswith(_JPEG) else None
+        if decode_jpeg is not None:
+            _check_shape(*_jpeg_shape(encoded))
         return (decode_jpeg or _decode)(encoded, channels)
     except _DECODING_ERRORS as error:
         raise CorruptImage(_reason(error, encoded)) from error
 
 
 def fit_square(image: Tensor, size: int) -> Tensor:
-    """Resize the shorter side to ``size`` (bilinear, antialiased) and cut out the centre: ``(C, S, S)``."""
+    """Resize the shorter side to ``size`` (bilinear, antialiased) and cut out the centre: ``(C, S, S)``.
+
+    Raises:
+        CorruptImage: resized, it would have more than `MOST_PIXELS`.
+    """
     from torchvision.transforms.v2 import functional
 
     height, width = image.shape[1:]
     scale = size / min(height, width)
     shape = [max(size, round(height * scale)), max(size, round(width * scale))]
+    if shape[0] * shape[1] > MOST_PIXELS:
+        raise CorruptImage(f"resized to {shape[0]:,} x {shape[1]:,} pixels; allowed: at most {MOST_PIXELS:,}")
     resized = image if shape == [height, width] else functional.resize(image, shape, antialias=True)
     fitted: Tensor = functional.center_crop(resized, [size, size])
     return fitted
@@ -98,6 +120,7 @@ def _decode(encoded: bytes, channels: int) -> Tensor:
     import numpy as np
 
     with _opened(encoded) as image:
+        _check_shape(image.height, image.width)
         if image.mode.startswith("I;16"):
             # Pillow would cut off levels above 255 instead of scaling 16 bits to 8.
             grey = torch.from_numpy(np.asarray(image).astype(np.int32) // 257).to(torch.uint8)
@@ -114,6 +137,28 @@ def _opened(encoded: bytes) -> "Image":
     except Image.DecompressionBombError as error:
         # Usually a damaged header; a ValueError like the others.
         raise ValueError(str(error)) from error
+
+
+def _check_shape(height: int, width: int) -> None:
+    shape = f"{height:,} x {width:,} pixels"
+    if height * width > MOST_PIXELS:
+        raise ValueError(f"{shape}; allowed: at most {MOST_PIXELS:,}")
+    if max(height, width) > MOST_ELONGATED * min(height, width):
+        raise ValueError(f"{shape}; allowed: one side up to {MOST_ELONGATED} times as long as the other")
+
+
+def _jpeg_shape(encoded: bytes) -> tuple[int, int]:
+    """Return height and width from the header of a JPEG file, several times faster than Pillow does."""
+    place = 2
+    while place + 9 <= len(encoded) and encoded[place] == 0xFF:
+        marker = encoded[place + 1]
+        if marker in _JPEG_FRAMES:
+            height, width = struct.unpack(">HH", encoded[place + 5 : place + 9])
+            return height, width
+        # Any number of 0xFF may stand before a marker.
+        place += 1 if marker == 0xFF else 2 + int.from_bytes(encoded[place + 2 : place + 4])
+    with _opened(encoded) as image:
+        return image.height, image.width
 
 
 def _reason(error: Exception, encoded: bytes) -> str:

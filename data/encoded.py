@@ -13,8 +13,12 @@ from contrasweep.data.decoding import CorruptImage, ImageHeader, decode_image, f
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.streaming import StreamedImages
+from contrasweep.given_files import MIB, FileRefused, read_given
 
 log = logging.getLogger(__name__)
+
+MOST_BYTES = 256 * MIB
+"""The size of the largest image file that is read."""
 
 _NAMED = 5
 """The number of left-out images that a warning names."""
@@ -52,8 +56,8 @@ class FileImages:
         """Do nothing: files are read in any order."""
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
-        """Return the contents of the files."""
-        return [self._files[row].read_bytes() for row in rows]
+        """Return the contents of the files; see `image_bytes`."""
+        return [image_bytes(self._files[row]) for row in rows]
 
     def name(self, row: int) -> str:
         """Return the file's path."""
@@ -93,10 +97,16 @@ class DecodedImages:
         """Return the rows of the images that can be decoded; a warning counts the others.
 
         This decodes every image once.
+
+        Raises:
+            DatasetDamaged: no image can be decoded.
         """
         parts = [range(start, min(start + _PART, len(self))) for start in range(0, len(self), _PART)]
         with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
             corrupt = [row for found in pool.map(self._corrupt, parts) for row in found]
+        if len(corrupt) == len(self):
+            first = f", the first is {self._encoded.name(0)}" if corrupt else ""
+            raise DatasetDamaged(f"none of {len(self)} images can be decoded{first}")
         if corrupt:
             names = ", ".join(self._encoded.name(row) for row in corrupt[:_NAMED])
             more = f" and {len(corrupt) - _NAMED} more" if len(corrupt) > _NAMED else ""
@@ -149,6 +159,18 @@ def open_encoded(
     source = DecodedImages(encoded, shape, resize=resize)
     images = LabelledImages(StreamedImages(source), labels, condition, bias)
     return images.subset(source.sound_rows()) if skip else images
+
+
+def image_bytes(file: Path) -> bytes:
+    """Return the content of an image file.
+
+    Raises:
+        DatasetDamaged: it is missing, no regular file, or larger than `MOST_BYTES`.
+    """
+    try:
+        return read_given(file, MOST_BYTES)
+    except FileRefused as error:
+        raise DatasetDamaged(str(error)) from error
 
 
 def header_of(encoded: bytes, place: str) -> ImageHeader:

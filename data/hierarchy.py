@@ -19,8 +19,12 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.names import did_you_mean, first_few
+from contrasweep.given_files import MIB, read_given_text
 
 SeveralParents = Literal["error", "first"]
+
+MOST_BYTES = 256 * MIB
+"""The size of the largest file of a hierarchy that is read; WordNet's has 2 MiB."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,9 @@ def read_hierarchy(path: Path) -> Hierarchy:
     """Read a hierarchy from a file of `PARENT CHILD` lines; empty lines and repeated lines do not matter.
 
     Raises:
-        ValueError: the file is missing or holds no pair, or a line is not a pair (the message names it).
+        ValueError: the file cannot be read or holds no pair, or a line is not a pair (the message names it).
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not text in UTF-8") from None
+    lines = read_given_text(path, MOST_BYTES).splitlines()
     parents: dict[str, dict[str, None]] = {}
     for number, line in enumerate(lines, start=1):
         words = line.split()

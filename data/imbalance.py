@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import DatasetOption, Options
 
 Rule = Literal["linear", "exponential"]
 

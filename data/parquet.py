@@ -62,7 +62,7 @@ def opened(part: ParquetPart, what: str = "") -> Iterator[Any]:
     try:
         with part.filesystem.open_input_file(part.path) as file:
             yield file
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise DatasetDamaged(f"{what}{part.path} cannot be read as Parquet: {error}") from error
 
 

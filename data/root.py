@@ -21,13 +21,31 @@ def data_root(given: Path | None = None) -> Path:
 
     It is the given folder, else ``$CONTRASWEEP_DATA``, else ``contrasweep/data`` in the user's cache
     (``$XDG_CACHE_HOME`` or ``~/.cache``).
+
+    Raises:
+        DatasetMissing: no folder can have that path, or it may not be looked at.
     """
-    if given is not None:
-        return Path(given).expanduser()
-    named = os.environ.get(ROOT_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    return cache_folder() / "data"
+    named = given or os.environ.get(ROOT_VARIABLE) or cache_folder() / "data"
+    return path_below(Path(), named, "the folder of the datasets")
+
+
+def path_below(root: Path, given: str | Path, what: str = "the path") -> Path:
+    """Return the path that a user gave for files of a dataset: absolute, from ``~``, or under ``root``.
+
+    Nothing need be there.
+
+    Raises:
+        DatasetMissing: no file can have that path, or it may not be looked at; the message calls it ``what``.
+    """
+    try:
+        path = root / Path(given).expanduser()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, RuntimeError, ValueError) as error:  # a long name; a user without a home; a NUL
+        why = getattr(error, "strerror", None) or error
+        raise DatasetMissing(f"{what} {given} cannot be used: {why}") from None
+    return path
 
 
 def cache_folder() -> Path:

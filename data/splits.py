@@ -12,9 +12,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, Split
 
 SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
     "images": DatasetOption("training images kept, each class's share; 0: all of them", int, 0, low=0),

@@ -1,6 +1,8 @@
 """Tables in CSV files, read as text; the caller interprets the texts of a column."""
 
 import csv
+import io
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,15 @@ import numpy as np
 
 from contrasweep.data.names import first_few, unknown
 from contrasweep.data.root import DatasetDamaged
+from contrasweep.given_files import FileRefused, check_given
+
+MOST_BYTES = 4 * 2**30
+"""The size of the largest table that is read."""
+
+MOST_COLUMNS = 10_000
+"""The number of columns of the widest table that is read."""
+
+_LONGEST_HEADER = 2**20
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,9 @@ def read_text_table(path: Path) -> dict[str, TextColumn]:
     """Read a comma-separated file with a header. All values stay texts, and no text means "missing".
 
     Raises:
-        DatasetDamaged: the file is missing, empty or not UTF-8, it names a column twice, or a row has more or
-            fewer cells than the header (the message names it).
+        DatasetDamaged: the file is missing, not a regular file, larger than `MOST_BYTES`, empty or not UTF-8,
+            it has more than `MOST_COLUMNS` columns or names one twice, or a row has more or fewer cells than
+            the header (the message names it).
     """
     from pyarrow import ArrowInvalid
     from pyarrow.csv import ConvertOptions, ReadOptions, read_csv
@@ -64,15 +76,24 @@ def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextCol
 
 def _header(path: Path) -> list[str]:
     try:
+        check_given(path, MOST_BYTES)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            names = [name.strip() for name in next(csv.reader(file), [])]
+            # Not line by line: the first line of a file may be all of it.
+            begin = file.read(_LONGEST_HEADER)
+        names = [name.strip() for name in next(csv.reader(io.StringIO(begin, newline="")), [])]
+    except FileRefused as error:
+        raise DatasetDamaged(str(error)) from None
     except OSError as error:
-        raise DatasetDamaged(f"cannot read {path}: {error.strerror}") from None
+        raise DatasetDamaged(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise DatasetDamaged(f"{path} is not text in UTF-8") from None
+    except csv.Error as error:
+        raise DatasetDamaged(f"{path}: its first line is no list of columns ({error})") from None
     if not names:
         raise DatasetDamaged(f"{path} is empty; its first line must name the columns")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    if len(names) > MOST_COLUMNS:
+        raise DatasetDamaged(f"{path} has more than {MOST_COLUMNS:,} columns; allowed: at most so many")
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise DatasetDamaged(f"{path} names these columns more than once: {first_few(twice)}")
     return names

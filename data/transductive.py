@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from contrasweep.data.facts import TransductiveSpec
 from contrasweep.data.images import checked_rows
+from contrasweep.data.options import DatasetOption, Options, OptionsInName, OptionValue
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, OptionsInName, OptionValue, SharedFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,86 +85,6 @@ def _require_labels(labels: Tensor) -> None:
         raise ValueError(f"labels must be int64 (N,) or (N, c), got {labels.dtype} {tuple(labels.shape)}")
     if labels.dim() == 2 and labels.device.type != "meta" and not bool(((labels == 0) | (labels == 1)).all()):
         raise ValueError(f"columns of labels must hold 0 and 1, got {int(labels.min())}..{int(labels.max())}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransductiveSpec(SharedFacts):
-    """The facts of a transductive dataset, known without loading it.
-
-    Its objects have labels and views of their own: no other views can be made, no object has a conditioning
-    variable, and the method's own classifier is scored, no probe.
-
-    Attributes:
-        views: shape of one object in each view: ``(d,)`` float32 features or ``(C, H, W)`` uint8 images.
-        labelled: labelled objects of each fold.
-        unlabelled: unlabelled objects of each fold, which are its test set.
-    """
-
-    views: tuple[tuple[int, ...], ...]
-    labelled: tuple[int, ...]
-    unlabelled: tuple[int, ...]
-
-    offers: ClassVar[frozenset[str]] = frozenset({"labels", "own views"})
-    splits: ClassVar[tuple[str, ...]] = ("class", "folds")
-    condition_name: ClassVar[None] = None
-    has_colour: ClassVar[bool] = False
-    probed: ClassVar[bool] = False
-    classifier_prefix: ClassVar[str] = ""
-
-    @property
-    def folds(self) -> int:
-        """The number of draws of the labelled objects; a run takes the fold that belongs to its seed."""
-        return len(self.labelled)
-
-    @property
-    def has_images(self) -> bool:
-        """Whether the views are images, not vectors of features."""
-        return len(self.views[0]) == 3
-
-    @property
-    def channels(self) -> int:
-        """Channels of the views that are images; 0 of vectors."""
-        return self.views[0][0] if self.has_images else 0
-
-    @property
-    def view_size(self) -> int:
-        """Height and width of the views that are images; the width of vectors."""
-        return self.views[0][-1]
-
-    @property
-    def train_size(self) -> int:
-        """Labelled objects of the first fold."""
-        return self.labelled[0]
-
-    @property
-    def test_size(self) -> int:
-        """Unlabelled objects of the first fold."""
-        return self.unlabelled[0]
-
-    @property
-    def headline(self) -> str:
-        """Accuracy; of a multi-label set, F1."""
-        return self.measures(test=False)[0]
-
-    def measures(self, *, test: bool) -> tuple[str, ...]:
-        """Return the scores of predicted labels: the same on a validation split and on the test set."""
-        return ("f1", "auc") if self.multi_label else ("accuracy", "f1", "auc")
-
-    def at_view_size(self, size: int | None) -> Self:
-        """Return the same facts: the views come with the data."""
-        return self
-
-    def check_validation(self, share: float) -> None:
-        """Raise ValueError unless `share` is in 0..0.5 and holds an object out of every fold."""
-        if not 0.0 <= share <= 0.5:
-            raise ValueError(f"must be in 0..0.5 for {self.name}, got {share}")
-        if share and round(1.0 / share) > min(self.labelled):
-            objects = f"{min(self.labelled)} labelled objects of {self.name}"
-            raise ValueError(f"{share:g} of the {objects} holds out no object")
-
-
-DatasetFacts = DatasetSpec | TransductiveSpec
-"""The facts of any dataset; code that plans, trains or reports uses what both kinds have, and no branches."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import Positive, require_views
+from contrasweep.rules import OneOf
 
 
 class CACR(Loss):
@@ -60,7 +61,7 @@ class CACR(Loss):
         return LossTerms.all_valid(self._attraction(views, keys) + self._repulsion(views, queue))
 
     def repulsion_entropy(self, views: Tensor, queue: Tensor | None = None) -> Tensor:
-        """H(X-|X) of this loss's own weights w-, a scalar in nats without gradient."""
+        """`H(X-|X)` of this loss's own weights w-, a scalar in nats without gradient."""
         require_views(views, at_least=2)
         return repulsion_entropy(views, self.t_neg, self.negatives, queue, self.intra_batch, self.repulsion)
 

@@ -35,7 +35,8 @@ from contrasweep.losses.scores import (
     without_self,
 )
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import Positive, require_views
+from contrasweep.rules import OneOf
 
 SMALLEST_RELEASED_MASS = 1e-7
 

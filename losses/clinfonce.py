@@ -14,7 +14,8 @@ from contrasweep.losses.groups import group_index
 from contrasweep.losses.infonce import info_nce_terms
 from contrasweep.losses.supcon import supcon_terms
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import Positive, require_views
+from contrasweep.rules import OneOf
 
 PAIRINGS = ("in-batch", "sampled")
 

@@ -30,7 +30,8 @@ from contrasweep.losses.scores import (
     softplus,
 )
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, OneOf, Positive, require_views
+from contrasweep.losses.validation import NonNegative, Positive, require_views
+from contrasweep.rules import OneOf
 
 VARIANTS = ("a", "b", "c", "d")
 

@@ -25,7 +25,8 @@ from torch.autograd.function import once_differentiable
 from contrasweep.losses.groups import anchor_values, group_index
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, require_views
+from contrasweep.losses.validation import require_views
+from contrasweep.rules import OneOf
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
 

@@ -15,7 +15,8 @@ from torch.autograd.function import once_differentiable
 
 from contrasweep.losses.scores import cosines, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, OneOf, require_views
+from contrasweep.losses.validation import Count, require_views
+from contrasweep.rules import OneOf
 
 NEGATIVES = ("both", "cross")
 DISTANCES = ("auto", "hamming", "indicator")

@@ -23,7 +23,8 @@ from contrasweep.losses.scores import (
     softplus,
 )
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_queue, require_views
+from contrasweep.losses.validation import Positive, require_queue, require_views
+from contrasweep.rules import OneOf
 
 NEGATIVES = ("cross", "all")
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Number, OneOf, require_per_image
+from contrasweep.losses.validation import require_per_image
+from contrasweep.rules import Number, OneOf
 
 RELEASED_CONSTANT = 1e-8
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, softplus
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, OneOf, require_views
+from contrasweep.losses.validation import Count, require_views
+from contrasweep.rules import OneOf
 
 DIVERGENCES = ("sampled", "exact")
 

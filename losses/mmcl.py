@@ -16,7 +16,8 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, OneOf, Positive, require_views
+from contrasweep.losses.validation import Count, Positive, require_views
+from contrasweep.rules import OneOf
 
 SOLVERS = ("inv", "pgd")
 

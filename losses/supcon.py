@@ -11,7 +11,8 @@ from torch import Tensor
 from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums, positives
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, self_scores
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import Positive, require_views
+from contrasweep.rules import OneOf
 
 FORMS = ("out", "in")
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, Number, Positive, require_views
+from contrasweep.losses.validation import Count, Positive, require_views
+from contrasweep.rules import Number
 
 
 @torch.no_grad()

@@ -4,61 +4,16 @@ A loss states the bounds of its hyperparameters once: in the annotations of its 
 `@checked` constructor. Methods and search spaces read them from there with `rule_of`.
 """
 
-import difflib
 import inspect
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Literal, ParamSpec, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
+from contrasweep.rules import Number, OneOf, Rule, nearest_name
+
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number within the given bounds; `whole` allows whole numbers only."""
-
-    above: float | None = None
-    at_least: float | None = None
-    below: float | None = None
-    at_most: float | None = None
-    whole: bool = False
-
-    def check(self, name: str, value: object) -> None:
-        """Raise ValueError unless `value` is such a number; the message calls it `name`."""
-        is_int = isinstance(value, int) and not isinstance(value, bool)
-        if not (is_int or (isinstance(value, float) and math.isfinite(value) and not self.whole)):
-            kind = "whole" if self.whole else "finite"
-            raise ValueError(f"{name} must be a {kind} number, given {value!r}")
-        assert isinstance(value, int | float)
-        if self.above is not None and value <= self.above:
-            raise ValueError(f"{name} must be above {self.above:g}, given {value!r}")
-        if self.at_least is not None and value < self.at_least:
-            raise ValueError(f"{name} must be at least {self.at_least:g}, given {value!r}")
-        if self.below is not None and value >= self.below:
-            raise ValueError(f"{name} must be below {self.below:g}, given {value!r}")
-        if self.at_most is not None and value > self.at_most:
-            raise ValueError(f"{name} must be at most {self.at_most:g}, given {value!r}")
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """One of a few words."""
-
-    choices: tuple[str, ...]
-
-    def check(self, name: str, value: object) -> None:
-        """Raise ValueError, with the nearest word, unless `value` is one of them."""
-        if value not in self.choices:
-            hint = nearest_name(str(value), self.choices)
-            raise ValueError(f"unknown value of {name}: {value!r}.{hint} Known: {', '.join(self.choices)}.")
-
-
-Rule = Number | OneOf
-"""The allowed values of a hyperparameter."""
 
 POSITIVE = Number(above=0)
 
@@ -127,12 +82,6 @@ def _annotated_rule(annotation: object) -> Rule | None:
     if get_origin(annotation) is not Annotated:
         return None
     return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, Number | OneOf)), None)
-
-
-def nearest_name(given: str, known: tuple[str, ...]) -> str:
-    """Return `" Did you mean 'x'?"` for the name closest to `given`, or an empty string if none is close."""
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def require_views(

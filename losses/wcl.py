@@ -13,7 +13,8 @@ from contrasweep.losses.groups import group_sizes, group_sums
 from contrasweep.losses.scores import cosines, full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.supcon import mean_positive_score, supcon_terms
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import OneOf, Positive, require_views
+from contrasweep.losses.validation import Positive, require_views
+from contrasweep.rules import OneOf
 
 FORMS = ("paper", "released")
 

@@ -1,6 +1,7 @@
 """Encoders, projection heads, momentum encoders, probes and scores."""
 
 from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.registry import (
     ENCODERS,
     VECTOR_ENCODERS,
@@ -37,6 +38,7 @@ __all__ = [
     "VECTOR_ENCODERS",
     "Encoder",
     "EncoderSpec",
+    "ImageInput",
     "KNNProbe",
     "KeyQueue",
     "LinearProbe",
@@ -48,6 +50,7 @@ __all__ = [
     "ProbeRecipe",
     "Tap",
     "VectorEncoderSpec",
+    "ViewsInput",
     "accuracy",
     "build_encoder",
     "build_head",

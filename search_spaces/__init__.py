@@ -8,15 +8,24 @@ from contrasweep.search_spaces.files import (
     learning_rates,
     load_space,
     method_space,
-    parse_yaml,
     preset,
-    read_yaml,
 )
-from contrasweep.search_spaces.parameters import Choice, Fixed, Parameter, Range, Scalar, SpaceError, TypeName
+from contrasweep.search_spaces.parameters import (
+    WHOLE_NUMBERS,
+    Choice,
+    Fixed,
+    Parameter,
+    Range,
+    Scalar,
+    SpaceError,
+    TypeName,
+)
 from contrasweep.search_spaces.scale import Scale
 from contrasweep.search_spaces.space import Space
+from contrasweep.search_spaces.yaml_text import parse_yaml, read_yaml
 
 __all__ = [
+    "WHOLE_NUMBERS",
     "Choice",
     "Fixed",
     "Parameter",

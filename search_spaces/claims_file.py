@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from contrasweep.search_spaces.files import read_yaml
 from contrasweep.search_spaces.parameters import SpaceError
 from contrasweep.search_spaces.tables import Claim, Strict, explain
+from contrasweep.search_spaces.yaml_text import read_yaml
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Margin = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -5,8 +5,9 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from contrasweep.search_spaces.files import parse_yaml, read_yaml, shipped_text
+from contrasweep.search_spaces.files import shipped_text
 from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.yaml_text import parse_yaml, read_yaml
 
 Settings = Mapping[str, Scalar]
 

@@ -8,10 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict
 
-import yaml
-
 from contrasweep.search_spaces.parameters import Parameter, Scalar, SpaceError, nearest, parse_parameter
 from contrasweep.search_spaces.space import Space
+from contrasweep.search_spaces.yaml_text import parse_yaml, read_yaml
 
 
 class Preset(TypedDict):
@@ -26,33 +25,6 @@ class Preset(TypedDict):
     sources: Mapping[str, str]
 
 
-class _Loader(yaml.SafeLoader):
-    """A YAML reader with the numbers and booleans of version 1.2; a repeated key is an error."""
-
-
-# YAML 1.1 reads 1e-3 as text, and on, off, yes and no as booleans.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:bool",)]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
-)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false|True|False"), list("tfTF"))
-
-
-def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-    for key in keys:
-        if keys.count(key) > 1:
-            line = node.start_mark.line + 1
-            raise SpaceError(f"{key}: given twice in the mapping that starts on line {line}; allowed: once")
-    return loader.construct_mapping(node, deep=True)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping_once)
-
-
 def load_space(path: str | Path) -> Space:
     """Return the search space of a YAML file.
 
@@ -60,21 +32,6 @@ def load_space(path: str | Path) -> Space:
         SpaceError: the file is missing, it is not YAML, or its content is wrong.
     """
     return Space.parse(read_yaml(path), str(path))
-
-
-def read_yaml(path: str | Path) -> object:
-    """Return the content of a YAML file; `parse_yaml` describes the dialect.
-
-    Raises:
-        SpaceError: the file is missing or is not YAML.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise SpaceError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise SpaceError(f"{path}: is not UTF-8 text (byte {error.start})") from None
-    return parse_yaml(text, str(path))
 
 
 @cache
@@ -152,17 +109,3 @@ def shipped_names(folder: str = ".") -> tuple[str, ...]:
 def shipped_text(path: str) -> str:
     """Return the text of a file that ships in `search_spaces`."""
     return files("contrasweep.search_spaces").joinpath(path).read_text(encoding="utf-8")
-
-
-def parse_yaml(text: str, origin: str) -> object:
-    """Return the content of YAML text: `1e-3` is a number, `no` is a word, and a repeated key is an error.
-
-    Raises:
-        SpaceError: the text is not YAML; the message names `origin`.
-    """
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except SpaceError as error:
-        raise SpaceError(f"{origin}: {error}") from None
-    except yaml.YAMLError as error:
-        raise SpaceError(f"{origin}: is not valid YAML: {' '.join(str(error).split())}") from None

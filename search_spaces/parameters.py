@@ -16,6 +16,15 @@ RangeForm = Literal["uniform", "log", "int", "log_int"]
 FORMS: tuple[str, ...] = ("choice", *get_args(RangeForm), "fixed")
 OPTIONS = ("default", "of", "when", "given", "source")
 
+MOST_CHOICES = 1_000
+"""The largest number of values of a choice, and of parameters of a space."""
+
+WHOLE_NUMBERS = range(-(2**63), 2**63)
+"""The whole numbers that are read and stored: those of 64 bits, as a column of the store holds them."""
+
+_EXACT = 2**53
+"""Up to here, a float holds every whole number: ranges are scaled as floats."""
+
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*")
 
 
@@ -157,8 +166,8 @@ class Choice(_Entry):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Choice":
-        if not self.choices:
-            raise SpaceError("choice: given an empty list; allowed: one value or more")
+        if not 1 <= len(self.choices) <= MOST_CHOICES:
+            raise SpaceError(f"choice: given {len(self.choices):,} values; allowed: 1 to {MOST_CHOICES:,}")
         kinds = sorted({type_name(value) for value in self.choices})
         if len(kinds) > 1:
             given = f"{list(self.choices)} of types {', '.join(kinds)}"
@@ -200,6 +209,8 @@ class Range(_Entry):
             raise SpaceError(f"{given}; allowed: finite numbers")
         if not self.low < self.high:
             raise SpaceError(f"{given}; allowed: [low, high] with low < high")
+        if max(abs(self.low), abs(self.high)) > _EXACT and self.is_integer:
+            raise SpaceError(f"{given}; allowed: whole numbers from -2^53 to 2^53")
         if self.is_log and self.low <= 0:
             raise SpaceError(f"{given}; allowed: a log range above 0")
         if self.is_integer and any(not isinstance(x, int) for x in (self.low, self.high, self.default)):
@@ -234,7 +245,7 @@ class Range(_Entry):
 
     def size(self) -> int | None:
         """Return the number of its values, or None for a continuous range."""
-        return len(self.values()) if self.is_integer else None
+        return int(self.high) - int(self.low) + 1 if self.is_integer else None
 
     def levels(self, count: int) -> Choice:
         """Return the choice of at most `count` values, evenly spaced on its scale, both ends and the default.
@@ -289,7 +300,7 @@ def parse_parameter(name: str, form: object) -> Parameter:
         return _parse_choice(name, form) if kind == "choice" else _parse_range(name, kind, form)
     except ValidationError as error:
         raise SpaceError(f"{name}: {_reason(error)}") from None
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SpaceError(f"{name}: {error}") from None
 
 
@@ -362,6 +373,8 @@ def _by_parent(key: str, form: Mapping[Any, Any]) -> dict[str, tuple[Scalar, ...
 def _scalar(value: object) -> Scalar:
     if not isinstance(value, bool | int | float | str):
         raise SpaceError(f"given {value!r}; allowed: true or false, a number, text")
+    if isinstance(value, int) and value not in WHOLE_NUMBERS:
+        raise SpaceError("given a whole number of more than 64 bits; allowed: 64 bits")
     return value
 
 
@@ -370,7 +383,7 @@ def _number(key: str, value: object, whole: bool) -> float | int:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise SpaceError(value)
-        number = float(value)
+        number = float(_scalar(value))
     except ValueError:
         raise SpaceError(f"{key}: given {value!r}; allowed: a number") from None
     return int(number) if whole and number.is_integer() else number

@@ -1,12 +1,14 @@
 """`Space`: the parameters that a search varies, their ranges, and the conditions between them."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from contrasweep.search_spaces.counting import count_configurations
 from contrasweep.search_spaces.parameters import (
+    MOST_CHOICES,
     Choice,
     Fixed,
     Parameter,
@@ -39,19 +41,41 @@ class Space(BaseModel):
 
         Raises:
             SpaceError: a form is wrong, or a condition names an unknown parameter, a value that the parent
-                never takes, or leads in a circle.
+                never takes, or leads in a circle; the message has all such faults.
+        """
+        space, faults = cls.parse_sound(content, origin)
+        if faults:
+            raise SpaceError(f"{origin}: {'; '.join(faults)}")
+        return space
+
+    @classmethod
+    def parse_sound(cls, content: object, origin: str = "space") -> "tuple[Space, list[str]]":
+        """Return the space of the parameters that `parse` would not refuse, and the faults of the others.
+
+        Raises:
+            SpaceError: the content is no mapping of a usable size.
         """
         if not isinstance(content, Mapping):
             found = type(content).__name__
             raise SpaceError(f"{origin}: given {found}; allowed: a mapping of parameter to form")
-        try:
-            parameters = [parse_parameter(str(name), form) for name, form in content.items()]
-            by_name = {parameter.name: parameter for parameter in parameters}
-            for parameter in parameters:
-                _check_condition(parameter, by_name)
-            return cls(parameters=_parents_first(parameters), origin=origin)
-        except SpaceError as error:
-            raise SpaceError(f"{origin}: {error}") from None
+        if len(content) > MOST_CHOICES:
+            raise SpaceError(f"{origin}: given {len(content):,} parameters; allowed: up to {MOST_CHOICES:,}")
+        parsed: list[Parameter] = []
+        faults: list[str] = []
+        for name, form in content.items():
+            with _noted(faults):
+                parsed.append(parse_parameter(str(name), form))
+        by_name, sound = {parameter.name: parameter for parameter in parsed}, []
+        for parameter in parsed:
+            # What is wrong with a parent is told already, not that its children do not find it.
+            if all(parent in by_name or parent not in content for parent in parameter.when_given):
+                with _noted(faults):
+                    _check_condition(parameter, by_name)
+                    sound.append(parameter)
+        ordered: tuple[Parameter, ...] = ()
+        with _noted([] if faults else faults):
+            ordered = _parents_first(sound)
+        return cls(parameters=ordered, origin=origin), faults
 
     def forms(self) -> dict[str, Any]:
         """Return the space as plain values, in the forms of a space file: `parse` reads them back."""
@@ -176,17 +200,18 @@ class Space(BaseModel):
         common = [name for name in now if name in before and now[name] != before[name]]
         return [f"{name}: was {before[name]}, is {now[name]}" for name in common] + gone + new
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether no searched range is continuous."""
+        return all(parameter.size() is not None for parameter in self.parameters)
+
     def size(self) -> int | None:
-        """Return the number of different configurations, or None if a searched range is continuous."""
-        if any(parameter.size() is None for parameter in self.parameters):
-            return None
-        parents = {parent for parameter in self.parameters for parent in parameter.when}
-        branching = [parameter for parameter in self.parameters if parameter.name in parents]
-        total = 0
-        for values in _assignments(branching, {}):
-            leaves = [self[name] for name in self.active(values) if name not in parents]
-            total += math.prod(parameter.size() or 0 for parameter in leaves)
-        return total
+        """Return the number of different configurations, or None if a searched range is continuous.
+
+        Raises:
+            SpaceError: conditions combine so many parameters that the configurations cannot be counted.
+        """
+        return count_configurations(self.parameters) if self.is_finite else None
 
     def grid(self) -> Iterator[dict[str, Scalar]]:
         """Yield every configuration of a finite space once, fixed values included.
@@ -201,6 +226,15 @@ class Space(BaseModel):
                 "allowed: choice, int, log_int, fixed"
             )
         yield from _assignments(self.parameters, {})
+
+
+@contextmanager
+def _noted(faults: list[str]) -> Iterator[None]:
+    """Add the SpaceError of a `with` block to the faults of a file, which are told together."""
+    try:
+        yield
+    except SpaceError as error:
+        faults.append(str(error))
 
 
 def _remaining(

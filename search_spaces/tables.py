@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contrasweep.search_spaces.files import parse_yaml, shipped_names, shipped_text
+from contrasweep.search_spaces.files import shipped_names, shipped_text
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.yaml_text import parse_yaml
 
 Source = Literal["run", "cited", "setting", "definition", "statistic"]
 Settings = Mapping[str, Scalar | list[Scalar]]

@@ -19,6 +19,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--fuzz N`."""
+    parser.addoption("--fuzz", type=int, default=1, help="tests/fuzz: N times as many cases")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, those on Ray: the short ones fill the processes evenly at the end."""
     ray = Path(__file__).parent / "ray"

@@ -126,17 +126,18 @@ def _record(
 ) -> StudyRecord:
     types = {path: _type(form["default"]) for path, form in space.items()}
     usual = {
-        "created": CREATED,
-        "command": "contrasweep sweep fair-cclk --data colour-digits",
         "method": "fair-cclk",
         "dataset": "colour-digits",
-        "experiment": {"epochs": 2},
+        "created": CREATED,
+        "command": "contrasweep sweep fair-cclk --data colour-digits",
         "columns": StudySchema(hyperparameters=types, metrics=tuple(metrics)),
         "versions": {"contrasweep": "0.1.0", "torch": "2.9"},
         "git_revision": "0123abc",
         "host": "here",
     }
-    return StudyRecord(**{"name": name, "space": space, "search": search, **usual, **fields})
+    content = {"name": name, "space": space, "search": search, **usual, **fields}
+    what = {key: content[key] for key in ("method", "dataset")}
+    return StudyRecord(**{**content, "experiment": {**what, **fields.get("experiment", {"epochs": 2})}})
 
 
 def _type(default: object) -> Any:
@@ -148,7 +149,7 @@ def write_run(location: Location, record: StudyRecord, run: Run, place: int = 0)
     trial = place if run.trial is None else run.trial
     started = record.created + timedelta(seconds=10 * trial)
     ended = started + timedelta(seconds=8)
-    epochs = int(record.experiment.get("epochs", max(run.curve, default=1)))
+    epochs = record.experiment.epochs
     config = f"c{trial}" if run.config is None else run.config
     now = iter([started, *[started] * len(run.curve), ended])
     writer = TrialWriter(

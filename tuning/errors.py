@@ -1,8 +1,22 @@
 """Errors that a user can act on."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from contrasweep.plugins import PluginError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_LONGEST: Final = 400
+
+MOST_LEFT_OUT: Final = 100
+"""Of more values than these, `every_fault` tells the first fault only: it would check them too often."""
+
+Result = TypeVar("Result")
 
 
 class InputError(ValueError):
@@ -11,6 +25,10 @@ class InputError(ValueError):
 
 class SweepFailed(RuntimeError):
     """Work was done but gave nothing usable; the message says how to go on (exit code 1)."""
+
+
+class SweepStopped(SweepFailed):
+    """Work stopped before its end for a reason outside it; what was finished is kept, and it can go on."""
 
 
 class TrainingDiverged(RuntimeError):
@@ -26,6 +44,82 @@ def told_to_user(before: str = "", after: str = "") -> Iterator[None]:
         raise InputError(f"{before}{error}{after}") from None
 
 
+class Faults:
+    """Faults of one input that are found one after the other, and told together."""
+
+    def __init__(self) -> None:
+        self._told: list[str] = []
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a ValueError of the block; what follows the block is checked all the same.
+
+        Raises:
+            PluginError: a plug-in is broken, which is no fault of the input.
+        """
+        try:
+            yield
+        except PluginError:
+            raise
+        except ValueError as error:
+            self._told.append(str(error))
+
+    def tell(self) -> None:
+        """Raise InputError with all faults that were noted; do nothing where none was."""
+        if self._told:
+            raise InputError(in_one(self._told))
+
+
+def in_one(faults: Sequence[str]) -> str:
+    """Return several faults as one message."""
+    *others, last = faults
+    return "; ".join([*(fault.removesuffix(".") for fault in others), last])
+
+
+def every_fault(check: Callable[[dict[str, Any]], Result], values: Mapping[str, Any]) -> Result:
+    """Return `check(values)`; if it refuses the values, tell every fault that it finds, not only the first.
+
+    The values without which the refusal would be another are those at fault. The others are checked again
+    without them, until none is refused.
+
+    Raises:
+        InputError: `check` refused the values; the message has all its reasons, each once.
+    """
+    try:
+        return check(dict(values))
+    except InputError as error:
+        refusal: str | None = str(error)
+    faults: list[str] = []
+    left = dict(values)
+    while refusal is not None:
+        if not any(refusal.removesuffix(".") in fault for fault in faults):
+            faults.append(refusal)
+        others = left if len(left) <= MOST_LEFT_OUT else ()
+        guilty = [name for name in others if _refusal(check, left, [name]) != refusal]
+        if not guilty:
+            break
+        refusal = _refusal(check, left, guilty)
+        left = {name: value for name, value in left.items() if name not in guilty}
+    raise InputError(in_one(faults))
+
+
+def _refusal(
+    check: Callable[[dict[str, Any]], object], values: Mapping[str, Any], without: Collection[str]
+) -> str | None:
+    """Return why the values are refused if some are left out; None if they are not."""
+    try:
+        check({name: value for name, value in values.items() if name not in without})
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def refuse_repeats(what: str, given: Sequence[str]) -> None:
+    """Raise InputError unless one thing or more is `given`, each once; `what` is its kind."""
+    if not given or len(set(given)) < len(given):
+        raise InputError(f"given {', '.join(given) or 'none'}; allowed: each {what} once")
+
+
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:
     """Return the error for a `given` name that is not among the `allowed` ones, with the nearest of them."""
     names = sorted(allowed)
@@ -35,11 +129,41 @@ def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:
 def did_you_mean(given: str, allowed: Iterable[str], prefix: str = "") -> str:
     """Return ` Did you mean 'x'?` with the allowed name that is most like the given one, or no text at all.
 
+    The last part of a dotted name, as `lr` of `optimizer.lr`, and its beginning stand for the name.
+
     Args:
         given: the name that is not allowed.
         allowed: the names that are.
         prefix: put before the nearest name; the comparison leaves it out.
     """
     spelled = {name.lower(): name for name in allowed}
-    near = difflib.get_close_matches(given.lower(), spelled, n=1, cutoff=0.5)
+    typed = given.lower()
+    near = [name for name in spelled if name.rpartition(".")[2] == typed]
+    near += difflib.get_close_matches(typed, spelled, n=1, cutoff=0.5)
+    near += sorted((name for name in spelled if typed and name.startswith(typed)), key=len)
     return f" Did you mean {prefix + spelled[near[0]]!r}?" if near else ""
+
+
+def one_line(text: object) -> str:
+    """Return a text of any length and number of lines, such as an error of a library, as one short line."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+
+
+def first_reason(error: "ValidationError", tags: Collection[str] = ()) -> str:
+    """Return the first of pydantic's reasons as one line: the field's path, what is expected, what was given.
+
+    Args:
+        error: what pydantic raised.
+        tags: names of the members of unions, which pydantic puts into the path of a field.
+    """
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in first["loc"] if part not in tags)
+    before = f"{path}: " if path else ""
+    if first["type"] == "missing":
+        return one_line(f"{before}it is missing")
+    if first["type"] == "extra_forbidden":
+        return one_line(f"{before}there is no such field")
+    if first["type"] in ("value_error", "json_invalid"):
+        return one_line(before + first["msg"].removeprefix("Value error, "))
+    return one_line(f"{before}{first['msg']}, given {reprlib.repr(first['input'])}")

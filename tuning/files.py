@@ -61,10 +61,13 @@ def replace_file(target: Path, content: bytes) -> None:
             # Without this a power cut may leave the new name on an empty file.
             os.fsync(file.fileno())
         os.replace(unfinished, target)
-    except BaseException:
+    except BaseException as error:
         # An error during the cleanup must not hide the first error.
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            # A full disk does not say which file it had no room for.
+            error.filename = str(target)
         raise
 
 
@@ -75,6 +78,13 @@ def _target(path: Path) -> Path:
 
 
 def _refuse_unwritable(path: Path, given: str) -> None:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name too long; a character that no path has
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{given} cannot be written: {why}") from None
     # os.path, because pathlib raises where a folder may not be searched.
     there = next(one for one in (path, *path.parents) if os.path.exists(one))
     if there != path and not os.path.isdir(there):

@@ -40,9 +40,13 @@ def summarise(values: Iterable[float | None]) -> Summary | None:
     return Summary(statistics.fmean(numbers), std, len(numbers))
 
 
+FEW_SEEDS = 3
+"""With fewer runs, nothing is concluded: an interval of two is some nine times as wide as their distance."""
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """The difference between the scores of `encoder` and `reference`, seed by seed.
+    """The difference between the scores of `encoder` and `reference`, its baseline, seed by seed.
 
     Attributes:
         encoder, reference: the names of the compared encoder, and of the one that it is compared with.
@@ -58,6 +62,11 @@ class Comparison:
     interval: tuple[float, float] | None
     p: float | None
     p_holm: float | None
+
+
+def seed_by_seed(own: Mapping[int, float], other: Mapping[int, float]) -> Summary | None:
+    """Summarise `own` minus `other` over the seeds that both have; None if they share none."""
+    return summarise(score - other[seed] for seed, score in own.items() if seed in other)
 
 
 def mean_interval(summary: Summary) -> tuple[float, float] | None:
@@ -96,14 +105,27 @@ def normal_interval(estimate: Number, error: Number) -> tuple[Number, Number]:
     return estimate - Z * error, estimate + Z * error
 
 
+def binomial_noise(share: float, images: int) -> float:
+    """Return by how much a share of correct answers differs by chance from that on other images.
+
+    It is half the width of the normal interval of a binomial share, and one image at least. Shares within it
+    are ties.
+
+    Args:
+        share: of correct answers, 0 to 1.
+        images: how many images were asked for.
+    """
+    return max(Z * math.sqrt(share * (1 - share) / images), 1 / images)
+
+
 def percentile_interval(resampled: Floats) -> tuple[Floats, Floats]:
     """Return the interval of a statistic from its values on resampled data, (resamples, ...)."""
     low, high = np.quantile(resampled, TAILS, axis=0)
     return low, high
 
 
-def compare_with_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]:
-    """Compare every encoder with the first one.
+def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]:
+    """Compare the first encoder with each of the others, its baselines.
 
     A seed decides initialisation, order and views alike for all encoders, so differences are taken seed by
     seed. The test is the t test, because Wilcoxon's cannot fall below p = 0.06 with five pairs.
@@ -111,18 +133,18 @@ def compare_with_first(scores: Mapping[str, Mapping[int, float]]) -> list[Compar
     Args:
         scores: by encoder and seed; an encoder that shares no seed with the first is left out.
     """
-    (reference, of_reference), *others = scores.items()
+    (encoder, of_encoder), *others = scores.items()
     found = []
-    for encoder, of_encoder in others:
-        pairs = [(of_encoder[seed], of_reference[seed]) for seed in of_encoder if seed in of_reference]
-        difference = summarise(own - other for own, other in pairs)
+    for reference, of_reference in others:
+        pairs = [(of_encoder[seed], of_reference[seed]) for seed in of_reference if seed in of_encoder]
+        difference = seed_by_seed(of_encoder, of_reference)
         if difference is not None:
-            found.append((encoder, difference, _paired_p(pairs, difference)))
+            found.append((reference, difference, _paired_p(pairs, difference)))
     tested = [p for _, _, p in found if p is not None]
     corrected: dict[float | None, float] = dict(zip(tested, holm(tested), strict=True))
     return [
         Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(p))
-        for encoder, difference, p in found
+        for reference, difference, p in found
     ]
 
 
@@ -139,7 +161,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> float | None:
     if difference.std is None:
         return None
-    if difference.std == 0:
+    # Equal differences of scores differ by rounding, which is no spread.
+    if difference.std <= 1e-12 * max(1.0, abs(difference.mean)):
         # scipy divides by it: without spread there is either no difference at all, or one beyond doubt.
         return 1.0 if difference.mean == 0 else 0.0
     from scipy import stats

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from contrasweep.data.colour import white_on_colour
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.digits import MNIST_DIGITS, ON_COLOURS, SMALL_DIGITS, Digits
-from contrasweep.data.spec import DatasetFamily, DatasetOption, Options, Split
+from contrasweep.data.spec import DatasetFamily, Split
 
 BIAS_COLOURS = (
     (255, 0, 0),

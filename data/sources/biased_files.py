@@ -29,14 +29,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrasweep.data.encoded import check_labels, header_of
+from contrasweep.data.encoded import check_labels, header_of, image_bytes
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files
 from contrasweep.data.sources import corrupted
 from contrasweep.data.sources.cifar import CIFAR10_LAYOUT
 from contrasweep.data.sources.listed_images import ListedImages, names_below
-from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
+from contrasweep.data.spec import Split, family_of
 
 SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled ({}, by its link: unpack it)"
 
@@ -179,7 +181,7 @@ def _bffhq(options: Options) -> _Files:
 def _size(root: Path, options: Options) -> int:
     """Return the height of bFFHQ's first training image."""
     first = _bffhq(options).listed(root, "train").files[0]
-    return header_of(first.read_bytes(), str(first)).height
+    return header_of(image_bytes(first), str(first)).height
 
 
 def _check_bffhq(root: Path, options: Options) -> None:

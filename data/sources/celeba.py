@@ -29,13 +29,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.decoding import CorruptImage, decode_image
+from contrasweep.data.decoding import LARGEST_SIDE, CorruptImage, decode_image
+from contrasweep.data.encoded import image_bytes
+from contrasweep.data.facts import TransductiveSpec
 from contrasweep.data.kept import kept_folder, state_of
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
-from contrasweep.data.spec import DatasetOption, Options
 from contrasweep.data.streaming import RESIDENT_LIMIT
-from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
+from contrasweep.data.transductive import MultiView, TransductiveFamily
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +163,7 @@ def _make_views(files: Sequence[Path], rows: Sequence[int], size: int, out: Tens
 
 def _views_of(file: Path, row: int, size: int) -> tuple[Tensor, Tensor]:
     try:
-        picture = decode_image(file.read_bytes(), 3)
+        picture = decode_image(image_bytes(file), 3)
     except CorruptImage as error:
         raise DatasetDamaged(f"corrupt image: {file} cannot be decoded ({error})") from error
     if picture.shape != SHAPE:
@@ -200,6 +202,8 @@ CELEBA = TransductiveFamily(
     read=_read,
     read_test=_read_test,
     options={
-        "size": DatasetOption("height and width of both views in pixels; 224 as released", int, 64, low=1)
+        "size": DatasetOption(
+            "height and width of both views in pixels; 224 as released", int, 64, low=1, high=LARGEST_SIDE
+        )
     },
 )

@@ -12,10 +12,12 @@ import torch
 
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.encoded import check_labels
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.options import Options
 from contrasweep.data.root import DatasetDamaged, check_files
-from contrasweep.data.spec import DatasetFamily, DatasetSpec, Options, Split, family_of
+from contrasweep.data.spec import DatasetFamily, Split, family_of
 
 _SHAPE = (3, 32, 32)
 

@@ -23,12 +23,13 @@ from torch import Tensor
 
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import kept_folder, state_of
-from contrasweep.data.root import DatasetDamaged, DatasetMissing, check_files
+from contrasweep.data.options import Options
+from contrasweep.data.root import DatasetDamaged, DatasetMissing, check_files, path_below
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.sources.biased import VALIDATION_RHO
 from contrasweep.data.sources.cifar import CIFAR10_LAYOUT, CifarLayout, read_cifar
 from contrasweep.data.sources.hub_parquet import HUB_PARQUET
-from contrasweep.data.spec import Options, Split
+from contrasweep.data.spec import Split
 
 log = logging.getLogger(__name__)
 
@@ -205,7 +206,7 @@ def _identity(root: Path, split: Split, options: Options) -> str:
 
 
 def _place(root: Path, options: Options) -> Path:
-    return root / Path(str(options["path"])).expanduser()
+    return path_below(root, str(options["path"]))
 
 
 def read_plain(root: Path, split: Split, options: Options) -> LabelledImages:

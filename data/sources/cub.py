@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.sources.listed_images import ListedImages, listed_family
-from contrasweep.data.spec import DatasetOption, Options, Split
+from contrasweep.data.spec import Split
 from contrasweep.data.top_k import rank_by_entropy
 
 ARCHIVE = Archive(

@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
+from contrasweep.data.facts import COLOUR_NAME, DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import check_files
 from contrasweep.data.seeds import torch_generator
-from contrasweep.data.spec import (
-    COLOUR_NAME,
-    DatasetFamily,
-    DatasetOption,
-    DatasetSpec,
-    Options,
-    Split,
-    family_of,
-)
+from contrasweep.data.spec import DatasetFamily, Split, family_of
 from contrasweep.data.splits import stratified_split
 
 MNIST_FOLDER = "MNIST/raw"

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.spec import DatasetOption, Options, spelled_name
-from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
+from contrasweep.data.facts import TransductiveSpec
+from contrasweep.data.options import DatasetOption, Options, spelled_name
+from contrasweep.data.transductive import MultiView, TransductiveFamily
 
 
 def table_family(

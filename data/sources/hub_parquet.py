@@ -16,20 +16,25 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
-from contrasweep.data.decoding import ImageHeader
+from contrasweep.data.decoding import LARGEST_SIDE, ImageHeader
 from contrasweep.data.encoded import check_labels, header_of, open_encoded
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from contrasweep.data.names import unknown
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.parquet import ParquetImages, ParquetPart, footer, opened
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, Split
 
 NAME = "hub-parquet"
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "labels", "fine_label")
 TEST_NAMES = ("test", "validation", "val", "valid")
+MOST_CLASSES = 1_000_000
+"""The most classes that labels without names may number."""
+
 SOURCE = "huggingface.co/datasets (the Parquet files of a dataset's repository)"
 
 _LOOKED_AT = 16
@@ -52,8 +57,10 @@ class _Facts:
 def _check(root: Path, options: Options) -> None:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
     facts = _facts(train, options)
+    if not _rows(test):
+        raise DatasetDamaged(f"{test[0].path} holds no images")
     for part in (*train, *test):
-        if not {facts.image, facts.label} <= set(footer(part).schema.to_arrow_schema().names):
+        if _columns(part, facts.label) != (facts.image, facts.label):
             raise DatasetDamaged(f"{part.path} lacks the columns {facts.image} and {facts.label}")
     _describe(root, options)
 
@@ -123,14 +130,13 @@ def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...
 
 def _listing(root: Path, path: str) -> list[ParquetPart]:
     """Return the Parquet files of a folder: a URI (s3://...), an absolute path, or one under the root."""
-    import pyarrow as pa
     from pyarrow import fs
 
-    uri = path if "://" in path else str((root / Path(path).expanduser()).absolute())
+    uri = path if "://" in path else str(path_below(root, path).absolute())
     try:
         filesystem, inner = fs.FileSystem.from_uri(uri)
         entries = filesystem.get_file_info(fs.FileSelector(inner))
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, ValueError) as error:
         raise DatasetMissing(
             f"dataset {NAME!r} not found: {uri} cannot be listed ({error}). Give path= an absolute path, one "
             f"under the data root (--data-root DIR or {ROOT_VARIABLE}), or a URI such as s3://bucket/folder. "
@@ -188,7 +194,7 @@ def _columns(part: ParquetPart, wanted: str) -> tuple[str, str]:
 
     schema = footer(part).schema.to_arrow_schema()
     image = next((name for name in IMAGE_COLUMNS if name in schema.names), None)
-    if image is None or not pa.types.is_struct(schema.field(image).type):
+    if image is None or not _holds_bytes(schema.field(image).type):
         raise DatasetDamaged(
             f"{part.path} has no column of images: one of {', '.join(IMAGE_COLUMNS)}, each {{bytes, path}}, "
             f"is needed; it has {', '.join(schema.names)}"
@@ -209,41 +215,61 @@ def _columns(part: ParquetPart, wanted: str) -> tuple[str, str]:
     return image, label
 
 
+def _holds_bytes(kind: Any) -> bool:
+    """Whether a column of this type is `{bytes, ...}`."""
+    from pyarrow import types
+
+    if not types.is_struct(kind) or kind.get_field_index("bytes") < 0:
+        return False
+    encoded = kind.field("bytes").type
+    return bool(types.is_binary(encoded) or types.is_large_binary(encoded))
+
+
 def _class_names(metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...]:
     """Return the names of the classes from the hub's schema metadata, or from a `class_names` list."""
-    feature = _hub_info(metadata).get("features", {}).get(label, {})
-    names = feature.get("names") if isinstance(feature, dict) else None
-    if isinstance(names, dict):
+    names = _mapping(_mapping(_hub_info(metadata).get("features")).get(label)).get("names")
+    if isinstance(names, dict) and all(key.isdecimal() for key in names):
         names = [names[key] for key in sorted(names, key=int)]
-    if names:
+    if isinstance(names, list) and names:
         return tuple(str(name) for name in names)
-    plain = metadata.get(b"class_names", b"").decode()
+    plain = metadata.get(b"class_names", b"").decode(errors="replace")
     return tuple(plain.split(",")) if plain else ()
 
 
 def _hub_info(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """Return what the hub's metadata say; empty if they are not there, or not in the hub's form."""
     try:
-        info = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
-    except ValueError:
+        return _mapping(_mapping(json.loads(metadata.get(b"huggingface", b"{}"))).get("info"))
+    except (ValueError, RecursionError):
         return {}
-    return info if isinstance(info, dict) else {}
+
+
+def _mapping(content: object) -> dict[str, Any]:
+    return content if isinstance(content, dict) else {}
 
 
 def _class_count(train: tuple[ParquetPart, ...], label: str) -> int:
     """Return the largest label and one."""
     if not _rows(train):
         raise DatasetDamaged(f"{train[0].path} holds no images")
-    return int(_labels(train, label).max()) + 1
+    count = int(_labels(train, label).max()) + 1
+    if not 1 <= count <= MOST_CLASSES:
+        allowed = f"0 to {MOST_CLASSES - 1:,}"
+        raise DatasetDamaged(f"{train[0].path}: the largest {label} is {count - 1}; allowed: {allowed}")
+    return count
 
 
 @lru_cache(maxsize=16)
 def _labels(parts: tuple[ParquetPart, ...], column: str) -> Tensor:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     found = []
     for part in parts:
         with opened(part) as file:
             values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
+            # Inside `opened`, which tells that a number does not fit.
+            values = values.cast(pa.int64())
         if values.null_count:
             row = values.is_null().to_pylist().index(True)
             raise DatasetDamaged(f"{part.path}, row {row} has no {column}")
@@ -280,7 +306,9 @@ HUB_PARQUET = DatasetFamily(
     read=_read,
     options={
         "path": DatasetOption("folder of the files: absolute, under the data root, or a URI", str, None),
-        "size": DatasetOption("resize to this height and width; 0: all have one size", int, 0, low=0),
+        "size": DatasetOption(
+            "resize to this height and width; 0: all have one size", int, 0, low=0, high=LARGEST_SIDE
+        ),
         "label": DatasetOption("column of the labels; auto: label, labels or fine_label", str, "auto"),
         "test": DatasetOption("which files are the test split", str, "auto", choices=("auto", *TEST_NAMES)),
         **COLOUR_OPTION,

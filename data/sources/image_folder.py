@@ -6,11 +6,14 @@ from pathlib import Path
 import torch
 
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
-from contrasweep.data.encoded import header_of
+from contrasweep.data.decoding import LARGEST_SIDE
+from contrasweep.data.encoded import header_of, image_bytes
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.names import unknown
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing
+from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import (
     COLOUR_OPTION,
     CORRUPT_OPTION,
@@ -18,7 +21,7 @@ from contrasweep.data.sources.listed_images import (
     ListedImages,
     list_classes,
 )
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split
+from contrasweep.data.spec import DatasetFamily, Split
 
 NAME = "image-folder"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
@@ -88,7 +91,7 @@ def _tree(root: Path, options: Options, split: Split) -> tuple[list[str], Listed
 
 
 def _folder(root: Path, options: Options, split: Split) -> Path:
-    place = root / Path(str(options["path"])).expanduser()
+    place = path_below(root, str(options["path"]))
     there = [place / name for name in FOLDERS[split] if (place / name).is_dir()]
     if not there:
         raise _missing(options, split, f"not found: {place} has no folder {' or '.join(FOLDERS[split])}")
@@ -116,7 +119,7 @@ def _most_channels(*files: Path) -> int:
     found = []
     for file in files:
         try:
-            found.append(header_of(file.read_bytes(), str(file)).channels)
+            found.append(header_of(image_bytes(file), str(file)).channels)
         except DatasetDamaged as error:
             damaged = error
     if not found:
@@ -132,7 +135,7 @@ IMAGE_FOLDER = DatasetFamily(
     read=_read,
     options={
         "path": DatasetOption("folder of the tree: absolute, or under the data root", str, None),
-        "size": DatasetOption(SIZE, int, None, low=1),
+        "size": DatasetOption(SIZE, int, None, low=1, high=LARGEST_SIDE),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **CONDITION_OPTIONS,

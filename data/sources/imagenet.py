@@ -34,10 +34,12 @@ from contrasweep.data.condition_files import (
     training_condition,
 )
 from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
-from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing
+from contrasweep.data.matlab import matlab_variable
+from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
 from contrasweep.data.sources.listed_images import ListedImages, list_classes, listed_family, names_below
-from contrasweep.data.spec import DatasetFamily, DatasetOption, Options, Split
+from contrasweep.data.spec import DatasetFamily, Split
 
 ALL_CLASSES, ALL_TRAIN, ALL_TEST = 1_000, 1_281_167, 50_000
 TEST_OF_A_CLASS = 50
@@ -70,9 +72,7 @@ def _solution(file: Path) -> dict[str, str]:
 
 
 def _ground_truth(file: Path) -> dict[str, str]:
-    from scipy.io import loadmat
-
-    synsets = np.atleast_1d(loadmat(str(file.parent / "meta.mat"), squeeze_me=True)["synsets"])
+    synsets = np.atleast_1d(matlab_variable(file.parent / "meta.mat", "synsets", squeeze=True))
     # The file also lists inner nodes of the hierarchy, after the classes.
     named = {int(one["ILSVRC2012_ID"]): str(one["WNID"]) for one in synsets}
     return _in_order([named[int(number)] for number in file.read_text(encoding="utf-8").split()])
@@ -108,7 +108,7 @@ def _hundred_classes(root: Path, options: Options) -> Classes:
     chosen = str(options["classes"])
     if chosen in LISTS:
         return LISTS[chosen]
-    file = root / Path(chosen).expanduser()
+    file = path_below(root, chosen)
     if not file.is_file():
         known = ", ".join(LISTS)
         raise DatasetMissing(
@@ -166,6 +166,8 @@ def _validation_classes(archive: Archive, root: Path) -> dict[str, str]:
     file, read = there[0]
     try:
         classes = read(file)
+    except DatasetDamaged:
+        raise
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise DatasetDamaged(f"{file} is not as published ({error})") from error
     if len(classes) != ALL_TEST:
@@ -187,7 +189,7 @@ def _check_split(archive: Archive, root: Path, split: Split, classes: Classes, e
 
 def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
     """Return the ancestor of each class at the options' level, one-hot float32 ``(classes, ancestors)``."""
-    file = root / Path(str(options["hierarchy"])).expanduser()
+    file = path_below(root, str(options["hierarchy"]))
     if not file.is_file():
         raise DatasetMissing(
             f"hierarchy={options['hierarchy']}: {file} is not there, or no file. It is absolute, or under "

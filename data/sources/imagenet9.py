@@ -33,10 +33,13 @@ from contrasweep.data.condition_files import (
     condition_facts,
     training_condition,
 )
+from contrasweep.data.decoding import LARGEST_SIDE
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing
+from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import SIZE, ListedImages, list_classes, names_below
-from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, Split, family_of
+from contrasweep.data.spec import Split, family_of
 from contrasweep.data.text_table import column_of, read_text_table
 
 NAME = "imagenet9"
@@ -94,7 +97,7 @@ VIEW_SIZE = 224
 def _train(root: Path, options: Options) -> ListedImages:
     given = str(options["train"])
     own = given != WITH_THE_TEST_IMAGES
-    folder = root / Path(given).expanduser() if own else _place(root, options) / "train"
+    folder = path_below(root, given) if own else _place(root, options) / "train"
     return _listed(_archive(options), folder, *TRAIN_IMAGES_OF_A_CLASS)
 
 
@@ -115,7 +118,7 @@ def _test(root: Path, options: Options) -> ListedImages:
 
 
 def _place(root: Path, options: Options) -> Path:
-    return root / Path(str(options["path"])).expanduser()
+    return path_below(root, str(options["path"]))
 
 
 def _archive(options: Options) -> Archive:
@@ -157,7 +160,7 @@ def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None
     """
     if options["textures"] == NO_TEXTURES:
         return None
-    file = root / Path(str(options["textures"])).expanduser()
+    file = path_below(root, str(options["textures"]))
     if not file.is_file():
         raise DatasetMissing(
             f"clusters of textures: {file} is not there, or no file. Get it from {TEXTURE_SOURCE}; "
@@ -248,7 +251,7 @@ IMAGENET9 = family_of(
             str,
             NO_TEXTURES,
         ),
-        "size": DatasetOption(SIZE, int, 256, low=1),
+        "size": DatasetOption(SIZE, int, 256, low=1, high=LARGEST_SIDE),
         **CONDITION_OPTIONS,
     },
 )

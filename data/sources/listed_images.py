@@ -10,11 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import FileImages, open_encoded
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.options import DatasetOption, Options, spelled_name
 from contrasweep.data.root import Archive
-from contrasweep.data.spec import DatasetFamily, DatasetOption, DatasetSpec, Options, Split, spelled_name
+from contrasweep.data.spec import DatasetFamily, Split
 
 SIZE = "shorter side in pixels, then the centre is cut out"
 
@@ -84,7 +87,7 @@ def listed_family(
         read: lists the images of a split.
         options: those besides `size` and `corrupt`.
     """
-    known = {"size": DatasetOption(SIZE, int, size, low=1), **CORRUPT_OPTION, **options}
+    known = {"size": DatasetOption(SIZE, int, size, low=1, high=LARGEST_SIDE), **CORRUPT_OPTION, **options}
 
     def describe(root: Path, options: Options) -> DatasetSpec:
         own = {"source": archive.source, "folder": archive.folder, **facts(root, options)}

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from contrasweep.data.facts import TransductiveSpec
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.seeds import numpy_generator, torch_generator
 from contrasweep.data.sources.digits import (
     MNIST_DIGITS,
@@ -21,8 +23,8 @@ from contrasweep.data.sources.digits import (
     read_mnist_pixels,
 )
 from contrasweep.data.sources.folds import table_family
-from contrasweep.data.spec import DatasetOption, Options, Split
-from contrasweep.data.transductive import MultiView, TransductiveFamily, TransductiveSpec
+from contrasweep.data.spec import Split
+from contrasweep.data.transductive import MultiView, TransductiveFamily
 
 Law = Literal["uniform", "gaussian", "released"]
 

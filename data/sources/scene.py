@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
-from contrasweep.data.spec import DatasetOption, Options
 from contrasweep.data.transductive import MultiView
 
 SCENE_FOLDER = "scene"

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.encoded import check_labels
+from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import check_files
-from contrasweep.data.spec import DatasetOption, DatasetSpec, Options, family_of
+from contrasweep.data.spec import family_of
 from contrasweep.data.streaming import StreamedImages
 
 FOLDER = "stl10_binary"

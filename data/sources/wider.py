@@ -23,9 +23,10 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.options import Options
 from contrasweep.data.root import Archive, DatasetDamaged
 from contrasweep.data.sources.listed_images import ListedImages, listed_family
-from contrasweep.data.spec import Options, Split
+from contrasweep.data.spec import Split
 
 ARCHIVE = Archive(
     "wider-attribute",

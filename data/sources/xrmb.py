@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator
 from contrasweep.data.sources.folds import fold_rows, table_family
@@ -48,12 +49,12 @@ def read_xrmb(root: Path) -> MultiView:
 
 @while_unchanged(1)
 def _read(first: Path, second: Path) -> MultiView:
-    labels = _variable(second, "trainLabel").astype(np.int64).reshape(-1)
+    labels = matlab_variable(second, "trainLabel").astype(np.int64).reshape(-1)
     rows = _first_rows(labels, second)
     order = numpy_generator("objects", NAME).permutation(len(rows))
     views = []
     for file, name, width in zip((first, second), ("X1", "X2"), WIDTHS, strict=True):
-        features = _variable(file, name)
+        features = matlab_variable(file, name)
         if features.shape != (len(labels), width):
             found = " x ".join(map(str, features.shape))
             raise DatasetDamaged(
@@ -65,19 +66,6 @@ def _read(first: Path, second: Path) -> MultiView:
         if not bool(views[-1].isfinite().all()):
             raise DatasetDamaged(f"{file}: {name} holds a value that is not finite")
     return MultiView(tuple(views), torch.from_numpy(labels[rows[order]]))
-
-
-def _variable(file: Path, name: str) -> np.ndarray:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        found = loadmat(file, variable_names=[name])
-    except (MatReadError, NotImplementedError, ValueError, TypeError, OSError) as error:
-        raise DatasetDamaged(f"{file} cannot be read as a MATLAB file: {error}") from None
-    if name not in found:
-        raise DatasetDamaged(f"{file} holds no variable {name}")
-    return np.asarray(found[name])
 
 
 def _first_rows(labels: np.ndarray, file: Path) -> np.ndarray:

@@ -27,11 +27,13 @@ from torch import Tensor
 
 from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.names import first_few
+from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.listed_images import ListedImages, listed_family
-from contrasweep.data.spec import DatasetOption, Options, Split
+from contrasweep.data.spec import Split
 from contrasweep.data.text_table import column_of, read_text_table
 
 ARCHIVE = Archive(
@@ -82,12 +84,10 @@ def read_zappos(root: Path, split: Split, *, published: bool = True) -> ListedIm
 @while_unchanged(2)
 def _image_paths(file: Path) -> tuple[str, ...]:
     """Read the paths, with full stops."""
-    from scipy.io import loadmat
-
+    cells = matlab_variable(file, "imagepath")
     try:
-        cells = loadmat(str(file))["imagepath"]
         paths = tuple(_with_stops(str(np.asarray(cell).item())) for cell in cells.flatten())
-    except (ValueError, KeyError, TypeError, NotImplementedError) as error:
+    except ValueError as error:
         raise DatasetDamaged(f"{file} holds no cell array `imagepath` ({error})") from error
     if len(paths) != sum(SIZES.values()):
         raise DatasetDamaged(f"{file} lists {len(paths):,} images, expected {sum(SIZES.values()):,}")

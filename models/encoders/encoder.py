@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from contrasweep.models.encoders.given import ImageInput, ViewsInput
+
 
 class Encoder(nn.Module):
     """A backbone with a stated feature width; `body` maps images or vectors to `(B, width)`.
@@ -14,15 +16,23 @@ class Encoder(nn.Module):
             stated.
         trains_in_bf16: whether training computes in bfloat16 the operations that torch's autocast considers
             safe; features and weights stay float32.
+        takes: what an encoder that was read from a file takes; None for one that was just built.
     """
 
     trains_in_bf16: bool = False
+    takes: ImageInput | ViewsInput | None = None
 
     def __init__(self, body: nn.Module, width: int, middle: str | None = None) -> None:
         super().__init__()
         self.body = body
         self.width = width
         self.middle = middle
+
+    def checking(self, takes: ImageInput | ViewsInput) -> "Encoder":
+        """Return this encoder, which from now on refuses other input than it `takes`."""
+        self.takes = takes
+        self.register_forward_pre_hook(_check)
+        return self
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features `(B, width)` of `images` `(B, C, S, S)` (or vectors `(B, width_in)`)."""
@@ -32,6 +42,11 @@ class Encoder(nn.Module):
         with torch.autocast(images.device.type, torch.bfloat16):
             features = self.body(images)
         return features.float()
+
+
+def _check(encoder: nn.Module, given: tuple[object, ...]) -> None:
+    if isinstance(encoder, Encoder) and encoder.takes is not None:
+        encoder.takes.check(*given)
 
 
 class Normalisation(nn.Module):

@@ -156,6 +156,11 @@ def plugin_versions() -> dict[str, str]:
     return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
 
 
+def plugin_names(kind: str) -> list[str]:
+    """Return the names of one kind that other distributions add, without importing them."""
+    return sorted({entry.name for entry in entry_points(group=_group(kind))})
+
+
 def _group(kind: str) -> str:
     return f"contrasweep.{kind}s"
 

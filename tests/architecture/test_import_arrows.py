@@ -77,8 +77,9 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
         pytest.fail(f"a ring: {' <- '.join(error.args[1])}")
 
 
-def test_what_finds_plugins_stands_below_all_packages() -> None:
-    assert importing("contrasweep", [ROOT / "src/contrasweep/plugins.py"]) == set()
+@pytest.mark.parametrize("module", ["plugins", "given_files"])
+def test_what_all_packages_share_stands_below_them(module: str) -> None:
+    assert importing("contrasweep", [ROOT / f"src/contrasweep/{module}.py"]) == set()
 
 
 def test_few_modules_of_the_engine_lie_outside_its_rooms() -> None:
@@ -145,7 +146,7 @@ def test_what_starts_often_starts_without_what_it_may_not_need() -> None:
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would replace the function of the same name.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
-    assert submodules - {"__main__", "plugins", "version"} == set(PACKAGES)
+    assert submodules - {"__main__", "given_files", "lazy", "plugins", "rules", "version"} == set(PACKAGES)
     assert submodules.isdisjoint(contrasweep.__all__)
     assert set(contrasweep.__all__) <= set(dir(contrasweep))
 

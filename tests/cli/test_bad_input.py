@@ -44,6 +44,28 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--data", "digits"], ["needs a conditioning variable", "colour-digits"]),
         (["fair-cclk", "--trials", "0"], ["trials must be at least 1, given 0"]),
         (["fair-cclk", "--trials", "many"], ["--trials", "integer"]),
+        (["fair-cclk", "--trials", "1000001"], ["trials must be at most 1,000,000, given 1,000,001"]),
+        (["fair-cclk", "--trials", "9" * 4000], ["trials must be at most", "more than 30 digits"]),
+        (["fair-cclk", "--seeds", "1000001"], ["seeds must be at most 1,000,000"]),
+        (["fair-cclk", "--epochs", "1000001"], ["epochs must be at most 1,000,000"]),
+        (["fair-cclk", "--concurrency", "1000001"], ["concurrency must be at most 1,000,000"]),
+        (["fair-cclk", "--workers", "1000001"], ["workers must be at most 1,000,000"]),
+        (["fair-cclk", "--cpus-per-trial", "1000001"], ["cpus must be at most 1,000,000"]),
+        (["fair-cclk", "--max-failures", "1000001"], ["max-failures must be at most 1,000,000"]),
+        (["fair-cclk", "--seed", str(2**63)], ["seed must be at most 2^62", "9,223,372,036,854,775,808"]),
+        (
+            ["fair-cclk", "--set", f"seed={2**62 + 1}"],
+            ["'seed'", "equal to 4611686018427387904"],
+        ),
+        (["fair-cclk", "--set", "seed=" + "9" * 30], ["--set seed", "whole numbers of 64 bits"]),
+        (["fair-cclk", "--set", "lam=1e400"], ["lam must be finite"]),
+        (["fair-cclk", "--set", "optimizer.lr=.nan"], ["optimizer.lr must be finite"]),
+        (["fair-cclk", "--set", "encoder.mean=.nan"], ["encoder.mean"]),
+        (["fair-cclk", "--sampler", "grid", "--grid-points", "1001"], ["grid-points", "at most 1,000"]),
+        (["fair-cclk", "--sampler", "grid", "--grid-points", "999"], ["a grid over", "points, more than"]),
+        (["fair-cclk", "infonce", "fair-cclk"], ["given fair-cclk, infonce, fair-cclk", "each method once"]),
+        (["fair-cclk", "--name", ""], ["The study name '' is not allowed"]),
+        (["fair-cclk", "infonce", "--name", ""], ["The study name '' is not allowed"]),
         (["fair-cclk", "--epochs", "0"], ["epochs must be at least 1"]),
         (["fair-cclk", "--sampler", "tp"], ["unknown sampler 'tp'", "'tpe'"]),
         (["fair-cclk", "--scheduler", "ash"], ["unknown scheduler 'ash'", "'asha'"]),
@@ -57,6 +79,16 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--workers", "0"], ["workers must be at least 1, given 0"]),
         (["fair-cclk", "--gpus-per-worker", "1.5"], ["gpus-per-worker must be 0 to 1", "given 1.5"]),
         (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
+        (
+            ["infonce", "--set", "temperature=-1", "--set", "epochs=0", "--set", "optimizer.lr=-2"],
+            ["temperature must be above 0", "'epochs'", "Error: setting 'optimizer.lr'"],
+        ),
+        (["infonc", "--data", "colour-digit"], ["'infonce'", "'colour-digits'"]),
+        (["infonce", "--set", "encoder.mean=0.5"], ["'encoder.mean'", "a list, such as [0.5]"]),
+        (
+            ["infonce", "--set", "encoder.mean=[1, 1]", "--set", "encoder.std=[1, 1]"],
+            ["Error: encoder.mean and encoder.std: given 2 numbers each", "colour-digits (3)"],
+        ),
         (["infonce", "--preset"], ["unknown preset 'infonce@colour-digits'", "fair-cclk@colormnist"]),
         (["fair-cclk", "--space", "nowhere.yaml"], ["nowhere.yaml"]),
         (["fair-cclk", "--set", "validation.fraction=0"], ["validation.fraction is 0"]),
@@ -86,6 +118,15 @@ def test_sweep(run: Run, arguments: list[str], parts: list[str]) -> None:
         ("optimizer.lrr: {log: [0.1, 1], default: 0.5}", ["'optimizer.lrr'", "'optimizer.lr'"]),
         ("lam: {log: [0.1, 1], default: 5}", ["lam", "5"]),
         ("epochs: {int: [1, 9], default: 5}", ["epochs is not searched"]),
+        ("lam: {log: [0, 1], default: 1}\nkernel: {choic: [rbf]}", ["lam: log", "unknown key 'choic'"]),
+        (
+            "lam: {log: [0, 1], default: 1}\nkernl: {fixed: rbf}",
+            ["space.yaml: lam: log", "'kernl'", "'kernel'"],
+        ),
+        (
+            "kernl: {choice: [rbf], default: rbf}\nlam: {uniform: [-1, 1], default: 1}",
+            ["'kernl'", "lam must be above 0"],
+        ),
         (
             "kernel: {choice: [rbf, laplacian], default: rbf}\n"
             "sigma2: {log: [1, 9], default: 5, when: {kernel: [rbf]}}",
@@ -121,7 +162,7 @@ def test_unknown_study_is_named_with_the_nearest(run: Run, tmp_path: Path) -> No
 @pytest.fixture
 def best(tmp_path: Path) -> dict[str, object]:
     """The content of a good best.yaml."""
-    experiment = resolve("fair-cclk", "colour-digits", {"epochs": 1})
+    experiment = resolve("fair-cclk", "colour-digits", {"epochs": 1, "lam": 0.01})
     selected = SelectedTrial("s", 3, {"lam": 0.01}, experiment, "val.accuracy", 0.9, 0.8, {})
     content: dict[str, object] = yaml.safe_load(best_yaml(selected))
     return content
@@ -144,6 +185,10 @@ def best(tmp_path: Path) -> dict[str, object]:
         ),
         ({"trial": "abc"}, ["trial must be a whole number", "'abc'"]),
         ({"values": [1]}, ["values must be", "[1]"]),
+        ({"values": {"lam": "much"}}, ["values: lam is 'much', the experiment has 0.01"]),
+        ({"values": {"lma": 0.01}}, ["values: unknown setting 'lma'", "'lam'"]),
+        ({"seeds": 10**9}, ["seeds must be a whole number from 1 to 1,000,000"]),
+        ({"trial": "2024-13-45"}, ["trial must be a whole number", "'2024-13-45'"]),
         ({"study": "a/b"}, ["'a/b' is not allowed"]),
     ],
 )
@@ -156,7 +201,7 @@ def test_best_yaml(
 
 
 def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
-    says(run("run", "best.yaml"), "no file best.yaml")
+    says(run("run", "best.yaml"), "best.yaml: there is no such file")
     (tmp_path / "best.yaml").write_text("{")
     says(run("run", "best.yaml"), "best.yaml: is not valid YAML")
     (tmp_path / "best.yaml").write_text("- 1")
@@ -177,12 +222,20 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     ("content", "parts"),
     [
         ("method: infonce", ["dataset missing"]),
+        ("study: s\nexperiment: {method: infonce}", ["is a best configuration", "contrasweep run"]),
+        ("method: infonce\ndataset: digits\nlr: 3", ["'lr'", "Did you mean 'optimizer.lr'?"]),
         ("method: infonce\ndataset: digits\nhyperparameters: [1]", ["hyperparameters must be", "[1]"]),
         ("method: infonce\ndataset: digits\nmethod: infonce", ["method", "twice"]),
         ("method: infonce\ndataset: digits\nepoch: 3", ["'epoch'", "'epochs'"]),
+        ("method: infonce\ndataset: digits\noptimizer: {name: [sgd]}", ["'optimizer.name'", "['sgd']"]),
+        ("method: infonce\ndataset: digits\nseed: 2024-13-45", ["'seed'", "'2024-13-45'"]),
         ("method: infonce\ndataset: digits\noptimizer: {lrr: 3}", ["'optimizer.lrr'", "'optimizer.lr'"]),
         ("method: infonce\ndataset: digits\nencoder: {name: lenet5}", ["lenet5", "32 x 32", "8 x 8"]),
         ("method: infonce\ndataset: digits\nencoder: {name: lenet}", ["unknown encoder 'lenet'", "lenet5"]),
+        (
+            "method: fair-cclk\ndataset: digits\nlamm: 1\nlam: -1\nepochs: 0\nencoder: {name: lenet}",
+            ["'lamm'", "lam must be above 0", "'epochs'", "encoder 'lenet'", "a conditioning variable"],
+        ),
     ],
 )
 def test_experiment_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
@@ -242,6 +295,15 @@ def test_train_on_more_gpus_than_there_are(run: Run, tmp_path: Path, monkeypatch
         "2 workers of 1 cpu and 1 GPU each",
         "and 1 GPU",
     )
+
+
+def test_an_error_is_one_line_without_control_characters(run: Run) -> None:
+    found = run("verify", "two\nlines\x1b[31m\u202e.yaml", "runs.csv")
+    assert found.stderr == "Error: two lines\\x1b[31m\\u202e.yaml: there is no such file\n"
+
+
+def test_a_folder_of_datasets_that_cannot_be_is_refused(run: Run) -> None:
+    says(run("datasets", "--data-root", "x" * 300), "the folder of the datasets", "File name too long")
 
 
 def test_spaces_of_an_unknown_method(run: Run) -> None:

@@ -1,6 +1,7 @@
 """`methods` and `spaces` print everything about a method, and fit an 80-column terminal."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -49,7 +50,7 @@ def test_methods_tells_of_each_what_it_does_needs_and_comes_from(run: Run) -> No
 
 
 def test_what_a_method_needs_is_said_in_words(run: Run) -> None:
-    needs = {row["method"]: row["needs"] for row in json.loads(run("methods", "--json").output)}
+    needs = {row["method"]: row["needs"] for row in json.loads(run("methods", "--json").stdout)}
     assert needs["infonce"] == "images alone"
     assert needs["fair-cclk"] == "a conditioning variable"
     assert needs["fairkl"] == "a bias label or a conditioning variable and class labels"
@@ -60,7 +61,7 @@ def test_what_a_method_needs_is_said_in_words(run: Run) -> None:
 
 
 def test_methods_as_json_tells_everything(run: Run) -> None:
-    rows = {row["method"]: row for row in json.loads(run("methods", "--json").output)}
+    rows = {row["method"]: row for row in json.loads(run("methods", "--json").stdout)}
     assert list(rows) == list(METHODS)
     row = rows["fairkl"]
     method = METHODS["fairkl"]
@@ -117,14 +118,25 @@ def test_what_is_fixed_stands_apart_from_what_is_searched(run: Run) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("methods",), *(("spaces", name) for name in METHODS)])
-def test_nothing_is_wider_than_the_terminal(arguments: tuple[str, ...], run: Run) -> None:
+def test_nothing_is_wider_than_the_terminal(
+    arguments: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
     result = run(*arguments)
     assert result.exit_code == 0
-    assert max(map(len, result.output.splitlines())) <= WIDTH
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+    assert plain != result.output
+    assert max(map(len, plain.splitlines())) <= WIDTH
+
+
+def test_in_a_file_no_line_is_broken(run: Run) -> None:
+    lines = run("spaces", "fair-cclk").output.splitlines()
+    assert max(map(len, lines)) > WIDTH
+    assert all(line == line.rstrip() for line in lines)
 
 
 def test_spaces_as_json_has_a_row_a_parameter(run: Run) -> None:
-    rows = {row["parameter"]: row for row in json.loads(run("spaces", "fair-cclk", "--json").output)}
+    rows = {row["parameter"]: row for row in json.loads(run("spaces", "fair-cclk", "--json").stdout)}
     assert list(rows) == list(method_space("fair-cclk").names)
     assert rows["lam"]["what it is"] == METHODS["fair-cclk"].hyperparameters["lam"].summary
     assert rows["optimizer.lr"]["what it is"] is None

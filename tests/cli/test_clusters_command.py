@@ -82,7 +82,7 @@ def test_one_k_has_no_crossing_but_a_row(run: Run) -> None:
         (["ut-zapos50k"], ["unknown set with clusters 'ut-zapos50k'", "'ut-zappos50k'"]),
         (["ut-zappos50k"], ["'ut-zappos50k' not found", "no-data", "--data-root"]),
         (["digits"], ["'digits' comes without attributes", ".csv"]),
-        (["nowhere.csv"], ["cannot read nowhere.csv"]),
+        (["nowhere.csv"], ["nowhere.csv: there is no such file"]),
         (["ready.csv", "--top-k", "5..3"], ["1 <= LOW <= HIGH, given '5..3'"]),
         (["ready.csv", "--top-k", "0..3"], ["1 <= LOW <= HIGH, given '0..3'"]),
         (["ready.csv", "--top-k", "abc"], ["LOW..HIGH, for example 3..150, given 'abc'"]),

@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_every_family_is_listed_with_its_options(run: Run) -> None:
-    rows = {row["dataset"]: row for row in json.loads(run("datasets", "--json").output)}
+    rows = {row["dataset"]: row for row in json.loads(run("datasets", "--json").stdout)}
     assert len(rows) == len(DATASETS)
     assert rows["digits"]["there"] == "yes"
     assert rows["cifar10"]["there"] == "no"
@@ -56,7 +56,7 @@ def test_check_says_what_the_files_hold(run: Run, tree: Path, before: bool) -> N
     arguments = (*root, "check", TREE) if before else ("check", TREE, *root)
     done = run("datasets", *arguments)
     assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
+    found = json.loads(done.stdout)
     assert (found["dataset"], found["classes"]) == (TREE, 2)
     train = found["splits"]["train"]
     assert (train["images"], train["shape"], train["decoded"]) == (2, [3, 4, 4], 1)

@@ -35,7 +35,7 @@ def run(*arguments: object) -> Result:
 def test_it_writes_page_tables_and_figures(results: Path) -> None:
     done = run("written", "--csv", "tables", "--figures", "figures", "--json")
     assert done.exit_code == 0, done.output
-    content = json.loads(done.output)
+    content = json.loads(done.stdout)
     for file in content["files"]:
         assert Path(file).stat().st_size > 0
     assert Path("written-sensitivity.html").exists()
@@ -60,7 +60,8 @@ def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:
         (["written", "-o", "page.pdf"], "ends in .html"),
         (["written", "-o", "results/studies/written.json/page.html"], "cannot be written"),
         (["written", "--csv", "results/studies/written.json"], "give a folder"),
-        (["written", "--watch", "0.5"], "--watch takes at least 1 second, given 0.5"),
+        (["written", "--watch", "0.5"], "--watch takes 1 to 86,400 seconds, given 0.5"),
+        (["written", "--watch", "inf"], "--watch takes 1 to 86,400 seconds, given inf"),
     ],
 )
 def test_wrong_input_is_refused_before_any_work(results: Path, arguments: list[str], said: str) -> None:

@@ -34,7 +34,7 @@ def score(cell: CellPlan, seed: int) -> float:
 
 
 def test_tables_lists_all_with_what_they_need(run: Run) -> None:
-    rows = {row["table"]: row for row in json.loads(run("tables", "--json").output)}
+    rows = {row["table"]: row for row in json.loads(run("tables", "--json").stdout)}
     assert len(rows) == 70
     assert rows["cclk-t3"]["state"] == "data missing"
     assert rows["cclk-t3"]["data"] == "colormnist (not here)"
@@ -56,7 +56,7 @@ def test_tables_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 def test_tables_tells_how_far_each_is(run: Run) -> None:
     store_runs(QUICK, Path("results"), score, seeds=range(1, 3))
-    rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").output)}
+    rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").stdout)}
     assert (rows["cclk-t3"]["state"], rows["cclk-t3"]["done"]) == ("runs here", "6 of 15 runs")
     assert rows["cacr-t9"]["state"] == "no quick form"
     store_runs(QUICK, Path("results"), score, seeds=range(3, 6))
@@ -64,7 +64,7 @@ def test_tables_tells_how_far_each_is(run: Run) -> None:
 
 
 def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path) -> None:
-    found = json.loads(run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--json").output)
+    found = json.loads(run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--json").stdout)
     assert (found["runs"], len(found["cells"])) == (15, 6)
     assert found["cells"][0]["study"] == "table-cclk-t3-quick-infonce-colour-digits"
     assert "15 final runs, 5 of each cell" in run("table", "cclk-t3", "--scale", "quick", "--dry-run").output
@@ -84,7 +84,7 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
         written = run(*arguments, "--format", name, "-o", f"out/{name}")
         assert f"Wrote out/{name}" in written.output
         assert (tmp_path / "out" / name).read_text()
-    found = json.loads(run(*arguments, "--json").output)
+    found = json.loads(run(*arguments, "--json").stdout)
     assert [claim["verdict"] for claim in found["claims"]][:2] == ["undecided", "not re-testable"]
     assert run(*arguments, "--save", "kept").exit_code == 0
     kept = tmp_path / "kept" / "cclk-t3.quick.parquet"
@@ -142,7 +142,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import contrasweep.tuning.tables.run as running
-    from contrasweep.tuning.cli.rendering import ProgressLine
+    from contrasweep.tuning.progress.display import Shown
 
     shown: list[str] = []
 
@@ -152,7 +152,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
         return {}
 
     monkeypatch.setattr(running, "run_table", two_rows)
-    monkeypatch.setattr(ProgressLine, "show", lambda line, text: shown.append(text))
+    monkeypatch.setattr(Shown, "text", lambda line, text: shown.append(text))
     run("table", "cclk-t5a", "--tune", "--scale", "quick")
     assert [text.partition(" ·")[0] for text in shown] == [
         "one: searching, 0/10 final runs",
@@ -170,7 +170,7 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     trained: list[tuple[str, int]] = []
     run_one = final.run_one
 
-    def counted(request: Any) -> Any:
+    def counted(request: Any, tell: Any = None) -> Any:
         trained.append((request.study.method, request.experiment.seed))
         return run_one(request)
 
@@ -187,8 +187,11 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     assert 0.1 < real["metric.test.accuracy"] < 1
     # Now nothing is missing.
     trained.clear()
-    assert run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1").exit_code == 0
+    again = run("table", "cclk-t3", "--scale", "quick", "--concurrency", "1")
+    assert again.exit_code == 0
     assert trained == []
+    assert "Nothing was left to train: the store held all" in again.output
+    assert "Nothing was left to train" not in result.output
 
 
 def test_a_final_run_that_failed_is_tried_again_by_the_same_command(
@@ -197,7 +200,7 @@ def test_a_final_run_that_failed_is_tried_again_by_the_same_command(
     broken = ("infonce", 3)
     run_one = final.run_one
 
-    def shortly(request: Any) -> Any:
+    def shortly(request: Any, tell: Any = None) -> Any:
         return run_one(replace(request, experiment=request.experiment.model_copy(update={"epochs": 1})))
 
     monkeypatch.setattr(final, "run_one", shortly)

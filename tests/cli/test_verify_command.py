@@ -1,6 +1,7 @@
 """`contrasweep verify`: verdicts on claims about anybody's table, and the refusal of wrong files."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_a_planted_false_claim_is_contradicted_and_exits_with_1(verify: Verify) 
 def test_json_has_p_values_comparisons_and_the_rate_of_chance(verify: Verify) -> None:
     result = verify([TRUE, FALSE], RUNS, "--json")
     assert result.exit_code == 1
-    first, second = json.loads(result.output)["claims"]
+    first, second = json.loads(result.stdout)["claims"]
     assert (first["verdict"], first["seeds"], second["verdict"]) == ("holds", 5, "contradicted")
     assert first["p_false"] == second["p_true"] < 0.001
     assert 0 <= first["chance"] < 0.1
@@ -194,12 +195,24 @@ def test_wrong_runs_are_refused(verify: Verify, runs: str, parts: list[str]) -> 
 
 def test_files_that_are_not_there_or_of_another_kind_are_refused(tmp_path: Path) -> None:
     claims, text = tmp_path / "claims.yaml", tmp_path / "runs.parquet"
-    says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "claims.yaml: cannot be read")
+    says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "claims.yaml: there is no such file")
     claims.write_text(json.dumps({"claims": [TRUE]}))
     says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "there is no such file")
     says(CliRunner().invoke(app, ["verify", str(claims), "runs.json"]), "ends in .parquet or .csv")
     text.write_text(RUNS)
     says(CliRunner().invoke(app, ["verify", str(claims), str(text)]), "runs.parquet cannot be read")
+    os.mkfifo(tmp_path / "runs.csv")  # opening it would wait for a writer
+    says(CliRunner().invoke(app, ["verify", str(claims), str(tmp_path / "runs.csv")]), "runs.csv: is a pipe")
+
+
+def test_too_many_columns_and_runs_are_refused(tmp_path: Path, verify: Verify) -> None:
+    columns = ",".join(map(str, range(100_000)))
+    says(verify([TRUE], columns + "\n"), "has 100,000 columns; allowed: at most 1,000")
+    claims, runs = tmp_path / "claims.yaml", tmp_path / "runs.parquet"
+    claims.write_text(json.dumps({"claims": [TRUE]}))
+    pq.write_table(pa.table({"row": pa.array(["a"] * 1_000_001).dictionary_encode()}), runs)
+    found = CliRunner().invoke(app, ["verify", str(claims), str(runs)])
+    says(found, "1,000,001 runs; allowed: at most 1,000,000")
 
 
 def test_the_example_of_the_document_prints_what_the_document_shows(verify: Verify) -> None:

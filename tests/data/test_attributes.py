@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,8 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(table: Path) -> No
         (b"path,x,x\na,1,1\n", "more than once: 'x'"),
         (b"path\na\n", "no attributes besides 'path'"),
         (b"path,x\n\xff\xfe,1\n", "UTF-?8"),
+        (b"path" + b",x" * 1_000_000, "more than 10,000 columns"),
+        (b"x" * 200_000, "is no list of columns"),
     ],
 )
 def test_a_file_without_a_table_is_refused(table: Path, content: bytes, message: str) -> None:
@@ -92,5 +95,8 @@ def test_a_file_without_a_table_is_refused(table: Path, content: bytes, message:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cannot read .*nowhere\.csv: No such file"):
+    with pytest.raises(ValueError, match=r"nowhere\.csv: there is no such file"):
         read_attributes(tmp_path / "nowhere.csv")
+    os.mkfifo(tmp_path / "pipe.csv")  # opening it would wait for a writer
+    with pytest.raises(ValueError, match=r"pipe\.csv: is a pipe"):
+        read_attributes(tmp_path / "pipe.csv")

@@ -17,7 +17,8 @@ from contrasweep.data import (
     datasets,
     inspect_dataset,
 )
-from contrasweep.data.spec import Options, Split
+from contrasweep.data.options import Options
+from contrasweep.data.spec import Split
 
 HUB = "hub-parquet:path=set"
 

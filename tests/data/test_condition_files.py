@@ -117,7 +117,7 @@ def test_files_without_numbers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["npy", "safetensors", "parquet"])
 def test_a_damaged_file_is_named(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"c.{ending}"
-    with pytest.raises(ValueError, match=rf"c\.{ending} is not there"):
+    with pytest.raises(ValueError, match=rf"c\.{ending}: there is no such file"):
         read_condition(path, images=3)
     for content in (b"", b"nothing of the kind"):
         path.write_bytes(content)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from contrasweep.data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages
-from contrasweep.data.spec import Options
+from contrasweep.data.options import Options
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:

@@ -77,6 +77,31 @@ def test_a_header_that_claims_too_much_is_an_error() -> None:
             use(bytes(claims))
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF"])
+@pytest.mark.parametrize(
+    ("height", "width", "allowed"),
+    [(1, 60_000, "one side up to 100 times"), (8193, 8192, "at most 67,108,864")],
+)
+def test_a_bomb_is_refused_by_its_header(kind: str, height: int, width: int, allowed: str) -> None:
+    bomb = io.BytesIO()
+    Image.new("L", (width, height)).save(bomb, kind)
+    # Without its pixels, it would be an error of another kind.
+    for use in (read_header, lambda file: decode_image(file, channels=3)):
+        with pytest.raises(CorruptImage, match=f"{height:,} x {width:,} pixels; allowed: {allowed}"):
+            use(bomb.getvalue()[:700])
+
+
+def test_a_jpeg_with_bytes_before_its_markers_has_a_shape() -> None:
+    file = encoded(LEVELS, "JPEG")
+    padded = file[:2] + b"\xff" * 3 + file[2:]
+    assert torch.equal(decode_image(padded, channels=3), decode_image(file, channels=3))
+
+
+def test_an_image_that_is_huge_once_resized_is_refused() -> None:
+    with pytest.raises(CorruptImage, match="resized to 1,000 x 100,000 pixels; allowed: at most 67,108,864"):
+        fit_square(torch.zeros(3, 1, 100, dtype=torch.uint8), 1000)
+
+
 def test_the_header_says_size_and_colour_without_the_pixels() -> None:
     header = read_header(encoded(LEVELS)[:60])
     assert (header.height, header.width, header.channels) == (12, 10, 3)

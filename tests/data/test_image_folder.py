@@ -1,6 +1,7 @@
 """Trees of image files: a folder for each class, resized to one square size."""
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def tree(tmp_path: Path) -> Path:
         place.write_bytes(encoded(pixels(seed)))
     (tmp_path / "tree/train/cat/readme.txt").write_text("no image")
     return tmp_path
+
+
+def test_an_image_that_is_a_pipe_is_refused_without_opening_it(tree: Path) -> None:
+    os.mkfifo(tree / "tree/train/ant/a.png")  # opening it would wait for a writer
+    with pytest.raises(DatasetDamaged, match=r"a\.png: is a pipe"):
+        _ = load_training(NAME, tree).train.pixels
 
 
 def test_classes_are_numbered_by_name_and_files_sorted(tree: Path) -> None:

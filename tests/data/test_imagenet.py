@@ -79,7 +79,13 @@ def test_validation_images_in_one_folder_need_a_file_of_their_classes(root: Path
         text = "\n".join(["ImageId,PredictionString", *reversed(lines)]) + "\n"
         (place / "LOC_val_solution.csv").write_text(text)
     else:
-        _write_devkit(place / "ILSVRC2012_devkit_t12/data", classes)
+        devkit = place / "ILSVRC2012_devkit_t12/data"
+        _write_devkit(devkit, classes)
+        meta = (devkit / "meta.mat").read_bytes()
+        (devkit / "meta.mat").write_bytes(meta[:200])
+        with pytest.raises(DatasetDamaged, match=r"meta\.mat cannot be read as a MATLAB file"):
+            check_available("imagenet1k", root)
+        (devkit / "meta.mat").write_bytes(meta)
     check_available("imagenet1k", root)
     flat = load_test("imagenet1k:size=8", root)
     assert flat.labels.tolist() == by_class.labels.tolist()

@@ -87,6 +87,12 @@ def test_missing_and_damaged_files_are_named(root: Path, tmp_path: Path) -> None
     listed.write_text(listed.read_text().replace("5.55", "6.66"))
     with pytest.raises(DatasetDamaged, match=r"lacks 'Boots/Ankle/Keen/6\.66\.jpg'"):
         load_test("ut-zappos50k", root)
+    paths = root / "ut-zap50k-data/image-path.mat"
+    whole = paths.read_bytes()
+    paths.write_bytes(whole[:200])
+    with pytest.raises(DatasetDamaged, match=r"image-path\.mat cannot be read as a MATLAB file"):
+        load_test("ut-zappos50k", root)
+    paths.write_bytes(whole)
     (root / "ut-zap50k-images-square/Boots/Ankle/Keen/2.22.jpg").unlink()
     with pytest.raises(DatasetMissing, match="1 of its 5 images are not there"):
         check_available("ut-zappos50k", root)

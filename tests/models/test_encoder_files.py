@@ -5,12 +5,17 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from contrasweep.data import whole_image
 from contrasweep.models import (
     ENCODERS,
+    Encoder,
     build_encoder,
     encoder_bytes,
     load_encoder,
 )
+from contrasweep.models.encoders.given import ImageInput
+from contrasweep.models.encoders.multiview import build_multiview_encoder
+from contrasweep.models.export import multiview_encoder_bytes
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
@@ -61,6 +66,62 @@ def test_what_is_no_encoder_is_refused(tmp_path: Path) -> None:
     save_file({"weight": torch.zeros(2)}, other)
     with pytest.raises(ValueError, match=r"other\.safetensors is not an encoder"):
         load_encoder(other)
+
+
+@pytest.fixture
+def read_back(tmp_path: Path) -> Encoder:
+    path = tmp_path / "encoder.safetensors"
+    path.write_bytes(
+        encoder_bytes(build_encoder("small-conv", 3, 8), name="small-conv", channels=3, image_size=8)
+    )
+    return load_encoder(path)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), r"given torch.uint8: divide by 255"),
+        (
+            torch.full((2, 3, 8, 8), 255.0),
+            r"values in 0\.\.1, given values from 255 to 255: divide 8-bit values",
+        ),
+        (torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), r"do not normalise by a mean"),
+        (torch.zeros(3, 8, 8), r"floats \(B, 3, 8, 8\), given \(3, 8, 8\)"),
+        (torch.zeros(2, 1, 8, 8), r"given \(2, 1, 8, 8\)"),
+        (torch.zeros(2, 3, 16, 16), r"given \(2, 3, 16, 16\)"),
+        ([[0.0]], r"takes a tensor of floats \(B, 3, 8, 8\), given list"),
+    ],
+    ids=["uint8", "0..255", "normalised", "one image", "grey", "size", "list"],
+)
+def test_an_encoder_from_a_file_refuses_what_would_give_garbage(
+    read_back: Encoder, images: object, message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        read_back(images)
+
+
+def test_an_encoder_from_a_file_takes_what_the_library_prepares(read_back: Encoder) -> None:
+    photos = torch.randint(0, 256, (2, 3, 20, 30), dtype=torch.uint8)
+    assert read_back.takes == ImageInput(channels=3, size=8)
+    with torch.no_grad():
+        assert read_back(whole_image(photos, 8)).shape == (2, read_back.width)
+        assert read_back(torch.zeros(0, 3, 8, 8)).shape == (0, read_back.width)
+
+
+def test_the_encoders_of_several_views_refuse_other_views(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.safetensors"
+    encoder = build_multiview_encoder("herocon-mlp", [(3,), (5,)])
+    path.write_bytes(multiview_encoder_bytes(encoder, name="herocon-mlp", views=[(3,), (5,)]))
+    loaded, views = load_encoder(path), [torch.zeros(2, 3), torch.zeros(2, 5)]
+    assert loaded(views).shape == (2, loaded.width)
+    for wrong, message in (
+        (views[:1], "2 views, given 1"),
+        (views[0], "2 views, given one Tensor"),
+        (views[::-1], r"floats \(B, 3\), given \(2, 5\)"),
+        ([view.long() for view in views], r"given torch.int64: call .float\(\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loaded(wrong)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04" + bytes(100)])

@@ -153,8 +153,8 @@ def test_what_is_no_yaml_mapping_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "no file" in _refused(tmp_path / "absent.yaml")
-    assert "no file" in _refused(tmp_path)
+    assert "absent.yaml: there is no such file" in _refused(tmp_path / "absent.yaml")
+    assert "is a folder" in _refused(tmp_path)
 
 
 def test_numbers_are_read_as_users_write_them(tmp_path: Path) -> None:
@@ -162,3 +162,12 @@ def test_numbers_are_read_as_users_write_them(tmp_path: Path) -> None:
     path = tmp_path / "experiment.yaml"
     path.write_text("lam: 1e-3\n")
     assert read_mapping(path) == {"lam": 1e-3}
+
+
+@pytest.mark.parametrize("value", ["0.3", True, 2, 1e300])
+def test_a_searched_value_is_that_of_the_experiment(best: Path, value: object) -> None:
+    values = yaml.safe_load(best.read_text())["values"]
+    name = next(name for name, held in values.items() if isinstance(held, float))
+    assert f"values: {name} is {value!r}, the experiment has" in _refused(
+        _edit(best, values={**values, name: value})
+    )

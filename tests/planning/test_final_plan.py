@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources, resources_for
 from contrasweep.tuning.results.selection import SelectedTrial
-from contrasweep.tuning.store import study_names
+from contrasweep.tuning.store import open_location, save_study, study_names
+from tests.studies import make_record
 
 ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
 
@@ -48,6 +50,12 @@ def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Pat
     assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
 
 
+def test_a_search_with_the_name_of_the_final_runs_takes_none(trial: SelectedTrial) -> None:
+    save_study(open_location(trial.results, writable=True), make_record("searched-final"))
+    with pytest.raises(InputError, match="study searched-final is a search"):
+        _plan(trial)
+
+
 def test_a_folder_of_datasets_that_another_machine_had_is_not_used(
     trial: SelectedTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,3 +85,20 @@ def test_trials_of_two_folders_or_two_studies_are_refused(trial: SelectedTrial, 
     with pytest.raises(InputError, match="of one study"):
         _plan([])
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"temperature": "warm"}, "a column of type float for temperature = 'warm' of trial 4"),
+        ({"temperature": True}, "a column of type float for temperature = True"),
+        ({"beta": 0.5}, "no column for beta = 0.5"),
+    ],
+)
+def test_a_value_that_the_stored_study_has_no_column_for_is_refused(
+    trial: SelectedTrial, values: dict[str, Scalar], named: str
+) -> None:
+    _plan(trial)
+    with pytest.raises(InputError, match=f"study searched-final has {named}"):
+        _plan(replace(trial, trial=4, values=values))
+    _plan(replace(trial, trial=4, values={"temperature": 1}))

@@ -6,13 +6,14 @@ import pytest
 
 from contrasweep.search_spaces import Range, Space, available_presets, method_space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.plan_sweep import split_preset
-from contrasweep.tuning.planning.resolve import resolve, space_of
+from contrasweep.tuning.planning.request import split_preset
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.spaces import space_of
 
 
 @pytest.mark.parametrize(("method", "dataset"), available_presets())
 def test_a_preset_s_value_of_a_searched_parameter_lies_inside_its_range(method: str, dataset: str) -> None:
-    _, held = split_preset(method, dataset, None, {})
+    _, held, _ = split_preset(method, dataset, None, {})
     assert {p.name for p in method_space(method).searched} & held.keys() == set()
 
 

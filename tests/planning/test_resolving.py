@@ -1,11 +1,13 @@
 """Which value holds where: method default < dataset < preset < set; conditions; what is refused."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contrasweep.data import known_datasets
+from contrasweep.data import DatasetMissing, known_datasets
 from contrasweep.search_spaces import (
     Space,
     available_presets,
@@ -16,16 +18,11 @@ from contrasweep.search_spaces import (
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.planning.plan_sweep import split_preset
-from contrasweep.tuning.planning.resolve import (
-    check_experiment,
-    complete_space,
-    lacking,
-    pin_values,
-    resolve,
-    space_of,
-    with_defaults,
-)
+from contrasweep.tuning.planning.needs import lacking
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.request import check_request, split_preset
+from contrasweep.tuning.planning.resolve import check_experiment, resolve
+from contrasweep.tuning.planning.spaces import complete_space, pin_values, space_of, with_defaults
 
 FITTING = [
     (method, facts.name)
@@ -33,6 +30,16 @@ FITTING = [
     for facts in known_datasets()
     if not lacking(METHODS[method], facts)
 ]
+
+
+def test_values_that_a_loss_refuses_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(values: object) -> None:
+        raise ValueError("not both of them")
+
+    changed = {**METHODS, "infonce": replace(METHODS["infonce"], verify=verify)}
+    monkeypatch.setattr("contrasweep.tuning.planning.resolve.METHODS", changed)
+    with pytest.raises(InputError, match="infonce: not both of them"):
+        resolve("infonce", "digits")
 
 
 def _refused(method: str, dataset: str, values: dict[str, Any] | None = None, **options: Any) -> str:
@@ -316,7 +323,7 @@ OF_ONE_MEMBER = ("cl-infonce", "imagenet1k")
     ("method", "dataset"), [pair for pair in available_presets() if pair in FITTING and pair != OF_ONE_MEMBER]
 )
 def test_a_search_starts_from_its_preset(method: str, dataset: str) -> None:
-    start, held = split_preset(method, dataset, None, {})
+    start, held, _ = split_preset(method, dataset, None, {})
     space = space_of(method, dataset, None, held, start)
     first = resolve(method, dataset, {**held, **space.defaults()}, space=space)
     assert first == resolve(method, dataset, use_preset=True)
@@ -331,27 +338,36 @@ def preset_names(method: str, dataset: str) -> set[str]:
     return set(found["settings"])
 
 
-def test_what_a_preset_sets_is_searched_unless_the_range_does_not_hold_it(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_a_preset_sets_is_searched_unless_the_range_does_not_hold_it() -> None:
     # A file's own range is kept, although LARS has another.
     mine = Space.parse(method_space("fair-cclk").forms())
-    start, held = split_preset("fair-cclk", "colormnist", mine, {"lam": 1.0})
+    start, held, (remark,) = split_preset("fair-cclk", "colormnist", mine, {"lam": 1.0})
     assert start["kernel"] == "cosine"
     assert {"temperature", "views.min_crop"} <= set(start)
     assert held["optimizer.lr"] == 1.0e-3
     assert held["optimizer.name"] == "lars"
-    assert "optimizer.lr is not searched: the preset has 0.001" in caplog.text
+    assert "optimizer.lr is not searched: the preset has 0.001" in remark
     assert "lam" not in {**start, **held}
     space = space_of("fair-cclk", "colormnist", mine, held, start)
     assert {"kernel", "temperature"} <= {parameter.name for parameter in space.searched}
     assert space["kernel"].default == "cosine"
 
 
+def test_what_of_a_preset_is_not_searched_is_told_once(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """A command checks the request before it loads torch, and the plan checks it again."""
+    mine = Space.parse(method_space("fair-cclk").forms())
+    check_request("fair-cclk", "colormnist", space=mine, use_preset=True)
+    with pytest.raises(DatasetMissing):
+        plan_sweep("fair-cclk", "colormnist", space=mine, use_preset=True, data_root=tmp_path)
+    assert caplog.text.count("optimizer.lr is not searched: the preset has 0.001") == 1
+
+
 def test_what_a_set_value_switches_off_is_left_out_of_the_preset() -> None:
-    start, held = split_preset("cl-infonce", "cub", None, {"clusters_from": "labels"})
+    start, held, _ = split_preset("cl-infonce", "cub", None, {"clusters_from": "labels"})
     assert "top_k" not in {**start, **held}
-    start, held = split_preset("herocon", "noisy-mnist-2v", None, {"between_labels": "none"})
+    start, held, _ = split_preset("herocon", "noisy-mnist-2v", None, {"between_labels": "none"})
     assert "beta" not in {**start, **held}
     values = {"between_labels": "none", **held}
     space_of("herocon", "noisy-mnist-2v", None, values, start)

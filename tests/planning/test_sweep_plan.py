@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from contrasweep.data import DatasetMissing, dataset_spec
-from contrasweep.search_spaces import Space, SpaceError
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
+from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resolve import lacking, space_of
 from contrasweep.tuning.planning.resources import Resources, available_cores
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
+from contrasweep.tuning.planning.setup import scored_images
+from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.store import FinalRecord, StudyRecord
 
 
@@ -74,7 +76,7 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
         stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
         assert not plan_of(stored, "results").space.difference(plan.space)
         refuse_difference(plan, stored, Expected(space=FINITE, trials=given, grid_points=3))
-    with pytest.raises(SpaceError, match="given 1 levels"):
+    with pytest.raises(InputError, match="grid-points must be at least 2, given 1"):
         plan_sweep("infonce", "digits", space=FINITE, sampler="grid", grid_points=1)
     assert "temperature. --grid-points" in _refused(space=FINITE, sampler="grid")
     message = _refused(space=FINITE, sampler="grid", grid_points=3, trials=5)
@@ -100,6 +102,7 @@ def test_several_metrics_and_the_one_that_stops_trials() -> None:
 def test_what_a_resumed_study_is_expected_to_be() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy,colour_mse", seeds=2)
     record = plan.record()
+    assert record.require_search().validation_images == scored_images(plan.experiment, 2, None)
     same = Expected(metric="accuracy,colour_mse", asha_metric="accuracy", seeds=2)
     refuse_difference(plan, record, same)
     other: dict[str, Any] = {

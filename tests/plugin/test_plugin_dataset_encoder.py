@@ -14,6 +14,7 @@ from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder
 from contrasweep.models.encoders.registry import ENCODER_REGISTRY
 from contrasweep.plugins import PluginError, plugin_versions
 from contrasweep.search_spaces import SpaceError, load_dataset_settings
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ENCODERS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.resolve import resolve
@@ -29,9 +30,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Puts folders on the path, and makes the registries look for distributions anew."""
 
     def install(folders: list[str]) -> None:
-        for registry in (DATASETS, ENCODER_REGISTRY):
-            assert len(registry)  # It is complete now: what is removed here comes back after the test.
-            monkeypatch.delitem(vars(registry), "_items")
+        kept = {"_items": (DATASETS, ENCODER_REGISTRY), "_others": (DECLARED_DATASETS, DECLARED_ENCODERS)}
+        for name, registries in kept.items():
+            for registry in registries:
+                assert len(registry)  # It is complete now: what is removed here comes back after the test.
+                monkeypatch.delitem(vars(registry), name)
         for folder in folders:
             monkeypatch.syspath_prepend(folder)
 

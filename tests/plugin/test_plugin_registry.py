@@ -14,17 +14,18 @@ from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_ve
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method
-from contrasweep.tuning.methods.method import method_registry
+from contrasweep.tuning.methods.registry import method_registry
 from contrasweep.tuning.provenance import package_versions
 
 HEAD = """
-from contrasweep.losses.validation import Number
+from contrasweep.rules import Number
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.methods import Hyperparameter, Method
 
 def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}):
     return Method(
-        name, "", "", "", {"tau": Hyperparameter("", Number(above=0))}, build=lambda *_: None,
+        name=name, summary="", paper="", equation="", build=lambda *_: None,
+        hyperparameters={"tau": Hyperparameter("", Number(above=0))},
         space=None if space is None else Space.parse(space, "its space"),
     )
 

@@ -8,6 +8,7 @@ from installing import write_metadata
 
 from contrasweep.plugins import plugin_versions
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.search import SAMPLERS, SearchStudy
@@ -48,8 +49,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The distribution near-best, with one module and one entry point."""
     write_metadata(tmp_path, "near-best", {"contrasweep.samplers": {"near-best": "near_best:SAMPLER"}})
     (tmp_path / "near_best.py").write_text(NEAR_BEST)
-    assert len(SAMPLERS)  # Complete now, so the registry of before comes back after the test.
+    # Both are complete now, so the registries of before come back after the test.
+    assert len(SAMPLERS)
+    assert len(DECLARED_SAMPLERS)
     monkeypatch.delitem(vars(SAMPLERS), "_items")
+    monkeypatch.delitem(vars(DECLARED_SAMPLERS), "_others")
     monkeypatch.delitem(sys.modules, "near_best", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
 

@@ -7,17 +7,17 @@ import pytest
 from in_process import without_ray
 from studies import small_plan
 
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Progress]]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[SweepProgress]]:
     """A results folder with an undisturbed study, and the progress that was shown."""
     results = tmp_path_factory.mktemp("finished")
-    shown: list[Progress] = []
+    shown: list[SweepProgress] = []
     with without_ray():
-        run_sweep(small_plan(results), show=shown.append)
+        run_sweep(small_plan(results), progress=shown.append)
     return results, shown
 
 

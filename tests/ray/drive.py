@@ -1,7 +1,8 @@
 """Run a sweep in this process, and end the process after some trials by the signal that the test names.
 
 drive.py RESULTS SIGNAL DONE WHERE: runs (or, if the study is there, resumes) the small study, and sends
-itself SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish. Trials run on Ray where WHERE is
+itself SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish. SIGNAL `raylet` or `gcs_server` kills
+this process of Ray. Trials run on Ray where WHERE is
 `ray`, and in this process where it is `here`.
 """
 
@@ -10,27 +11,33 @@ import signal
 import sys
 from contextlib import nullcontext
 
+import ray._private.worker
 from in_process import without_ray
 from studies import small_plan
 
 from contrasweep.tuning.cli.errors import reporting_errors
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.store import open_location, study_names
 
 
 @reporting_errors
 def drive(results: str, ending: str, done: int, where: str) -> None:
-    def show(progress: Progress) -> None:
+    def show(progress: SweepProgress) -> None:
         # Now a further trial is running.
-        if ending != "none" and progress.done >= done and progress.running:
+        if ending == "none" or progress.done < done or not progress.running:
+            return
+        if ending.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, ending))
+        else:
+            (process,) = ray._private.worker._global_node.all_processes[ending]
+            process.process.kill()
 
     with without_ray() if where == "here" else nullcontext():
         if "small" in study_names(open_location(results)):
-            resume_sweep("small", results, show=show)
+            resume_sweep("small", results, progress=show)
         else:
-            run_sweep(small_plan(results), show=show)
+            run_sweep(small_plan(results), progress=show)
 
 
 if __name__ == "__main__":

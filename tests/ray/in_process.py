@@ -87,6 +87,9 @@ class InProcessTuner:
         if self._idle:
             worker = self._idle.pop()
             assert worker.reset(config)
+            # Tune of Ray 2.50 closes a worker's log here, and its controller opens another.
+            if hasattr(worker, "_create_logger"):
+                worker._create_logger(config)
         else:
             worker = self._trainable(config)
         self._running.append((trial, worker))

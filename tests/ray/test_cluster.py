@@ -16,9 +16,9 @@ from studies import small_plan
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.resources import Machine, resources_for
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import Needs, cluster_at, complaint_about, our_code, refuse_blind_nodes
-from contrasweep.tuning.ray.searcher import Progress
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
@@ -162,14 +162,14 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     nodes: list[Any] = list(three_nodes.worker_nodes)
     saved: list[int] = []
 
-    def end_two_nodes(progress: Progress) -> None:
+    def end_two_nodes(progress: SweepProgress) -> None:
         found = [checkpoint_epoch(file.read_bytes()) for file in results.glob("checkpoints/small/*.pt")]
         if not saved and len(found) == 2 and min(found) > 0:
             saved.extend(found)
             for node in nodes[:2]:
                 three_nodes.remove_node(node, allow_graceful=False)
 
-    done = run_sweep(plan, show=end_two_nodes)
+    done = run_sweep(plan, progress=end_two_nodes)
     assert saved, "two trials were at work, each past its first epoch"
     assert done.counts == {"completed": 4}
     store = ResultsStore(results)

@@ -8,10 +8,11 @@ from optuna.trial import TrialState
 from ray.tune.search import Searcher
 from studies import EPOCHS, TRIALS, small_plan
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.trial import DataCache, Trial, end_from_outside
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import past_trials
-from contrasweep.tuning.results.trials import trial_outcomes
+from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 
 
@@ -64,15 +65,19 @@ def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: P
     assert rows[0]["status"] == "completed"
     assert (rows[1]["status"], rows[1]["epoch"], rows[1]["rung"]) == ("stopped", 1, 1)
     assert (rows[3]["status"], rows[3]["error"]) == ("failed", "its worker died")
-    assert dict(searcher.progress.counts) == {"completed": 1, "stopped": 1, "failed": 2}
+    assert dict(searcher.progress().counts) == {"completed": 1, "stopped": 1, "failed": 2}
 
 
-def test_the_untrained_score_is_no_merit(searcher: StoreSearcher) -> None:
+def test_the_best_is_the_one_that_the_selection_names(searcher: StoreSearcher) -> None:
+    """No score of an epoch counts, of the cheap metric or not: the final score of completed trials does."""
     searcher.suggest("a")
-    searcher.on_trial_result("a", result(0, 0.99))
-    assert searcher.progress.best is None
-    searcher.on_trial_result("a", result(1, 0.5))
-    assert searcher.progress.best == (0, 0.5)
+    for epoch in range(3):
+        searcher.on_trial_result("a", result(epoch, 0.99))
+        assert searcher.progress().best is None
+        assert searcher.progress().running == {0: epoch}
+    final = {**result(2, 0.4), "metrics/val.accuracy": 0.5, "finished": True}
+    searcher.on_trial_complete("a", final)
+    assert searcher.progress().best == (0, 0.5)
 
 
 def test_resumed_searcher_first_hands_out_what_was_interrupted(
@@ -91,7 +96,15 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     assert [request.trial for request in handed_out] == [0, *range(2, TRIALS)]
     assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
     assert later.suggest("one-more") == Searcher.FINISHED
-    assert later.progress.resumed == 1
+    assert later.progress().done == 1
+
+
+def test_rows_of_a_trial_that_the_study_does_not_plan_are_refused(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    held = TrialOutcome(TRIALS, (0,), "completed", 2, plan.space.defaults(), {}, None)
+    epochs = plan.record().columns.epochs.empty_table()
+    with pytest.raises(InputError, match=f"plans {TRIALS} trials, but the store holds trial {TRIALS}"):
+        past_trials([held], epochs, plan.record())
 
 
 def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Path) -> None:

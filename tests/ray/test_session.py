@@ -1,6 +1,9 @@
 """Ray is started again on a machine that is too busy at first."""
 
 import os
+import tempfile
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +26,7 @@ def ray_that_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(cluster.ray, "init", init)
     monkeypatch.setattr(cluster.ray, "shutdown", lambda: calls.append("shutdown"))
+    monkeypatch.setattr(cluster, "stopping_without_ray", nullcontext)
     return calls
 
 
@@ -45,3 +49,16 @@ def test_variables_are_set_for_a_block_and_those_of_the_user_stay(monkeypatch: p
         assert (os.environ["OF_THE_USER"], os.environ["OF_OURS"]) == ("theirs", "ours")
     assert os.environ["OF_THE_USER"] == "theirs"
     assert "OF_OURS" not in os.environ
+
+
+def test_a_full_disk_is_told_before_ray_starts(
+    ray_that_fails: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1_000_000))
+    with pytest.raises(SweepFailed, match=r"has 1 MB left, and Ray needs 64; .*--tmp"), cluster.local_ray(1):
+        pass
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+    with pytest.raises(SweepFailed, match="no temporary file can be written"), cluster.local_ray(1):
+        pass
+    assert not ray_that_fails

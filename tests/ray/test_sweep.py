@@ -23,9 +23,10 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning import trial
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.resume_check import Expected
+from contrasweep.tuning.progress.states import RunsProgress, SweepProgress
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.scheduler import rungs
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.ray.signals import Stopped
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.final_runs import summarise_runs
 from contrasweep.tuning.results.selection import best_trials
@@ -37,7 +38,7 @@ HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"
 
 
-def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list[Progress]]) -> None:
+def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     store = ResultsStore(results)
     trials = store.trials("small").to_pylist()
@@ -57,7 +58,7 @@ def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list
     assert any(row["status"] == "stopped" for row in trials), "this study is meant to show both endings"
 
 
-def test_trial_0_runs_the_defaults(finished: tuple[Path, list[Progress]]) -> None:
+def test_trial_0_runs_the_defaults(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     plan = small_plan(results)
     first = ResultsStore(results).trials("small").to_pylist()[0]
@@ -66,21 +67,21 @@ def test_trial_0_runs_the_defaults(finished: tuple[Path, list[Progress]]) -> Non
     assert first["config"] == plan.experiment.identity()
 
 
-def test_untrained_encoder_is_the_same_in_every_trial(finished: tuple[Path, list[Progress]]) -> None:
+def test_untrained_encoder_is_the_same_in_every_trial(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     epochs = ResultsStore(results).epochs("small").to_pylist()
     controls = {row["metric.val.accuracy"] for row in epochs if row["epoch"] == 0}
     assert len(controls) == 1
 
 
-def test_search_rows_hold_nothing_of_the_test_split(finished: tuple[Path, list[Progress]]) -> None:
+def test_search_rows_hold_nothing_of_the_test_split(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     store = ResultsStore(results)
     names = store.trials("small").column_names + store.epochs("small").column_names
     assert not [name for name in names if "test" in name]
 
 
-def test_progress_counts_up_to_the_plan(finished: tuple[Path, list[Progress]]) -> None:
+def test_progress_counts_up_to_the_plan(finished: tuple[Path, list[SweepProgress]]) -> None:
     _, shown = finished
     assert shown[-1].done == shown[-1].planned == TRIALS
     assert [p.done for p in shown] == sorted(p.done for p in shown)
@@ -89,7 +90,7 @@ def test_progress_counts_up_to_the_plan(finished: tuple[Path, list[Progress]]) -
 
 
 def test_the_driver_says_that_it_has_ended_and_leaves_two_files(
-    finished: tuple[Path, list[Progress]],
+    finished: tuple[Path, list[SweepProgress]],
 ) -> None:
     results, _ = finished
     store = ResultsStore(results)
@@ -101,31 +102,31 @@ def test_the_driver_says_that_it_has_ended_and_leaves_two_files(
     assert not list((results / "checkpoints").rglob("*.pt"))
 
 
-def test_tensorboard_has_a_folder_for_every_trial(finished: tuple[Path, list[Progress]]) -> None:
+def test_tensorboard_has_a_folder_for_every_trial(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     folders = {path.parent.name for path in (results / "tensorboard" / "small").glob("*/events.*")}
     assert folders == {f"{trial:05d}-0" for trial in range(TRIALS)}
 
 
-def test_a_finished_study_resumes_to_itself(finished: tuple[Path, list[Progress]]) -> None:
+def test_a_finished_study_resumes_to_itself(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     before = outcome(results)
     assert sum(resume_sweep("small", results).counts.values()) == TRIALS
     assert outcome(results) == before
 
 
-def test_resume_refuses_another_study(finished: tuple[Path, list[Progress]]) -> None:
+def test_resume_refuses_another_study(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     with pytest.raises(InputError, match=r"method was fair-cclk, is infonce.*trials was 8, is 9"):
         resume_sweep("small", results, expected=Expected(method="infonce", trials=9))
 
 
 def test_interrupted_and_resumed_equals_never_interrupted(
-    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, list[SweepProgress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver ends in the first trial, in the middle and in the last trial: by Ctrl-C and by SIGKILL.
+    """The driver ends in the first trial, in the middle and in the last: by Ctrl-C, SIGKILL and SIGTERM.
 
-    The driver that is killed and the one that goes on after it run on Ray; the undisturbed study did not.
+    The driver that is killed and the one that gets SIGTERM run on Ray; the undisturbed study did not.
     """
     monkeypatch.setattr(trial, "CHECKPOINT_SECONDS", 0.0)
     results = tmp_path / "killed"
@@ -142,20 +143,15 @@ def test_interrupted_and_resumed_equals_never_interrupted(
         unfinished |= rows.keys() - ended.keys()
 
     with without_ray(), pytest.raises(KeyboardInterrupt):
-        run_sweep(small_plan(results), show=_interrupt_after(0))
+        run_sweep(small_plan(results), progress=_interrupt_after(0))
     check("interrupted")
-    assert _drive(results, "SIGKILL", 3) == -signal.SIGKILL
+    assert _drive(results, "SIGKILL", 3).returncode == -signal.SIGKILL
     check("interrupted")
-    # A shell that starts the tests in the background has them ignore Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            resume_sweep("small", results, show=_interrupt_after(5, really=True))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(Stopped, match="SIGTERM"):
+        resume_sweep("small", results, progress=_interrupt_after(5, really=True))
     check("interrupted")
     with without_ray(), pytest.raises(KeyboardInterrupt):
-        resume_sweep("small", results, show=_interrupt_after(TRIALS - 1))
+        resume_sweep("small", results, progress=_interrupt_after(TRIALS - 1))
     check("interrupted")
     with without_ray():
         resume_sweep("small", results)
@@ -169,13 +165,13 @@ def test_interrupted_and_resumed_equals_never_interrupted(
     assert sum(1 in own and len(own) > 1 for own in attempts) >= 2
 
 
-def _interrupt_after(done: int, really: bool = False) -> Callable[[Progress], None]:
-    """Interrupt the sweep in the middle of a trial, once `done` trials have ended; `really` by the signal."""
+def _interrupt_after(done: int, really: bool = False) -> Callable[[SweepProgress], None]:
+    """Interrupt the sweep in the middle of a trial, once `done` trials have ended; `really` by a signal."""
 
-    def show(progress: Progress) -> None:
+    def show(progress: SweepProgress) -> None:
         if progress.done >= done and progress.running:
             if really:
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGTERM)
             else:
                 raise KeyboardInterrupt
 
@@ -183,7 +179,7 @@ def _interrupt_after(done: int, really: bool = False) -> Callable[[Progress], No
 
 
 def test_extended_on_purpose_and_taken_over_by_another_driver(
-    finished: tuple[Path, list[Progress]], tmp_path: Path, in_process: None
+    finished: tuple[Path, list[SweepProgress]], tmp_path: Path, in_process: None
 ) -> None:
     """Two trials more; while they run, another driver claims the study: the first stops."""
     results = tmp_path / "results"
@@ -191,13 +187,13 @@ def test_extended_on_purpose_and_taken_over_by_another_driver(
     heartbeat = results / "studies" / "small.heartbeat"
     before = outcome(results)
 
-    def usurp(progress: Progress) -> None:
+    def usurp(progress: SweepProgress) -> None:
         if progress.done == TRIALS and progress.running:
             other = {"driver": "another", "host": "h", "machine": None, "pid": 1, "state": "running"}
             heartbeat.write_text(json.dumps({**other, "time": 0.0}))
 
     with pytest.raises(SweepFailed, match="small stopped: another driver has taken the study over"):
-        resume_sweep("small", results, extend=2, show=usurp)
+        resume_sweep("small", results, extend=2, progress=usurp)
     assert json.loads(heartbeat.read_text())["driver"] == "another"
     rows = outcome(results)
     assert rows[:TRIALS] == before
@@ -213,7 +209,7 @@ def test_extended_on_purpose_and_taken_over_by_another_driver(
 
 
 def test_final_runs_use_fresh_seeds_and_are_not_repeated(
-    finished: tuple[Path, list[Progress]], tmp_path: Path
+    finished: tuple[Path, list[SweepProgress]], tmp_path: Path
 ) -> None:
     results = tmp_path / "results"
     shutil.copytree(finished[0], results)
@@ -240,18 +236,20 @@ def test_final_runs_use_fresh_seeds_and_are_not_repeated(
 
 
 def test_final_runs_that_another_driver_took_over_stop(
-    finished: tuple[Path, list[Progress]], tmp_path: Path
+    finished: tuple[Path, list[SweepProgress]], tmp_path: Path
 ) -> None:
     results = tmp_path / "results"
     shutil.copytree(finished[0], results)
     best = replace(config_of(best_trials(ResultsStore(results), "small")[0]), study="again")
 
-    def usurp(done: int, of: int) -> None:
+    def usurp(progress: RunsProgress) -> None:
+        if not progress.done:
+            return
         other = {"driver": "another", "host": "h", "machine": None, "pid": 1, "state": "running"}
         (results / "studies" / "again-final.heartbeat").write_text(json.dumps({**other, "time": 0.0}))
 
     with pytest.raises(SweepFailed, match="again-final stopped: another driver has taken them over"):
-        final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1, show=usurp)
+        final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1, progress=usurp)
     kept = ResultsStore(results).trials("again-final").to_pylist()
     assert [(row["seed"], row["status"]) for row in kept] == [(7, "completed")]
     runs = final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1)
@@ -260,21 +258,49 @@ def test_final_runs_that_another_driver_took_over_stop(
 
 def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path, in_process: None) -> None:
     plan = small_plan(tmp_path, "broken", trials=2, values={**QUICK, "optimizer.lr": 1e30})
-    with pytest.raises(SweepFailed, match=r"no trial of broken finished \(2 failed\)"):
+    with pytest.raises(SweepFailed, match=r"no trial of broken finished \(2 failed\)") as failed:
         run_sweep(plan)
+    assert "1e+30" in str(failed.value)
+    assert " (2 of 2). `contrasweep show broken" in str(failed.value)
     rows = ResultsStore(tmp_path).trials("broken").to_pylist()
     assert [row["status"] for row in rows] == ["failed", "failed"]
     assert all("fair-cclk" in row["error"] and "1e+30" in row["error"] for row in rows)
 
 
-def _drive(results: Path, ending: str, done: int) -> int:
+@pytest.mark.parametrize(("process", "name"), [("raylet", "raylet"), ("gcs_server", "GCS")])
+def test_a_driver_whose_ray_dies_says_so_and_its_study_goes_on(
+    process: str, name: str, tmp_path: Path
+) -> None:
+    ended = _drive(tmp_path / "lost", process, 1)
+    assert ended.returncode == 1, ended.stderr
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("Error:")]
+    assert len(errors) == 1, ended.stderr
+    error = errors[0]
+    assert f"({name}) has died" in error
+    # Where the main thread is in a call of Ray that nothing interrupts, the watch ends the process.
+    assert "--resume" in error
+    assert "goes on" in error
+    assert "Traceback" not in ended.stderr
+    assert ResultsStore(tmp_path / "lost").studies()[0].state == "interrupted"
+    with without_ray():
+        resume_sweep("small", tmp_path / "lost")
+    # The worker may outlive its raylet for a moment and end its trial, which nobody stops any more.
+    rows = ResultsStore(tmp_path / "lost").trials("small").to_pylist()
+    assert [row["trial"] for row in rows] == list(range(TRIALS))
+    assert {row["status"] for row in rows}.issubset(FINAL_STATUSES)
+    epochs = ResultsStore(tmp_path / "lost").epochs("small").to_pylist()
+    for row in rows:
+        own = [one["epoch"] for one in epochs if one["trial"] == row["trial"]]
+        assert own == list(range(row["epoch"] + 1)), "each epoch once"
+
+
+def _drive(results: Path, ending: str, done: int) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done), "ray"]
     environment = {**os.environ, **with_faulty_method(results.parent)}
-    run = subprocess.run(command, env=environment, capture_output=True, timeout=480, check=False)
-    return run.returncode
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=480, check=False)
 
 
-def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, list[Progress]]) -> None:
+def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
     rows = ResultsStore(results).trials("small").to_pylist()
     statuses = ["STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_UNKNOWN", "STATUS_RUNNING"]

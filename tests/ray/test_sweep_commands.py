@@ -5,7 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import yaml
@@ -20,10 +20,12 @@ from contrasweep.data import DatasetMissing
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.plan import Limits, SweepPlan
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import SweepOptions
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore
 
@@ -32,7 +34,10 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(
-    finished: tuple[Path, list[Progress]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
+    finished: tuple[Path, list[SweepProgress]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_process: None,
 ) -> Callable[..., Any]:
     """Run a command where `results` holds the finished study; return what it printed as JSON."""
     shutil.copytree(finished[0], tmp_path / "results")
@@ -60,10 +65,10 @@ def test_a_sweep_from_python_takes_what_makes_its_plan(
     monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
     contrasweep.sweep("fair-cclk", "colour-digits", trials=3, epochs=2, results=tmp_path, name="python")
     assert (plans[0].trials, plans[0].experiment.epochs, plans[0].name) == (3, 2, "python")
-    assert (
-        inspect.signature(contrasweep.sweep).parameters
-        == inspect.signature(contrasweep.plan_sweep).parameters
-    )
+    of_plan = inspect.signature(contrasweep.plan_sweep).parameters
+    assert [*inspect.signature(contrasweep.sweep).parameters] == [*of_plan, "progress"]
+    options = {name: one.annotation for name, one in of_plan.items() if one.kind is one.KEYWORD_ONLY}
+    assert get_type_hints(SweepOptions) == options
     with pytest.raises(TypeError, match="trails"):
         contrasweep.sweep("fair-cclk", "colour-digits", trails=3)  # type: ignore[call-arg]
 
@@ -83,7 +88,7 @@ def test_final_runs_of_an_earlier_version_are_refused_before_they_start(
 
 
 def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(
-    finished: tuple[Path, list[Progress]], monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, list[SweepProgress]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans: list[SweepPlan] = []
     monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
@@ -96,7 +101,7 @@ def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(
 
 
 def test_a_sweep_is_not_resumed_where_its_trials_could_only_fail(
-    finished: tuple[Path, list[Progress]], monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, list[SweepProgress]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(dataset: str, root: Path | None) -> None:
         raise DatasetMissing(f"{dataset} is not in {root}")
@@ -106,14 +111,14 @@ def test_a_sweep_is_not_resumed_where_its_trials_could_only_fail(
         without.setattr(sweeping, "check_available", missing)
         with pytest.raises(DatasetMissing, match="typo"):
             resume_sweep("small", finished[0], data_root=Path("typo"))
-    batch = ResultsStore(finished[0]).study("small").experiment["batch_size"]
+    batch = ResultsStore(finished[0]).study("small").experiment.batch_size
     workers = next(n for n in range(2, 100) if batch % n)
     with pytest.raises(InputError, match="does not divide"):
         resume_sweep("small", finished[0], workers=workers, machine=Machine((1000,), address="head:6379"))
 
 
 def test_what_goes_on_is_not_extended_again_nor_given_other_cores(
-    run: Run, finished: tuple[Path, list[Progress]]
+    run: Run, finished: tuple[Path, list[SweepProgress]]
 ) -> None:
     for options, message in (
         (["--extend", "2"], "give --resume or --extend"),
@@ -144,9 +149,20 @@ def test_final_runs_of_several_sources_share_their_seeds(run: Run) -> None:
         held = ResultsStore("results").trials(study).to_pylist()
         assert [row["seed"] for row in held if row["trial"] == taken[0]] == [1, 2]
     # The same configuration on the same seeds, under two names.
-    (difference,) = [row for row in both["differences"] if "untrained" not in row["encoder"]]
+    (difference,) = [row for row in both["differences"] if "untrained" not in row["reference"]]
     assert difference["difference"]["mean"] == 0
     assert difference["difference"]["n"] == 2
+
+    # All of it is in the store now; the first encoder is compared with the other one and the untrained.
+    again = CliRunner().invoke(app, ["run", "small", "other.yaml", "--seeds", "2", "--concurrency", "1"])
+    assert again.exit_code == 0, again.output
+    assert "Nothing was left to train: the store held all 4 runs." in again.stderr
+    first = both["rows"][0]["encoder"]
+    assert f"{first} minus each baseline, seed by seed" in again.stderr
+    columns = [line.split("\t") for line in again.stdout.splitlines() if "\t" in line]
+    assert columns[0][2] == "95 % interval"
+    assert [line[0] for line in columns if line[0].startswith("untrained")] == ["untrained"] * 2
+    assert ["baseline", "difference", "95 % interval", "n", "p", "p (Holm)"] in columns
 
 
 def test_a_condition_does_not_go_with_a_file(run: Run) -> None:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
-from contrasweep.tuning.ray.searcher import Progress
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from tests.store.s3_server import s3_server
@@ -45,7 +45,7 @@ def _command(*arguments: object) -> str:
 
 
 def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacted(
-    finished: tuple[Path, list[Progress]], results: str, tmp_path: Path
+    finished: tuple[Path, list[SweepProgress]], results: str, tmp_path: Path
 ) -> None:
     drive = [sys.executable, str(HERE / "drive.py"), results]
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(HERE)])}

@@ -13,11 +13,12 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.request import study_of
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.final import final_runs
-from contrasweep.tuning.ray.searcher import Progress
-from contrasweep.tuning.ray.sweep import past_trials, resume_group, study_of, sweep_group
+from contrasweep.tuning.ray.sweep import past_trials, resume_group, sweep_group
 from contrasweep.tuning.results.selection import best_trials, front_trials
-from contrasweep.tuning.results.trials import trial_outcomes
+from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StoreError
 
 METHODS = ("fair-cclk", "infonce")
@@ -43,7 +44,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("group")
     storage = f"sqlite:///{results / 'watch.db'}"
 
-    def stop(study: str, progress: Progress) -> None:
+    def stop(study: str, progress: SweepProgress) -> None:
         if study == "both-infonce" and progress.done == 1:
             raise KeyboardInterrupt
 
@@ -110,13 +111,31 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
     assert len(study.optuna_study.trials) == len(fitting)
     first = study.ask()
     assert (first.number, first.values) == (0, later.space.defaults())
+    # A search of one metric starts from one of several, if that metric is among them.
+    alone = plan_sweep(
+        "fair-cclk",
+        "colour-digits",
+        metric="colour_mse",
+        results=group,
+        values=QUICK,
+        warm_start=["both-fair-cclk"],
+    )
+    scores = {one.trial: one.mean("val.colour_mse") for one in _outcomes(group, "both-fair-cclk")}
+    ended = [one for one in alone.warm.trials if one.state == "completed"]
+    assert len(alone.warm.trials) == TRIALS
+    assert [one.value for one in ended] == [[score] for score in scores.values() if score is not None]
     with pytest.raises(InputError, match="method of study both-infonce is infonce, not fair-cclk"):
         plan(group, "fair-cclk", warm_start=["both-infonce"])
+
+
+def _outcomes(results: Path, study: str) -> list[TrialOutcome]:
+    store = ResultsStore(results)
+    return trial_outcomes(store.trials(study), store.study(study))
 
 
 def test_a_group_whose_name_is_taken_is_refused_whole(group: Path) -> None:
     before = [study.name for study in ResultsStore(group).studies()]
     plans = [plan(group, "weaklysup-infonce"), plan(group, "infonce")]
-    with pytest.raises(StoreError, match="has both-infonce"):
+    with pytest.raises(StoreError, match="named 'both-infonce' exists"):
         sweep_group(plans)
     assert [study.name for study in ResultsStore(group).studies()] == before

@@ -27,7 +27,7 @@ def write_study(location: Location) -> WriteStudy:
     """Write a study of these runs; `changes` are those of `make_record`."""
 
     def write(runs: Sequence[Run], name: str = "demo", search: Any = None, **changes: Any) -> str:
-        record = make_record(name, search={"trials": len(runs), **(search or {})}, **changes)
+        record = make_record(name, search={"trials": max(1, len(runs)), **(search or {})}, **changes)
         WrittenStudy(location, record).write(*runs)
         return name
 

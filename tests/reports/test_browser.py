@@ -17,6 +17,7 @@ from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.reports.report import report
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from tests.sensitivity.analysed_studies import page_of, study
+from tests.sensitivity.learning_curves import searched
 from tests.studies import scored
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -144,8 +145,10 @@ def test_a_sensitivity_page_fits_a_phone(browse: Browse) -> None:
     ]
     compared = browse(page_of(analyse_observations(small)), width=PHONE)
     alone = browse(page_of(analyse_observations([study()])), width=PHONE)
-    assert alone.console == compared.console == []
-    assert alone.measured == compared.measured == {"inner": PHONE, "width": PHONE, "found": []}
+    rungs = browse(page_of(analyse_observations([searched("steady", 60, 0)])), width=PHONE)
+    assert alone.console == compared.console == rungs.console == []
+    fits = {"inner": PHONE, "width": PHONE, "found": []}
+    assert (alone.measured, compared.measured, rungs.measured) == (fits, fits, fits)
 
 
 def test_what_does_not_fit_is_noticed(browse: Browse) -> None:

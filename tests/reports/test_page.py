@@ -35,6 +35,12 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert "<link" not in own_markup(html)
 
 
+def test_what_stands_in_backticks_is_code_and_all_else_is_escaped() -> None:
+    html = own_markup(page(Section("one", "`contrasweep show <b>` says why.\n\n- a `b` c\n- d")))
+    assert "<code>contrasweep show &lt;b&gt;</code> says why." in html
+    assert "<li>a <code>b</code> c</li>" in html
+
+
 def test_plotly_is_there_once_and_only_where_a_figure_is() -> None:
     mark = "plotly.js v"
     assert page(Section("one", "", [figure(), figure()]), Section("two", "", [figure()])).count(mark) == 1

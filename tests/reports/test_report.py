@@ -75,6 +75,8 @@ def test_wrong_studies(write_study, store) -> None:
     write_study([scored()])
     with pytest.raises(InputError, match="each study once"):
         report(store, ["demo", "demo"])
+    with pytest.raises(InputError, match="given none; allowed: each study once"):
+        report(store, [])
 
 
 @pytest.mark.parametrize("name", ["demo.pdf", "a-file/demo.html", "folder.html"])

@@ -50,7 +50,7 @@ def test_watching_a_sweep_that_is_over_writes_once(write_study, run: Run, tmp_pa
         (["deme"], "Did you mean 'demo'?"),
         (["demo", "-o", "demo.png"], "-o demo.png: give a file that ends in .html"),
         (["demo", "-o", "a-file/demo.html"], "cannot be written"),
-        (["demo", "--watch", "0"], "--watch takes at least 1 second, given 0"),
+        (["demo", "--watch", "0"], "--watch takes 1 to 86,400 seconds, given 0"),
         (["demo", "--rows", "a-file"], "--rows a-file is a file: give a folder"),
     ],
 )

@@ -5,7 +5,6 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.reports.figures import best_so_far
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
@@ -77,19 +76,21 @@ def test_the_order_of_writing_changes_nothing(write_study, store) -> None:
     write_study(random.Random(1).sample(trials, len(trials)), "shuffled")
     first, second = (read_study(store, name) for name in ("sorted", "shuffled"))
     assert [t.number for t in first.ranked] == [t.number for t in second.ranked]
-    assert best_so_far(first.curves.values()) == best_so_far(second.curves.values())
+    assert first.best_so_far == second.best_so_far
 
 
-def test_best_so_far_leaves_out_the_untrained_encoder_and_nan(write_study, store) -> None:
+def test_the_best_so_far_is_of_final_scores_of_completed_trials(write_study, store) -> None:
     write_study(
         [
-            scored([0.9, math.nan]),
-            scored([0.9, 0.6, 0.5]),
+            scored([0.9, 0.95], "stopped"),
+            scored([0.9, 0.8, 0.5]),
             scored([0.9, 0.4]),
             scored([0.9, 0.7]),
         ]
     )
-    assert best_so_far(read_study(store, "demo").curves.values()) == ([1, 3], [0.6, 0.7])
+    data = read_study(store, "demo")
+    assert data.best_so_far == ([1, 3], [0.5, 0.7])
+    assert data.ranked[0].number == 3
 
 
 def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_final, store) -> None:
@@ -105,6 +106,13 @@ def test_an_unknown_study(write_study, store: ResultsStore) -> None:
     write_study([scored()])
     with pytest.raises(StoreError, match="Did you mean 'demo'"):
         read_study(store, "deme")
+
+
+def test_a_search_with_the_name_of_final_runs_is_not_taken_for_them(write_study, store) -> None:
+    write_study([scored()])
+    write_study([scored()], name="demo-final")
+    data = read_study(store, "demo")
+    assert (data.final_record, data.final_rows) == (None, [])
 
 
 def test_a_study_before_its_first_trial(write_study, store) -> None:

@@ -2,15 +2,18 @@
 
 import itertools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import plotly.graph_objects as go
 import pytest
 
 from contrasweep.tuning.reports import sections
 from contrasweep.tuning.reports.figures import MAX_POINTS, sampled, thinned
 from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section
+from contrasweep.tuning.reports.parallel import MOST_ROWS
 from contrasweep.tuning.reports.sections import state_line, study_sections
 from contrasweep.tuning.results.selection import front_trials
 from contrasweep.tuning.results.study import StudyData, read_study
@@ -25,6 +28,12 @@ CATEGORICAL = {
 
 def by_title(data: StudyData) -> Mapping[str, Section]:
     return {section.title: section for section in study_sections(data)}
+
+
+def row_names(figure: go.Figure) -> list[str]:
+    """Return the names above the rows of parallel coordinates, from the top."""
+    named = [a for a in figure.layout.annotations if a.text.startswith("<b>")]
+    return [a.text.removeprefix("<b>").removesuffix("</b>") for a in sorted(named, key=lambda a: a.y)]
 
 
 def many(count: int, **changes: object) -> list[Run]:
@@ -195,7 +204,7 @@ def test_categories_only(write_study, store) -> None:
     ]
     write_study([scored([0.5, 0.6 + n / 100], values=v) for n, v in enumerate(values)], space=CATEGORICAL)
     (figure,) = by_title(read_study(store, "demo"))["Searched parameters"].figures
-    assert list(figure.layout.yaxis.ticktext) == ["kernel", "flip", "val.ridge_accuracy"]
+    assert row_names(figure) == ["kernel", "flip", "val.ridge_accuracy"]
     assert {"rbf", "cosine", "linear", "True", "False"} <= {a.text for a in figure.layout.annotations}
 
 
@@ -210,6 +219,28 @@ def test_a_parameter_that_a_trial_does_not_have_is_beside_the_row(write_study, s
     others = [trace for trace in figure.data if trace.name and trace is not best]
     assert all(trace.x[1] == 0.5 for trace in others)
     assert "unused" in {a.text for a in figure.layout.annotations}
+
+
+def test_the_parameters_that_tell_good_trials_from_bad_ones_have_the_rows(write_study, store) -> None:
+    # Two of seven decide the score: one along its log range, and one, a word, by itself. One never varies.
+    space = {f"p{n}": {"uniform": [0.0, 1.0], "default": 0.5} for n in range(5)}
+    space |= {"width": {"log": [0.001, 10.0], "default": 1.0}, "word": {"choice": ["a", "b"], "default": "a"}}
+    runs = []
+    for n in range(24):
+        noise = {f"p{k}": (n * (5 + 2 * k) % 24) / 24 for k in range(4)}
+        values = {**noise, "p4": 0.5, "width": 10 ** (4 * n / 23 - 3), "word": "b" if n > 11 else "a"}
+        runs.append(scored([0.5, 0.6 + n / 100], values=values))
+    write_study(runs, space=space)
+    section = by_title(read_study(store, "demo"))["Searched parameters"]
+    (figure,) = section.figures
+    names = row_names(figure)
+    assert len(names) == MOST_ROWS + 1
+    assert names[-3:] == ["width (log)", "word", "val.ridge_accuracy"]
+    assert "p4" not in names
+    (told,) = (line for line in section.text.split("\n\n") if "without a row" in line)
+    assert set(re.findall(r"p\d", told)) == {f"p{n}" for n in range(5)} - set(names)
+    under = {a.text for a in figure.layout.annotations if a.y == names.index("width (log)")}
+    assert {"0.001", "0.01", "0.1", "1", "10"} <= under
 
 
 def test_equal_scores_can_be_drawn(write_study, store) -> None:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from contrasweep.tuning.results.selection import ties_of_best
 from contrasweep.tuning.statistics import (
+    binomial_noise,
     improvements,
     mean_interval,
     normal_interval,
@@ -39,3 +41,12 @@ def test_intervals_hold_95_percent() -> None:
 def test_six_differences_of_one_sign() -> None:
     assert signed_rank_p(np.arange(1.0, 7.0)) == pytest.approx(2 / 2**6)
     assert signed_rank_p(np.zeros(6)) == 1.0
+
+
+def test_scores_within_the_binomial_noise_of_the_best_are_ties() -> None:
+    # 1.96 * sqrt(0.8 * 0.2 / 100) = 0.0784; of perfect scores, one image.
+    assert binomial_noise(0.8, 100) == pytest.approx(0.0784)
+    assert binomial_noise(1.0, 100) == 0.01
+    tied, noise = ties_of_best({4: 0.73, 7: 0.8, 2: 0.71, 9: 0.8}, 100)
+    assert (tied, noise) == ([9, 4], binomial_noise(0.8, 100))
+    assert ties_of_best({}, 100) == ((), 0.0)

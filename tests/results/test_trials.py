@@ -12,7 +12,13 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.reports.matplotlib_figures import draw_study
 from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.study import read_study
-from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes, trial_status
+from contrasweep.tuning.results.trials import (
+    common_error,
+    epoch_means,
+    experiment_of,
+    trial_outcomes,
+    trial_status,
+)
 from contrasweep.tuning.store import StudyRecord, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
@@ -72,6 +78,14 @@ def test_a_trial_s_experiment_is_what_its_settings_resolve_to(method: str, datas
         values = study.ask().values
         anew = resolve(method, dataset, {**plan.given, **values}, space=plan.space)
         assert experiment_of(record, values) == plan.experiment_of(values) == anew
+
+
+def test_the_error_of_most_trials_is_told_by_its_last_line_and_how_many_had_it() -> None:
+    errors = ["lost", None, "Traceback\nValueError: at 0.5, step 3", "ValueError: at 1e-3, step 40"]
+    other = ["loss nan: m with {'kernel': 'rbf'}", "loss nan: m with {'kernel': 'cosine', 'lam': 1}"]
+    assert common_error(other) == f"{other[0]} (2 of 2)"
+    assert common_error(errors) == "ValueError: at 0.5, step 3 (2 of 4)"
+    assert common_error([None, None]) is None
 
 
 def test_a_mean_needs_every_seed(tmp_path: Path) -> None:

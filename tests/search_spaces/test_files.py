@@ -57,7 +57,7 @@ def test_whole_numbers_among_fractions_become_fractions(tmp_path: Path) -> None:
         ("lr: 1\nlam: 2\nlr: 3", "lr: given twice in the mapping that starts on line 1"),
         ("lr: {log: [1, 2], default: 1, default: 2}", "default: given twice"),
         ("lr: {log: [1, 2", "is not valid YAML"),
-        ("lr: !!python/object/apply:os.getcwd []", "is not valid YAML"),
+        ("lr: !!python/object/apply:os.getcwd []", "given the tag"),
         ("", "given NoneType; allowed: a mapping"),
         ("lr: {unifrom: [1, 2], default: 1}", "lr: unknown key 'unifrom'"),
     ],
@@ -71,9 +71,9 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, message: str) 
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(SpaceError, match=r"absent\.yaml: cannot be read"):
+    with pytest.raises(SpaceError, match=r"absent\.yaml: there is no such file"):
         load_space(tmp_path / "absent.yaml")
-    with pytest.raises(SpaceError, match="cannot be read"):
+    with pytest.raises(SpaceError, match="is a folder; allowed: a regular file"):
         load_space(tmp_path)
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")

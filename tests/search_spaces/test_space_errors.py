@@ -43,7 +43,7 @@ WRONG_FORMS = {
     ),
     "bool and int": ({"choice": [True, 2], "default": True}, "of types bool, int"),
     "twice": ({"choice": ["a", "a"], "default": "a"}, "allowed: each value once"),
-    "empty": ({"choice": [], "default": "a"}, "given an empty list"),
+    "empty": ({"choice": [], "default": "a"}, "given 0 values"),
     "no choices": ({"choice": "rbf", "default": "rbf"}, "given 'rbf'; allowed: a list of values"),
     "nested": ({"choice": [["a"]], "default": "a"}, "given ['a']; allowed: true or false, a number, text"),
     "null": (None, "given None; allowed: true or false, a number, text"),

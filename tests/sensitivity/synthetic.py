@@ -1,6 +1,7 @@
 """Studies with a known truth: observations computed from an objective, without training and files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,24 @@ def observed(
             np.repeat(np.arange(trials), seeds), np.tile(np.arange(seeds), trials), runs.ravel()
         ),
     )
+
+
+def stopped(one: Observations, rungs: Sequence[int], reduction: int = 3) -> Observations:
+    """Return the study as early stopping (ASHA) would have left it, one trial after the other.
+
+    The rule of `ResumableASHA`: at a rung, a trial is stopped if it scores below the best third of the trials
+    that reached the rung before it; the first goes on.
+    """
+    seen: dict[int, list[float]] = {rung: [] for rung in rungs if rung < one.epochs}
+    curve, score, ending = one.curve.copy(), one.score.copy(), one.ending.copy()
+    rung_of = one.rung.copy()
+    for trial in range(len(one.trial)):
+        for rung, scores in seen.items():
+            own = float(curve[trial, rung])
+            least = np.percentile(scores, 100 * (1 - 1 / reduction)) if scores else -np.inf
+            scores.append(own)
+            if own < least:
+                curve[trial, rung + 1 :], score[trial] = np.nan, np.nan
+                ending[trial], rung_of[trial] = "stopped", rung
+                break
+    return replace(one, curve=curve, score=score, ending=ending, rung=rung_of)

@@ -53,7 +53,7 @@ def test_it_is_on_the_page_and_among_the_tables(found: Sensitivity) -> None:
         "Distance in a table",
     ):
         assert text in page
-    assert "Too few to tell: 12 trials, 16 needed." in page
+    assert "Distance of scores: too few to tell: 12 trials, 16 needed." in page
     assert "5 needed. Seeds are repeated with --seeds, or by final runs." in page
     tables = sensitivity_tables(found, parts)
     assert tables["distance"].columns == ("study", "distance")
@@ -65,7 +65,7 @@ def test_analyses_that_lack_the_same_are_listed_once(found: Sensitivity) -> None
     listed = [row[1] for row in sensitivity_tables(found)["too_few"].rows if row[0] == "small"]
     # Curves, gains and robust ranges all lack the surrogate.
     assert listed == [
-        "importance of 3 entries",
+        "importance",
         "surrogate (marginals, variance, tunability, robust region)",
         "seed noise",
     ]

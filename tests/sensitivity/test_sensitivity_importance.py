@@ -7,6 +7,8 @@ import pytest
 
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.importance import Importance, bandwidth, cells, importances, pearson_share
+from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
 
 FORMS = {
@@ -16,6 +18,12 @@ FORMS = {
     "n": {"int": [1, 8], "default": 2},
     "kernel": {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"},
 }
+
+
+def importances_of(observations: Observations) -> list[Importance | TooFew]:
+    trials = stages(observations)[-1].known
+    assert not isinstance(trials, TooFew)
+    return importances(observations.axes, observations.strata, trials)
 
 
 def named(found: list[Importance | TooFew]) -> dict[str, Importance]:
@@ -55,7 +63,7 @@ def test_shares_of_numbers_equal_those_of_optuna() -> None:
 
 def test_what_matters_is_above_chance_and_first() -> None:
     study = observed(space_of(**FORMS), lambda x: x["y"] + 0.1 * x["x"], 200, noise=0.1)
-    found = named(importances(study))
+    found = named(importances_of(study))
     assert max(found, key=lambda name: found[name].share) == "y"
     assert found["y"].above_chance
     assert found["y"].first is not None
@@ -70,7 +78,7 @@ def test_one_in_twenty_parameters_is_above_chance_in_pure_noise() -> None:
         one.above_chance
         for seed in range(8)
         for one in named(
-            importances(observed(space, lambda x: 0 * x["a"], 60, noise=1.0, seed=seed))
+            importances_of(observed(space, lambda x: 0 * x["a"], 60, noise=1.0, seed=seed))
         ).values()
     ]
     assert len(above) == 48
@@ -88,7 +96,7 @@ def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
         300,
         noise=0.05,
     )
-    found = named(importances(study))
+    found = named(importances_of(study))
     # All of the best trials have the cosine kernel, so sigma2 cannot matter among all trials.
     assert found["sigma2 (kernel rbf)"].above_chance
     assert found["sigma2 (kernel rbf)"].share > 3 * found["sigma2 (kernel laplacian)"].share
@@ -99,19 +107,19 @@ def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
     assert found["kernel"].share == pytest.approx(truth, rel=0.1)
 
 
-def test_stopped_and_failed_trials_are_not_among_the_best() -> None:
+def test_failed_trials_are_not_among_the_best() -> None:
     # Without them, `a` would not matter: the completed trials are all alike.
     space = space_of(a="unit", b="unit")
     study = observed(space, lambda x: 0 * x["a"], 200, noise=0.1)
     bad = study.codes[:, 0] > 0.3
-    ending = np.where(bad, np.where(study.codes[:, 0] > 0.9, "failed", "stopped"), "completed")
+    ending = np.where(bad, "failed", "completed")
     score = np.where(bad, np.nan, study.score)
-    found = named(importances(replace(study, ending=ending, score=score)))
+    found = named(importances_of(replace(study, ending=ending, score=score)))
     assert found["a"].above_chance
     assert found["a"].trials == 200
 
 
 def test_too_few_trials_say_so() -> None:
     study = observed(space_of(a="unit"), lambda x: x["a"], 19)
-    (found,) = importances(study)
+    (found,) = importances_of(study)
     assert str(found) == "too few to tell: 19 ended trials, 20 needed"

@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.analyse import analyse
 from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
+from contrasweep.tuning.store.record import FinalRecord
 from contrasweep.tuning.store.schema import STATUSES
-from contrasweep.tuning.store.study import FinalRecord
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
@@ -68,6 +70,18 @@ def test_curves_are_by_epoch_and_gaps_are_nan(study: _Study) -> None:
     study.add(1, 0.8, status="stopped", rung=1)
     found = study.observe()
     np.testing.assert_allclose(found.curve, [[0.5, 0.8, 0.9], [0.5, 0.7, np.nan]])
+
+
+def test_epochs_of_a_trial_without_a_row_are_nobody_elses(study: _Study) -> None:
+    """A trial that begins while the study is read, or whose row is damaged, has epochs alone."""
+    for trial, score in enumerate((0.9, 0.8, 0.7)):
+        study.add(trial, score)
+    trials = study.store.trials(STUDY)
+    for missing, left in ((1, [0, 2]), (2, [0, 1])):
+        kept = trials.filter(pc.field("trial") != missing)
+        found = observations_from(study.record, kept, study.store.epochs(STUDY))
+        assert found.trial.tolist() == left
+        np.testing.assert_allclose(found.curve[:, -1], [(0.9, 0.8, 0.7)[trial] for trial in left])
 
 
 def test_seeds_are_averaged_and_kept(tmp_path: Path) -> None:
@@ -136,14 +150,29 @@ def test_units_run_over_the_search_range_and_back(study: _Study) -> None:
         assert axis.weights.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("studies", [[], [STUDY, STUDY]])
+def test_each_study_is_analysed_once(study: _Study, studies: list[str]) -> None:
+    with pytest.raises(InputError, match="allowed: each study once"):
+        analyse(study.store, studies)
+
+
 @pytest.mark.parametrize("trials", [0, 1, 3])
 def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int) -> None:
     for trial in range(trials):
         study.add(trial, 0.6 + trial / 10)
     (found,) = analyse(study.store, [STUDY]).studies
-    parts = (found.surrogate, found.interactions, found.fidelity, found.tunability, found.budget, found.noise)
+    end = found.end
+    parts = (
+        end.surrogate,
+        end.interactions,
+        end.effects,
+        found.fidelity,
+        found.tunability,
+        found.budget,
+        found.noise,
+    )
     assert all(isinstance(part, TooFew) for part in parts)
-    assert all(isinstance(one, TooFew) for one in found.importances)
+    assert all(isinstance(one, TooFew) for one in end.importances)
 
 
 def test_the_first_of_several_metrics_is_analysed(study: _Study) -> None:

@@ -11,9 +11,11 @@ import pytest
 
 from contrasweep.tuning.sensitivity import forest
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
+from contrasweep.tuning.sensitivity.page import sensitivity_sections
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
 from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
 from tests.sensitivity.analysed_studies import page_of, study
+from tests.sensitivity.learning_curves import searched
 from tests.sensitivity.synthetic import observed, space_of
 
 
@@ -51,7 +53,7 @@ def test_tables_are_whole_and_are_read_back(found: Sensitivity, tmp_path: Path) 
     paths = {path.stem: path for path in write_csv(tables, tmp_path / "csv")}
     with paths["marginals"].open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    curve = next(m for m in found.studies[0].marginals if m.axis.name == "lr")
+    curve = next(m for m in found.studies[0].end.marginals if m.axis.name == "lr")
     read = [float(row["mean"]) for row in rows if row["parameter"] == "lr"]
     assert read == curve.mean.tolist()
     assert {row["condition"] for row in rows if row["parameter"] == "sigma2"} == {"kernel rbf"}
@@ -65,6 +67,50 @@ def test_paper_figures_are_drawn_as_pdf_and_png(found: Sensitivity, tmp_path: Pa
         for ending in ("pdf", "png")
     )
     assert all(path.stat().st_size > 3000 for path in paths)
+
+
+@pytest.fixture(scope="module")
+def stopped_search() -> Sensitivity:
+    return analyse_observations([searched("steady", 60, 0)])
+
+
+def test_a_stopped_search_opens_with_what_its_rungs_say(stopped_search: Sensitivity) -> None:
+    page = page_of(stopped_search)
+    opened = page[page.index("In short") : page.index("<h2", page.index("section-2-title"))]
+    assert "At epoch 1, which all 60 trials reached, val.ridge_accuracy depends on a (" in opened
+    assert "foretells" in opened
+    # One line in one section for each analysis that lacks trials.
+    assert page.count("Too few to tell</h2>") == 1
+    assert "Seed noise</h2>" not in page
+
+
+def test_each_rung_of_a_stopped_search_has_its_button_and_its_rows(stopped_search: Sensitivity) -> None:
+    (one,) = stopped_search.studies
+    told = [stage for stage in one.stages if stage.marginals]
+    assert [stage.stage.epoch for stage in told][:2] == [1, 3]
+    sections = {section.title: section for section in sensitivity_sections(one)}
+    for title in ("Importance", "One parameter at a time", "Two parameters together"):
+        for figure in sections[title].figures:
+            (menu,) = figure.layout.updatemenus
+            assert [button.label for button in menu.buttons] == [stage.stage.name for stage in told]
+            for place, button in enumerate(menu.buttons):
+                # Each trace belongs to one stage, and the first stage's are shown.
+                shown, layout = button.args
+                assert len(shown["visible"]) == len(figure.data)
+                assert any(shown["visible"])
+                if place == 0:
+                    assert shown["visible"] == [trace.visible for trace in figure.data]
+                    assert layout["title.text"] == figure.layout.title.text
+    tables = sensitivity_tables(stopped_search)
+    for name in ("effects", "importance", "variance", "marginals", "surrogate"):
+        at = tables[name].columns.index("epoch")
+        assert {row[at] for row in tables[name].rows} == {stage.stage.epoch for stage in told}
+    json.dumps(as_records(tables), allow_nan=False)
+
+
+def test_a_stopped_search_is_drawn_for_papers(stopped_search: Sensitivity, tmp_path: Path) -> None:
+    names = {path.stem for path in draw_paper_figures(stopped_search.studies[0], tmp_path)}
+    assert names >= {"study-importance", "study-marginals", "study-rungs"}
 
 
 def test_several_studies_are_compared_with_equal_budgets_stated() -> None:

@@ -19,9 +19,10 @@ from contrasweep.tuning.sensitivity.comparison import (
     wins,
 )
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity, widened
+from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
 
 SPACE = space_of(a="unit", b="unit")
@@ -29,6 +30,10 @@ SPACE = space_of(a="unit", b="unit")
 
 def study(trials: int = 40, **options: object) -> Observations:
     return observed(SPACE, lambda x: x["a"], trials, **options)  # type: ignore[arg-type]
+
+
+def fidelity_of(one: Observations) -> Fidelity | TooFew:
+    return fidelity(one, stages(one))
 
 
 def with_scores(one: Observations, scores: list[float]) -> Observations:
@@ -101,18 +106,18 @@ def test_fidelity_by_hand() -> None:
     early = final.copy()
     early[[0, 1]] = early[[1, 0]]
     curve = np.stack([np.zeros(12), early, final], axis=1)
-    found = fidelity(replace(one, score=final, curve=curve))
+    found = fidelity_of(replace(one, score=final, curve=curve))
     assert isinstance(found, Fidelity)
     first, last = found.epochs
     # One pair of 66 is in the wrong order; squared rank differences sum to 2.
     assert first.kendall == pytest.approx(1 - 2 / 66)
     assert first.spearman == pytest.approx(1 - 6 * 2 / (12 * 143))
-    assert (first.best_rank, first.reached, first.corrected) == (1, 12, None)
+    assert (first.best_rank, first.reached) == (1, 12)
     assert (last.spearman, last.verdict) == (pytest.approx(1.0), "safe")
 
 
 def test_unrelated_early_scores_are_unsafe() -> None:
-    found = fidelity(study(200, early_noise=50.0))
+    found = fidelity_of(study(200, early_noise=50.0))
     assert isinstance(found, Fidelity)
     assert found.epochs[0].verdict == "unsafe"
     assert found.epochs[0].low < 0 < found.epochs[0].high
@@ -126,7 +131,7 @@ def test_selection_hides_correlation_and_is_undone() -> None:
     one = study(4000, epochs=2)
     stopped = early < 0
     curve = np.stack([np.zeros(4000), early, np.where(stopped, np.nan, final)], axis=1)
-    found = fidelity(
+    found = fidelity_of(
         replace(
             one,
             curve=curve,
@@ -136,16 +141,18 @@ def test_selection_hides_correlation_and_is_undone() -> None:
         )
     )
     assert isinstance(found, Fidelity)
-    first = found.at(1)
-    assert first is not None
-    assert first.spearman < 0.65
-    assert first.corrected == pytest.approx(0.8, abs=0.04)
-    assert found.rungs == (1,)
-    assert widened(0.6, 1.0) == pytest.approx(0.6)
+    (link,) = found.links
+    assert (link.trials, link.everyone) == (int((~stopped).sum()), 4000)
+    assert link.spearman < 0.65
+    # Spearman's correlation of two normal scores with correlation 0.8.
+    truth = 6 / np.pi * np.arcsin(0.8 / 2)
+    assert link.estimated == pytest.approx(truth, abs=0.04)
+    assert link.estimated_low < truth < link.estimated_high
+    assert (link.verdict, found.rungs) == ("safe", (1,))
 
 
 def test_fidelity_needs_ten_completed_trials() -> None:
-    assert fidelity(study(9)) == TooFew(9, 10, "completed trials")
+    assert fidelity_of(study(9)) == TooFew(9, 10, "completed trials")
 
 
 def test_variance_components_by_hand() -> None:

@@ -9,11 +9,12 @@ from contrasweep.tuning.sensitivity import forest as forest_module
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest, scored_trials
+from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest
 from contrasweep.tuning.sensitivity.marginals import interaction_shares, marginals, variance_shares
 from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.sensitivity.scores import stages
 from contrasweep.tuning.sensitivity.tunability import robustness, tunability
-from tests.sensitivity.synthetic import observed, space_of
+from tests.sensitivity.synthetic import observed, space_of, stopped
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
 CONDITIONAL = space_of(
@@ -25,7 +26,9 @@ CONDITIONAL = space_of(
 
 
 def forest_of(observations: Observations) -> Forest:
-    return fit_forest(observations.axes, observations.strata, scored_trials(observations))
+    trials = stages(observations)[-1].known
+    assert not isinstance(trials, TooFew)
+    return fit_forest(observations.axes, observations.strata, trials)
 
 
 def test_averages_over_boxes_are_those_over_draws() -> None:
@@ -163,21 +166,13 @@ def test_the_robust_region_holds_the_plateau_and_not_the_cliff() -> None:
     assert regions["b"].low <= found.best["b"] <= regions["b"].high
 
 
-def test_a_stopped_trial_counts_with_an_estimated_score() -> None:
-    space = space_of(a="unit")
-    study = observed(space, lambda x: x["a"], 100, early_noise=0.02)
-    stopped = study.curve[:, 1] < 0.5
-    curve, score = study.curve.copy(), study.score.copy()
-    curve[stopped, 2:], score[stopped] = np.nan, np.nan
-    ending = np.where(stopped, "stopped", "completed")
-    trials = scored_trials(replace(study, curve=curve, score=score, ending=ending))
-    assert trials.estimated.sum() == stopped.sum()
-    rows = np.argsort(trials.codes[:, 0])
-    assert np.abs(trials.score[rows] - np.sort(study.codes[:, 0])).max() < 0.1
-    # An epoch that predicts nothing gives no estimate.
-    rng = np.random.default_rng(0)
-    curve[:, 1] = rng.random(100)
-    assert not scored_trials(replace(study, curve=curve, score=score, ending=ending)).estimated.any()
+def test_intervals_carry_how_uncertain_estimates_are() -> None:
+    # The first epoch says little about the end, so little is known of those that were stopped after it.
+    study = observed(space_of(a="unit"), lambda x: x["a"], 100, noise=0.3, early_noise=0.3)
+    whole = {m.name: m for m in marginals(forest_of(study))}["a"]
+    cut = {m.name: m for m in marginals(forest_of(stopped(study, (1,))))}["a"]
+    assert cut.points.estimated.sum() > 50
+    assert np.median(cut.error) > 1.3 * np.median(whole.error)
 
 
 def test_nothing_depends_on_how_trials_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +186,12 @@ def test_nothing_depends_on_how_trials_are_numbered(monkeypatch: pytest.MonkeyPa
         curve=study.curve[order],
     )
     (one,), (other,) = analyse_observations([study]).studies, analyse_observations([shuffled]).studies
-    for first, second in zip(one.marginals, other.marginals, strict=True):
+    for first, second in zip(one.end.marginals, other.end.marginals, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
         np.testing.assert_array_equal(first.error, second.error)
-    assert one.importances == other.importances
-    assert one.shares == other.shares
+    assert one.end.importances == other.end.importances
+    assert one.end.shares == other.end.shares
+    assert one.end.effects == other.end.effects
     assert one.tunability == other.tunability
     assert not isinstance(one.budget, TooFew)
     np.testing.assert_array_equal(one.budget.expected, other.budget.expected)  # type: ignore[union-attr]

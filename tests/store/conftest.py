@@ -45,8 +45,15 @@ def record(location: Location, columns: StudySchema) -> StudyRecord:
     study = make_record(
         "digits-1",
         dataset="digits",
-        space={"lam": {"log": [0.001, 100.0], "default": 0.01}},
+        space={
+            "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
+            "sigma2": {"log": [1.0, 1e4], "default": 100.0},
+            "optimizer.lr": {"uniform": [0.01, 0.3], "default": 0.1},
+            "layers": {"int": [0, 1000], "default": 2},
+            "flip": {"choice": [True, False], "default": True},
+        },
         experiment={"epochs": 10, "optimizer": {"lr": 0.3}},
+        search={"rung_metric": None},
         columns=columns,
     )
     save_study(location, study)

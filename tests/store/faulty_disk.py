@@ -16,8 +16,9 @@ from contrasweep.tuning.store.filesystem import Retry
 class FaultyDisk(fs.FileSystemHandler):
     """A local disk with its state in a file, so that all processes that use it see the same state.
 
-    The file `switch` holds `full` (nothing can be written), `away` (nothing works), or the path of a file
-    that cannot be read. Without `switch`, everything works. `before_write` is called once.
+    The file `switch` holds `full` (nothing can be written), `refuses` (nothing may be written), `away`
+    (nothing works), or the path of a file that cannot be read. Without `switch`, everything works.
+    `before_write` is called once.
     """
 
     switch: Path
@@ -44,6 +45,8 @@ class FaultyDisk(fs.FileSystemHandler):
             action()
         if self._state() == "full":
             raise OSError(errno.ENOSPC, "No space left on device")
+        if self._state() == "refuses":
+            raise PermissionError(errno.EPERM, "Operation not permitted")
         return self._disk().open_output_stream(path)
 
     def move(self, source: str, target: str) -> None:

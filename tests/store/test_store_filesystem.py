@@ -27,7 +27,7 @@ record = load_study(location, "digits-1")
 schema = record.columns.epochs
 rows = 40_000
 columns = {
-    name: np.random.default_rng(0).integers(0, 2**62, rows) if pa.types.is_integer(schema.field(name).type)
+    name: np.random.default_rng(0).integers(1, 2**19, rows) if pa.types.is_integer(schema.field(name).type)
     else [datetime.now(UTC)] * rows if name == "time" else np.random.default_rng(1).random(rows)
     for name in schema.names
 }
@@ -182,6 +182,7 @@ def test_a_folder_that_appears_while_it_is_listed_is_listed(tmp_path, monkeypatc
 
     class Late:
         asked = 0
+        type_name = "late"
 
         def get_file_info(self, selector):
             Late.asked += 1
@@ -189,5 +190,5 @@ def test_a_folder_that_appears_while_it_is_listed_is_listed(tmp_path, monkeypatc
                 raise FileNotFoundError(f"Cannot list directory {selector.base_dir!r}")
             return location.filesystem.get_file_info(selector)
 
-    found = filesystem_module._files(Late(), str(tmp_path / "trials"), False)
+    found = filesystem_module._entries(Late(), str(tmp_path / "trials"), False)
     assert [info.base_name for info in found] == ["a.parquet"]

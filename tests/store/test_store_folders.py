@@ -1,10 +1,11 @@
-"""The folders of a large study."""
+"""The folders of a large study, and of one that never began."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import (
     Location,
     ResultsStore,
@@ -16,6 +17,7 @@ from contrasweep.tuning.store import (
     end_trial,
 )
 from contrasweep.tuning.store import parts as parts_module
+from contrasweep.tuning.store.unstarted import removed_if_refused
 
 
 def test_the_listings_of_a_trial_do_not_grow_with_its_study(
@@ -51,3 +53,11 @@ def test_the_listings_of_a_trial_do_not_grow_with_its_study(
     assert store.epochs(record.name)["metric.val.accuracy"].to_pylist() == accuracy
     with pytest.raises(TrialOvertaken):
         TrialWriter(location, record, info(33, kernel="rbf")).start()
+
+
+def test_a_new_study_that_is_refused_leaves_nothing(location: Location, record: StudyRecord) -> None:
+    location.write("tensorboard/digits-1/00000-0/events", b"a plan")
+    with pytest.raises(InputError), removed_if_refused(location, ["digits-1"]):
+        raise InputError("no such database")
+    left = sorted(info.base_name for info in location.entries("", below=True))
+    assert left == ["studies", "tensorboard"]

@@ -1,12 +1,15 @@
+import json
 import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
-from contrasweep.tuning.store import Heartbeat, StoreError
+from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreError
 from contrasweep.tuning.store import heartbeat as heartbeat_module
+from contrasweep.tuning.store.filesystem import Retry
 from contrasweep.tuning.store.heartbeat import STALE_SECONDS, HeartbeatRecord, driver_alive, read_heartbeat
 
 
@@ -111,3 +114,43 @@ def test_a_damaged_heartbeat_counts_as_none(location, record, caplog):
     location.write("studies/digits-1.heartbeat", b"{")
     assert read_heartbeat(location, "digits-1") is None
     assert "digits-1.heartbeat" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"pid": 2**31},
+        {"pid": 0},
+        {"pid": -1},
+        {"pid": 10**400},
+        {"pid": "7"},
+        {"pid": True},
+        {"time": float("nan")},
+        {"time": float("inf")},
+        {"time": None},
+        {"state": "asleep"},
+        {"driver": 1},
+    ],
+)
+def test_a_heartbeat_with_an_impossible_field_counts_as_none(location, record, field, caplog):
+    beat = {**beat_of(os.getpid(), None).model_dump(), **field}
+    location.write("studies/digits-1.heartbeat", json.dumps(beat).encode())
+    assert read_heartbeat(location, "digits-1") is None
+    assert ResultsStore(location).state("digits-1") == "interrupted"
+    assert "digits-1.heartbeat is damaged" in caplog.text
+    assert "\n" not in caplog.messages[0]
+    with Heartbeat(location, "digits-1"):
+        assert read_heartbeat(location, "digits-1").state == "running"
+
+
+@pytest.mark.parametrize("ahead", [4e9, 1e300])
+def test_a_beat_from_a_far_future_is_no_life(ahead):
+    assert not driver_alive(beat_of(1, "elsewhere", time=ahead), 1000.0)
+
+
+def test_a_folder_in_place_of_a_heartbeat_is_none_to_readers_and_stops_a_driver(location, record):
+    location.write("studies/digits-1.heartbeat/x", b"")
+    patient = replace(location, retry=Retry(wait=lambda _: pytest.fail("tried again")))
+    assert ResultsStore(patient).state("digits-1") == "interrupted"
+    with pytest.raises(StoreError, match=r"digits-1\.heartbeat is a folder, where a file belongs"):
+        Heartbeat(patient, "digits-1").__enter__()

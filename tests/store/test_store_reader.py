@@ -1,4 +1,6 @@
+import math
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -204,6 +206,59 @@ def test_damaged_and_foreign_files_are_skipped_and_named(location, record, store
     assert reasons[3] == "has store version 7, not 1"
     store.trials("digits-1")
     assert caplog.text.count(Path(row_file(location, 1)).name) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("trial", None, "has a row without trial"),
+        ("trial", -1, "has the trial -1"),
+        ("epochs", 2**40, "has the epochs 1099511627776"),
+        ("status", "asleep", "has the status 'asleep'"),
+        ("phase", "", "has the phase ''"),
+        ("started", 2**62, "has a started before 1970 or after the year 9999"),
+        ("seed", -(2**63), "has the seed -9223372036854775808"),
+        ("host", b"\xff", "has broken cells: .*UTF8"),
+        ("hp.kernel", "linear", r"has kernel = 'linear'; the space: choice \['rbf', 'cosine'\]"),
+        ("hp.sigma2", 0.5, r"has sigma2 = 0.5; the space: log \[1.0, 10000.0\]"),
+        ("hp.sigma2", math.nan, "has sigma2 = nan"),
+        ("seconds", math.inf, "has the seconds inf"),
+        ("train_seconds", math.nan, "has the train_seconds nan"),
+        ("hp.layers", -1, "has layers = -1"),
+    ],
+)
+def test_a_file_with_a_cell_that_no_writer_writes_is_skipped_and_named(
+    location, record, store, attempt, column, cell, reason
+):
+    for trial in range(3):
+        attempt(1, range(1), trial=trial, end="completed")
+    path = row_file(location, 1)
+    table = pq.ParquetFile(pa.BufferReader(location.read(path))).read()
+    kind = table.schema.field(column).type
+    raw = {bytes: pa.binary(), int: pa.int64()}.get(type(cell), kind)
+    cells = pa.array([cell], raw)
+    cells = cells if raw == kind else cells.view(kind)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table.set_column(table.column_names.index(column), table.schema.field(column), cells), sink
+    )
+    location.write(path, sink.getvalue().to_pybytes())
+    assert store.trials("digits-1")["trial"].to_pylist() == [0, 2]
+    (damaged,) = store.damaged("digits-1")
+    assert damaged.path.endswith(path)
+    assert re.match(reason, damaged.reason)
+    assert "\n" not in damaged.reason
+
+
+def test_a_changed_byte_is_noticed(location, record, store, attempt):
+    attempt(1, range(1), trial=0, end="completed")
+    attempt(1, range(1), trial=1, end="completed")
+    path = row_file(location, 1)
+    content = location.read(path)
+    place = content.index(b"fair-cclk")
+    location.write(path, content[:place] + b"g" + content[place + 1 :])
+    assert store.trials("digits-1")["trial"].to_pylist() == [0]
+    assert "is not a whole Parquet file" in store.damaged("digits-1")[0].reason
 
 
 @pytest.mark.parametrize("name", ["_x.parquet", ".x.parquet", "notes.txt"])

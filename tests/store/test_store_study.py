@@ -1,10 +1,22 @@
 import json
+import math
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from contrasweep.tuning.store import ResultsStore, StoreError, check_study_name, save_study, study_names
+from contrasweep.tuning.store import (
+    ResultsStore,
+    StoreError,
+    WarmStartRecord,
+    check_study_name,
+    open_location,
+    save_study,
+    study_names,
+)
 from contrasweep.tuning.store.study import load_study
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", ["a", "fair-cclk@2".replace("@", "_"), "2024", "x.y-final", "A" * 100])
@@ -65,3 +77,99 @@ def test_a_record_of_a_later_version_is_refused_by_that_name(location, record):
 def test_heartbeats_are_not_studies(location, record):
     location.write("studies/digits-1.heartbeat", b"{}")
     assert study_names(location) == ["digits-1"]
+
+
+def _changed(record, path: str, value: object) -> bytes:
+    """Return the content of a study file with one field changed; the value DROP removes it."""
+    content = where = json.loads(record.model_dump_json())
+    *above, key = path.split("/")
+    for part in above:
+        where = where[part]
+    if value is DROP:
+        del where[key]
+    else:
+        where[key] = value
+    return json.dumps(content).encode()
+
+
+DROP = object()
+DAMAGES = [
+    ("created", "2026-01-02T12:00:00", "created: Input should have timezone info"),
+    ("created", 5, "created: Input should be a valid datetime"),
+    ("created", "9999-12-31T23:59:59-14:00", "created: .*allowed: a date from 1970 on"),
+    ("schema_version", DROP, None),
+    ("schema_version", 0, "schema_version: Input should be greater than or equal to 1"),
+    ("method", "infonce", "method: given 'infonce'; its experiment says 'fair-cclk'"),
+    ("experiment", {"epochs": 2}, r"experiment.method: it is missing"),
+    ("experiment/epochs", 0, "experiment.epochs: Input should be greater than or equal to 1, given 0"),
+    ("experiment/epoch", 3, "experiment.epoch: there is no such field"),
+    ("space/sigma2/log", [1, "x"], "space: the space of study digits-1: sigma2: log: given 'x'"),
+    ("space/sigma2/log", [1, 10**400], "space: the space of study digits-1: sigma2: "),
+    ("space/optimizer.lx", 0.1, "columns.hyperparameters.optimizer.lx: given nothing; the space says float"),
+    ("search/trials", DROP, "search.trials: it is missing"),
+    ("search/trials", "4", "search.trials: Input should be a valid integer, given '4'"),
+    ("search/trials", 0, "search.trials: Input should be greater than or equal to 1"),
+    ("search/cpus", True, "search.cpus: Input should be a valid integer"),
+    ("search/gpus", float("inf"), "search.gpus: Input should be a finite number"),
+    ("search/data_root", "a\0b", "search.data_root: .*allowed: the path of a folder"),
+    ("search/metric", "val.recall", "search.metric: given 'val.recall'; columns.metrics has loss"),
+    ("search/metric", "loss,loss", "search.metric: given loss,loss; allowed: each metric once"),
+    ("search/rung_metric", "x", "search.rung_metric: given 'x'"),
+    ("search/given", {"a": []}, "search.given.a: allowed: true or false, a number, text"),
+    ("search/given", {"a": 2**63}, "search.given.a: given a whole number of more than 64 bits"),
+    ("search", {"metric": "loss"}, "search.trials: it is missing; only final runs, named NAME-final"),
+    ("columns/hyperparameters/layers", "float", "columns.hyperparameters.layers: given float; .* says int"),
+    ("columns/hyperparameters/x", "float", "columns.hyperparameters.x: given float; the space says nothing"),
+    ("columns/metrics", [], "search.metric: given 'val.accuracy'; columns.metrics has none"),
+    ("name", "other", "name: given 'other'; allowed: the name of the file"),
+    ("versions", {"contrasweep": 1}, "versions.contrasweep: Input should be a valid string"),
+    ("host", DROP, "host: it is missing"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "reason"), DAMAGES)
+def test_a_damage_is_told_in_one_line_with_file_and_field(location, record, path, value, reason):
+    location.write("studies/digits-1.json", _changed(record, path, value))
+    if reason is None:
+        assert load_study(location, "digits-1") == record
+        return
+    with pytest.raises(StoreError, match=rf"studies/digits-1\.json is damaged: {reason}") as told:
+        load_study(location, "digits-1")
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[]", b"null", b'{"a":' * 10_000, b'{"name": "\\ud800"}']
+)
+def test_what_is_no_record_is_told_in_one_line(location, record, content):
+    location.write("studies/digits-1.json", content)
+    with pytest.raises(StoreError, match=r"digits-1\.json is damaged: [^\n]{5,400}$"):
+        load_study(location, "digits-1")
+
+
+def test_the_damage_names_another_version_that_wrote_the_file(location, record):
+    content = json.loads(record.model_dump_json())
+    content["versions"]["contrasweep"] = "7.0.0"
+    content["experiment"]["optimizer"]["warmth"] = 1
+    location.write("studies/digits-1.json", json.dumps(content).encode())
+    told = r"experiment.optimizer.warmth: there is no such field \(contrasweep 7\.0\.0 wrote it, this is "
+    with pytest.raises(StoreError, match=told):
+        load_study(location, "digits-1")
+
+
+def test_a_study_of_an_earlier_version_is_read_with_what_held_then():
+    record = load_study(open_location(ROOT / "docs/sensitivity"), "colormnist-100")
+    stored = json.loads((ROOT / "docs/sensitivity/studies/colormnist-100.json").read_text())
+    assert "workers" not in stored["search"]
+    assert "padding" not in stored["experiment"]["views"]
+    assert record.require_search().workers == 1
+    assert record.experiment.views.padding == 0
+
+
+def test_a_warm_start_comes_back_with_scores_that_are_no_numbers(location, record):
+    trial = {"values": {"layers": 2}, "state": "completed", "epochs": {3: math.nan}, "value": (0.5, None)}
+    warm = WarmStartRecord.model_validate({"studies": ("older",), "trials": (trial,)})
+    save_study(location, record.with_search(warm_start=warm), replace=True)
+    (read,) = load_study(location, "digits-1").require_search().warm_start.trials
+    assert math.isnan(read.epochs[3])
+    assert (read.values, read.value) == ({"layers": 2}, (0.5, None))

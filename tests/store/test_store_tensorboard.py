@@ -14,7 +14,7 @@ HYPERPARAMETERS = {"kernel": "rbf", "layers": 2, "flip": True, "sigma2": 0.5, "o
 
 @pytest.fixture
 def folder(tmp_path: Path, columns) -> Path:
-    write_experiment(tmp_path, columns, now=lambda: 5.0)
+    write_experiment(tmp_path, columns, "val.accuracy", now=lambda: 5.0)
     for name, end in [
         ("trial-0", "completed"),
         ("trial-1", "stopped"),
@@ -89,7 +89,7 @@ def test_the_experiment_lists_hyperparameters_and_metrics(folder):
         "layers": api_pb2.DATA_TYPE_FLOAT64,
         "flip": api_pb2.DATA_TYPE_BOOL,
     }
-    assert [info.name.tag for info in experiment.metric_infos] == ["loss", "val/accuracy"]
+    assert [info.name.tag for info in experiment.metric_infos] == ["val/accuracy", "loss"]
 
 
 def test_a_resumed_attempt_replaces_the_epochs_it_repeats(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 import contrasweep.tuning.ray.final as final
 import contrasweep.tuning.tables.run as running
+from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import SweepPlan
@@ -47,7 +48,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     """The final runs that were made, as (study, trial, seed); each one returns an accuracy of 0.5 at once."""
     made: list[tuple[str, int, int]] = []
 
-    def run_one(request: TrialRequest) -> TrialReport:
+    def run_one(request: TrialRequest, tell: object = None) -> TrialReport:
         experiment, record = request.experiment, request.study
         scores = {name: 0.5 for name in record.columns.metrics if name.startswith("test.")}
         run = Run(request.trial, experiment.seed, request.values, final=scores, phase="final")
@@ -165,7 +166,7 @@ def test_a_run_that_fails_again_leaves_those_that_are_done(
 ) -> None:
     run_one = final.run_one
 
-    def fails_on_three(request: TrialRequest) -> TrialReport:
+    def fails_on_three(request: TrialRequest, tell: object = None) -> TrialReport:
         if request.experiment.seed == 3:
             return TrialReport(0, {}, 0.0, finished=True)  # and nothing in the store
         return run_one(request)
@@ -185,7 +186,7 @@ SEARCH = "table-cclk-t5a-quick-tuned-cosine-colour-digits"
 def searched(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {"new": [], "again": []}
 
-    def search(plan: SweepPlan) -> None:
+    def search(plan: SweepPlan, progress: object) -> None:
         made["new"].append(plan.name)
         store_search(plan)
 
@@ -227,6 +228,19 @@ def test_a_search_by_another_series_of_contrasweep_is_not_taken(
     assert search_held(TUNED, cell, store) is None
 
 
+def test_studies_of_another_table_that_cannot_be_read_are_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = store_runs(KERNELS, tmp_path, score)
+    for name in ("table-other-final", "table-other"):
+        (tmp_path / "studies" / f"{name}.json").write_text("{}")
+    assert len(collect(FAIR, StoredRuns(store)).of("fair-cclk", "acc")) == 3
+    for cell in TUNED.running:
+        assert search_held(TUNED, cell, store) is None
+    for name in ("table-other-final", "table-other"):
+        assert caplog.text.count(f"Skipped the study {name}: ") == 1
+
+
 def test_a_search_in_an_earlier_space_is_not_shown_and_not_continued(
     tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
 ) -> None:
@@ -236,8 +250,8 @@ def test_a_search_in_an_earlier_space_is_not_shown_and_not_continued(
     kept = save_results(found, tmp_path / "kept")
     assert changed_settings(read_results(kept)) == []
     record = ResultsStore(tmp_path).study(SEARCH)
-    narrow = {**record.space["temperature"], "log": [0.1, 0.5]}
-    old = record.model_copy(update={"space": {**record.space, "temperature": narrow}})
+    narrow = {**record.space.forms()["temperature"], "log": [0.1, 0.5]}
+    old = record.model_copy(update={"space": Space.parse({**record.space.forms(), "temperature": narrow})})
     save_study(open_location(tmp_path, writable=True), old, replace=True)
     again = collect(kernels, StoredRuns(ResultsStore(tmp_path)))
     assert not again.of("cosine", "acc")

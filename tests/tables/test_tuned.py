@@ -27,7 +27,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """Replace searches (the second trial is better) and final runs by stand-ins that note each call."""
     made: dict[str, list[Any]] = {"new": [], "again": [], "final": []}
 
-    def search(plan: SweepPlan) -> None:
+    def search(plan: SweepPlan, **_: Any) -> None:
         made["new"].append(plan)
         store_search(plan)
 

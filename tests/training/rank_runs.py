@@ -22,9 +22,10 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives import prepared
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, prepare_data
-from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks, synchronise_batch_norm
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training import evaluation
 from contrasweep.tuning.training.evaluation import embed_training_set

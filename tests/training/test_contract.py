@@ -32,7 +32,8 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import default_goal, final_metrics, goals, search_metrics
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, PreparedTransductive
-from contrasweep.tuning.planning.resolve import lacking, resolve
+from contrasweep.tuning.planning.needs import lacking
+from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import pretrain
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -29,7 +29,8 @@ from contrasweep.tuning.objectives.prepared import (
     prepare_data,
     spec_for,
 )
-from contrasweep.tuning.planning.resolve import preset_settings, resolve
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.spaces import preset_settings
 from contrasweep.tuning.training.evaluation import (
     extract_features,
     probe_scores,

@@ -28,12 +28,13 @@ from contrasweep.losses import (
     SupCon,
     SwAV,
 )
-from contrasweep.losses.validation import Number, OneOf, checked, rule_of
+from contrasweep.losses.validation import checked, rule_of
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method, loss_method
-from contrasweep.tuning.methods.loss_method import LossOfBatch
+from contrasweep.tuning.methods.from_loss import LossOfBatch
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective
 
 BATCH = Batch(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contrasweep.data import known_datasets
-from contrasweep.losses.validation import Number
+from contrasweep.rules import Number
 from contrasweep.search_spaces import available_presets, available_spaces, preset
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Hyperparameter
@@ -20,7 +20,8 @@ from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import prepare_data
 from contrasweep.tuning.objectives.transductive import MultiViewClassifier
 from contrasweep.tuning.objectives.two_networks import TwoNetworks
-from contrasweep.tuning.planning.resolve import lacking, resolve
+from contrasweep.tuning.planning.needs import lacking
+from contrasweep.tuning.planning.resolve import resolve
 
 STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 ALL = pytest.mark.parametrize("name", list(METHODS))

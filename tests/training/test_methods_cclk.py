@@ -18,7 +18,8 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.cclk import FeatureConditioned
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.planning.resolve import preset_settings, resolve
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.spaces import preset_settings
 from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"

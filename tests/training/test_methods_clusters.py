@@ -17,7 +17,8 @@ from contrasweep.tuning.methods.cl_infonce import ClusterClassifier, ClusterCont
 from contrasweep.tuning.methods.clustering import METRICS, ImageClusters
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.planning.resolve import resolve, space_of
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "colour-digits"

@@ -21,12 +21,12 @@ from trial_steps import fitting_dataset
 from contrasweep.models import build_encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.ranks import (
     ONE,
     Ranks,
     check_batch_size,
     group_ranks,
-    synchronise_batch_norm,
 )
 from contrasweep.tuning.training.pretrain import pretrain
 

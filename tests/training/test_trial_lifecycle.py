@@ -59,8 +59,14 @@ def test_the_row_says_running_while_the_driver_lives(
         assert row_of(store)["status"] == "running"
 
 
+@pytest.fixture
+def any_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows may hold a rate that the study's space does not, so that a trial diverges."""
+    monkeypatch.setattr("contrasweep.tuning.store.cells._outside", lambda *_: None)
+
+
 def test_a_divergence_is_recorded_and_the_trial_goes_no_further(
-    request_of: Request, cache: DataCache, store: ResultsStore
+    request_of: Request, cache: DataCache, store: ResultsStore, any_value: None
 ) -> None:
     trial = Trial(request_of(0, {"optimizer.lr": 1e30}), cache)
     *_, last = finish(trial)
@@ -122,7 +128,7 @@ def test_after_the_last_epoch_there_is_nothing_to_advance(
 
 
 def test_the_next_trial_is_not_touched_by_one_that_failed(
-    request_of: Request, cache: DataCache, store: ResultsStore
+    request_of: Request, cache: DataCache, store: ResultsStore, any_value: None
 ) -> None:
     finish(Trial(request_of(0, {"optimizer.lr": 1e30}), cache))
     assert finish(Trial(request_of(1), cache))[-1].finished

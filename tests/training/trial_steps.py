@@ -10,7 +10,7 @@ from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_ses
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.planning.resolve import lacking
+from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import ResultsStore
 

@@ -1,11 +1,15 @@
 """The command line: each command is one function, which calls the library."""
 
+import os
+from typing import Annotated
+
 import typer
 
 from contrasweep.tuning.cli import (
     catalogue,
     clusters,
     datasets,
+    delete,
     pages,
     run,
     studies,
@@ -14,16 +18,35 @@ from contrasweep.tuning.cli import (
     train,
     verify,
 )
-from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.cli.errors import add_command, first_line
+from contrasweep.tuning.cli.rendering import say
+from contrasweep.version import __version__
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        say(f"contrasweep {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="contrasweep",
-    help="Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster."""
+
+
 for command in (
     sweep.sweep,
     train.train,
@@ -40,11 +63,15 @@ for command in (
     tables.table,
     verify.verify,
     catalogue.compact,
+    delete.delete,
 ):
-    app.command()(reporting_errors(command))
-app.add_typer(datasets.app, name="datasets")
+    add_command(app, command)
+app.add_typer(datasets.app, name="datasets", short_help=first_line(datasets.datasets))
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Ray reads this when it is imported. Without it, the end of the log of a process of Ray that died comes
+    # between our lines. We say ourselves what died.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     app()

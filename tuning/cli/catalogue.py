@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from contrasweep.tuning.cli.columns import text
+from contrasweep.tuning.cli.completion import complete_methods, complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
-from contrasweep.tuning.cli.rendering import print_entries, print_json, say, source_line, text
+from contrasweep.tuning.cli.rendering import print_entries, print_json, say, source_line
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces import Parameter
-    from contrasweep.tuning.methods import Method
+    from contrasweep.tuning.methods.declaration import Declaration
 
 
 _IMAGES_ALONE = "images alone"
@@ -22,29 +24,34 @@ def methods(json: AsJson = False) -> None:
 
     Example: contrasweep methods
     """
-    from contrasweep.tuning.methods import METHODS
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
 
+    rows = [_method_row(method) for method in DECLARED_METHODS.values()]
     if json:
-        print_json([_method_row(method) for method in METHODS.values()])
+        print_json(rows)
         return
-    entries = {name: _method_lines(_method_row(method)) for name, method in METHODS.items()}
+    entries = {row["method"]: _method_lines(row) for row in rows}
     print_entries(f"{len(entries)} methods", entries)
     say("A method's parameters, their ranges and sources: contrasweep spaces METHOD")
 
 
 def spaces(
-    method: Annotated[str, typer.Argument(help="Method whose search space to print.")], json: AsJson = False
+    method: Annotated[
+        str, typer.Argument(help="Method whose search space to print.", autocompletion=complete_methods)
+    ],
+    json: AsJson = False,
 ) -> None:
     """Print a method's source and needs, and its search space: ranges, defaults, conditions, sources.
 
     Example: contrasweep spaces fair-cclk
     """
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
     from contrasweep.tuning.errors import unknown_name
-    from contrasweep.tuning.methods import METHODS
 
-    if method not in METHODS:
-        raise unknown_name("method", method, METHODS)
-    chosen, space = METHODS[method], METHODS[method].search_space()
+    if method not in DECLARED_METHODS:
+        raise unknown_name("method", method, DECLARED_METHODS)
+    chosen = DECLARED_METHODS[method]
+    space = chosen.search_space()
     if json:
         print_json([_parameter_row(chosen, parameter) for parameter in space.parameters])
         return
@@ -55,7 +62,7 @@ def spaces(
             print_entries(title, {p.name: _parameter_lines(chosen, p) for p in parameters})
 
 
-def _method_row(method: "Method") -> dict[str, Any]:
+def _method_row(method: "Declaration") -> dict[str, Any]:
     from contrasweep.search_spaces import available_presets
 
     return {
@@ -93,8 +100,8 @@ def _facts(row: dict[str, Any]) -> dict[str, list[str]]:
     return {name: [fact] for name, fact in facts.items() if fact}
 
 
-def _needs(method: "Method") -> str:
-    from contrasweep.tuning.planning.resolve import NEED_IN_WORDS
+def _needs(method: "Declaration") -> str:
+    from contrasweep.tuning.planning.needs import NEED_IN_WORDS
 
     always = " and ".join(NEED_IN_WORDS[need] for need in sorted(method.needs))
     needs = [always] if always else []
@@ -106,7 +113,7 @@ def _needs(method: "Method") -> str:
     return ", ".join(needs) or _IMAGES_ALONE
 
 
-def _parameter_row(method: "Method", parameter: "Parameter") -> dict[str, Any]:
+def _parameter_row(method: "Declaration", parameter: "Parameter") -> dict[str, Any]:
     return {
         "parameter": parameter.name,
         "what it is": _meaning(method, parameter),
@@ -118,7 +125,7 @@ def _parameter_row(method: "Method", parameter: "Parameter") -> dict[str, Any]:
     }
 
 
-def _parameter_lines(method: "Method", parameter: "Parameter") -> list[str | Text]:
+def _parameter_lines(method: "Declaration", parameter: "Parameter") -> list[str | Text]:
     meaning = _meaning(method, parameter)
     conditions = [f"{name} is {_either(values)}" for name, values in parameter.when.items()]
     return [
@@ -146,7 +153,7 @@ def _range(parameter: "Parameter") -> str:
     return f"{text(parameter.low)} to {text(parameter.high)}{scale}, default {default}"
 
 
-def _meaning(method: "Method", parameter: "Parameter") -> str | None:
+def _meaning(method: "Declaration", parameter: "Parameter") -> str | None:
     own = method.hyperparameters.get(parameter.name)
     return None if own is None else own.summary
 
@@ -157,7 +164,7 @@ def _either(values: Iterable[Any]) -> str:
 
 
 def compact(
-    study: Annotated[str, typer.Argument(help="Name of the study.")],
+    study: Annotated[str, typer.Argument(help="Name of the study.", autocompletion=complete_studies)],
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:

@@ -1,18 +1,26 @@
 """`contrasweep datasets` lists the datasets; `contrasweep datasets check NAME` examines the files of one."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.cli.columns import Row
+from contrasweep.tuning.cli.completion import complete_datasets
+from contrasweep.tuning.cli.errors import add_command, reporting_errors
 from contrasweep.tuning.cli.options import AsJson, DataRoot
 from contrasweep.tuning.cli.rendering import print_json, print_rows, say
 
 if TYPE_CHECKING:
     from contrasweep.data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
 
-Name = Annotated[str, typer.Argument(help="Dataset, with its options: NAME or NAME:OPTION=VALUE,...")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Dataset, with its options: NAME or NAME:OPTION=VALUE,...", autocompletion=complete_datasets
+    ),
+]
 EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one per split.")]
 
 _MOST_CLASSES = 20
@@ -33,7 +41,7 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
     if json:
         print_json(rows)
         return
-    print_rows("Datasets", [{**row, "options": ", ".join(row["options"]) or None} for row in rows])
+    print_rows("Datasets", [_shown(row) for row in rows])
 
 
 def check(
@@ -65,7 +73,7 @@ def check(
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.callback()(reporting_errors(datasets))
-app.command()(reporting_errors(check))
+add_command(app, check)
 
 
 def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
@@ -82,6 +90,16 @@ def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -
         facts |= {"licence": spec.licence, "there": _there(name, data_root)}
     options = {option: one.summary for option, one in family.options.items()}
     return {"dataset": name, "what it is": family.description, **facts, "options": options}
+
+
+def _shown(row: Mapping[str, Any]) -> Row:
+    """Return a dataset as a row: what it is and its options are texts below it."""
+    longer = {"what it is", "options", "condition", "licence"}
+    notes = [row["what it is"]]
+    notes += [f"{name}: {row[name]}" for name in ("condition", "licence") if row[name]]
+    if row["options"]:
+        notes.append(f"options: {', '.join(row['options'])}")
+    return Row({name: value for name, value in row.items() if name not in longer}, notes=notes)
 
 
 def _there(name: str, data_root: Path | None) -> str:

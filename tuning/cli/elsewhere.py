@@ -1,6 +1,5 @@
 """`--address ray://...`: send the typed command to that cluster and run nothing on this machine."""
 
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,13 +9,12 @@ from typing import Any
 import typer
 
 from contrasweep.tuning.cli.errors import reporting_errors
+from contrasweep.tuning.cli.typed import TYPED, command_line
 from contrasweep.tuning.errors import InputError
 
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
 YAML = (".yaml", ".yml")
-TYPED = "CONTRASWEEP_COMMAND"
-"""Environment variable with the command as the user typed it; the results keep it."""
 
 
 def send(context: typer.Context, address: str | None) -> str | None:
@@ -40,7 +38,7 @@ def _send(context: typer.Context, address: str) -> None:
     names = {file: name_there(place, file) for place, file in enumerate(files)}
     arguments = with_files(without_address(typed), names, given)
     environment = {
-        TYPED: shlex.join(["contrasweep", *typed]),
+        TYPED: command_line(),
         "COLUMNS": str(shutil.get_terminal_size().columns),
     }
     raise typer.Exit(run_there(address, arguments, files, environment, _show))

@@ -1,23 +1,39 @@
-"""Exit codes: 0 done, 1 no usable result, 2 wrong input, 130 interrupted."""
+"""Exit codes: 0 done, 1 no usable result, 2 wrong input, 70 our own fault, 128 + N after signal N."""
 
-from collections.abc import Callable
+import errno
+import shlex
+import signal
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
-from typing import ParamSpec
+from pathlib import Path
+from typing import Any, ParamSpec
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
-FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, TrainingDiverged
+from contrasweep.tuning.ray.signals import Stopped, stopping_on_signals
 
-GO_ON = {
-    "sweep": "What was finished is in the store; the same command with --name STUDY --resume goes on, "
-    "without --extend.",
-    "run": "What was finished is in the store; the same command goes on.",
-    "table": "What was finished is in the store; the same command goes on.",
-    "train": "With --checkpoint, the same command goes on.",
-}
+FAILED, WRONG_INPUT, FAULT, BY_SIGNAL = 1, 2, 70, 128
+
+OF_THE_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
+"""Errors of a disk that is full, read-only or broken: nothing that a change of contrasweep would mend."""
 
 P = ParamSpec("P")
+
+
+def add_command(app: typer.Typer, command: Callable[..., None]) -> None:
+    """Add a command, with `reporting_errors`; the list of commands shows the first line of what it does."""
+    app.command(short_help=first_line(command))(reporting_errors(command))
+
+
+def first_line(command: Callable[..., None]) -> str:
+    """Return what a command does, for a list of commands: given as it is, the line is wrapped, else cut."""
+    return str(command.__doc__).partition("\n")[0]
 
 
 def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -25,33 +41,81 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        console = Console(stderr=True, highlight=False)
         try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt:
-            console.print(f"Interrupted. {GO_ON.get(command.__name__, '')}")
-            raise SystemExit(INTERRUPTED) from None
-        except Exception as error:
+            with stopping_on_signals():
+                command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise  # Typer exits as they say; without a word, where the reader of our output left, as `head`.
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 the last handler of the program
+            go_on = _how_to_go_on(command.__name__, kwargs, error)
             code = _code_of(error)
-            if code is None:
-                raise
-            console.print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+            # A terminal that was closed takes no text.
+            with suppress(OSError):
+                _tell(error, code, go_on)
             raise SystemExit(code) from None
 
     return run
 
 
-def _code_of(error: Exception) -> int | None:
-    """Return the exit code of an error that a user can act on; None for a fault of the program."""
-    # Imported here because they import torch, which `contrasweep --help` does not need.
-    from contrasweep.data import DatasetMissing
+def _tell(error: BaseException, code: int, go_on: str) -> None:
+    console = Console(stderr=True, highlight=False)
+    if code > BY_SIGNAL:
+        console.print(f"Interrupted. {escape(go_on)}", soft_wrap=True)
+    elif code == FAULT:
+        console.print(escape("".join(traceback.format_exception(error))), soft_wrap=True)
+        console.print("[bold red]This is a fault of contrasweep.[/] Please report the lines above.")
+    else:
+        told = f"{error}. {go_on}" if go_on else str(error)
+        console.print(f"[bold red]Error:[/] {escape(_on_one_line(told))}", soft_wrap=True)
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text with spaces for line breaks, and other control characters spelled out.
+
+    It may quote what a user gave, or the content of a file.
+    """
+    line = " ".join(text.splitlines())
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
+
+
+def _how_to_go_on(command: str, options: Mapping[str, Any], error: BaseException) -> str:
+    """Return a sentence with the command that goes on; empty if nothing was begun, or none goes on."""
+    # A folder in place of a file is an OSError too, but to be put right first.
+    if isinstance(error, InputError) or not isinstance(error, KeyboardInterrupt | SweepStopped | OSError):
+        return ""
+    if command in ("run", "table"):
+        return f"What was finished is in the store; `{command_line()}` goes on."
+    if command == "train":
+        return _how_training_goes_on(options.get("experiment"), options.get("checkpoint"))
+    notes: list[str] = getattr(error, "__notes__", [])
+    # The last note is of the outermost work: of all studies, where several are searched.
+    return notes[-1] if notes else ""
+
+
+def _how_training_goes_on(experiment: Path | None, checkpoint: Path | None) -> str:
+    if checkpoint is None:
+        kept = shlex.quote(f"{'run' if experiment is None else experiment.stem}.pt")
+        with_it = f"`{command_line()} --checkpoint {kept}`"
+        return f"Nothing was kept; with --checkpoint FILE, the same command goes on: {with_it}."
+    if not Path(checkpoint).exists():
+        return f"Nothing was kept yet; `{command_line()}` begins again."
+    return f"`{command_line()}` goes on."
+
+
+def _code_of(error: BaseException) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return BY_SIGNAL + (error.number if isinstance(error, Stopped) else signal.SIGINT)
+    # Imported here because `contrasweep --help` does not need them.
+    from contrasweep.data.root import DatasetMissing
     from contrasweep.plugins import PluginError
     from contrasweep.search_spaces import SpaceError
-    from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
     from contrasweep.tuning.store import StoreError, StoreUnavailable, TrialOvertaken
 
     if isinstance(error, SweepFailed | TrainingDiverged | StoreUnavailable | TrialOvertaken):
         return FAILED
+    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+        return FAILED
     if isinstance(error, InputError | PluginError | SpaceError | StoreError | DatasetMissing):
         return WRONG_INPUT
-    return None
+    return FAULT

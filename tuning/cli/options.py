@@ -1,15 +1,14 @@
 """Options that several commands share, and the parsing of their text."""
 
-import os
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.tuning.cli.elsewhere import TYPED, send
+from contrasweep.tuning.cli.elsewhere import send
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.commands import RESULTS as RESULTS
+from contrasweep.tuning.results.commands import results_option as results_option
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.resources import Machine
@@ -28,7 +27,8 @@ Set = Annotated[
 ]
 Preset = Annotated[bool, typer.Option(help="Start from the papers' settings for this method and dataset.")]
 Workers = Annotated[
-    int | None, typer.Option(help="Processes that train one run together, each on its part of a batch.")
+    int | None,
+    typer.Option(help="Processes that train one run together, each on its part of a batch; default: 1."),
 ]
 GpusPerWorker = Annotated[
     float | None, typer.Option(help="GPUs per worker, 0 to 1: with 0.5, two runs or workers share one.")
@@ -55,8 +55,6 @@ Where = Annotated[
     typer.Option(metavar="METRIC>=NUMBER", help="Only trials that keep this condition (or <=, >, <)."),
 ]
 
-RESULTS = "results"
-
 
 def machine_at(address: str | None) -> "Machine | None":
     """Return the cores and GPUs of the cluster at `--address`; None if trials run on this machine."""
@@ -67,16 +65,6 @@ def machine_at(address: str | None) -> "Machine | None":
     return cluster_at(address)
 
 
-def command_line() -> str:
-    """Return the running command as a user would type it."""
-    return os.environ.get(TYPED) or shlex.join(["contrasweep", *sys.argv[1:]])
-
-
-def results_option(results: str) -> str:
-    """Return the `--results` option that a suggested command needs; empty for the default folder."""
-    return "" if results == RESULTS else f" --results {shlex.quote(results)}"
-
-
 def place_in(results: str, relative: str) -> str:
     """Return the path or URI of a file in a results folder, in the form in which the folder was given."""
     folder, mark, query = results.partition("?") if "://" in results else (results, "", "")
@@ -84,10 +72,10 @@ def place_in(results: str, relative: str) -> str:
 
 
 def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
-    """Return `PATH=VALUE` texts as a mapping; values are read as YAML scalars (`1e-3` is a number).
+    """Return `PATH=VALUE` texts as a mapping; values are read as YAML (`1e-3` is a number, `[0.5]` a list).
 
     Raises:
-        InputError: a text has no `=`, a value is not a scalar, or a path is given twice.
+        InputError: a text has no `=`, a value is neither plain nor a list, or a path is given twice.
         SpaceError: a value is not YAML.
     """
     values: dict[str, Any] = {}
@@ -97,14 +85,15 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
             raise InputError(f"--set takes PATH=VALUE, given {text!r}")
         if path in values:
             raise InputError(f"--set {path} is given twice")
-        values[path] = _scalar(path, value)
+        values[path] = _value(path, value)
     return values
 
 
-def _scalar(path: str, text: str) -> Any:
+def _value(path: str, text: str) -> Any:
     from contrasweep.search_spaces import parse_yaml
 
     value = parse_yaml(text, f"--set {path}")
-    if not isinstance(value, bool | int | float | str):
-        raise InputError(f"--set {path}: {text!r} is not a number, a word, true or false")
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, bool | int | float | str):
+            raise InputError(f"--set {path}: {text!r} is not a number, a word, true, false or a list of them")
     return value

@@ -6,22 +6,27 @@ from typing import Annotated
 
 import typer
 
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, command_line
+from contrasweep.tuning.cli.completion import complete_studies
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
 from contrasweep.tuning.cli.rendering import print_json, print_rows, say
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.errors import refuse_repeats
 from contrasweep.tuning.files import check_folder
 
 Studies = Annotated[
     list[str],
-    typer.Argument(help="Names of studies; several are compared. `contrasweep studies` lists them."),
+    typer.Argument(
+        help="Names of studies; several are compared. `contrasweep studies` lists them.",
+        autocompletion=complete_studies,
+    ),
 ]
 Watch = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
 ]
 
-SUMMARY = ("equal_budget", "differences", "importance", "tunability", "too_few")
-"""The tables that fit a terminal: importance, gains, and the analyses that need more trials."""
+SUMMARY = ("equal_budget", "differences", "effects", "tunability", "too_few")
+"""The tables that fit a terminal: effects, gains, and the analyses that need more trials."""
 
 
 def report(
@@ -78,7 +83,7 @@ def sensitivity(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Also draw four figures per study there, as PDF and PNG."),
+        typer.Option(metavar="FOLDER", help="Also draw the figures of each study there, as PDF and PNG."),
     ] = None,
     results: Results = RESULTS,
     json: AsJson = False,
@@ -97,6 +102,7 @@ def sensitivity(
         check_figure(figures / "any.pdf")
     from contrasweep.tuning.sensitivity.page import write_sensitivity
     from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+    from contrasweep.tuning.sensitivity.sections.summary import summary
     from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
     from contrasweep.tuning.store import ResultsStore
 
@@ -110,6 +116,8 @@ def sensitivity(
     if json:
         print_json({"files": [str(path) for path in written], **as_records(tables)})
         return
+    for one in found.studies:
+        say(f"{one.observations.study}: {' '.join(summary(one))}\n")
     for table in (tables[name] for name in SUMMARY if name in tables):
         print_rows(table.title, [dict(zip(table.columns, row, strict=True)) for row in table.rows])
     for path in written:
@@ -124,8 +132,7 @@ def _page_of(output: Path | None, studies: list[str], ending: str, several: str)
     """
     from contrasweep.tuning.reports.page import check_page
 
-    if len(set(studies)) < len(studies):
-        raise InputError(f"give each study once; given {', '.join(studies)}")
+    refuse_repeats("study", studies)
     page = output or Path(f"{studies[0]}{ending}" if len(studies) == 1 else several)
     check_page(page)
     return page

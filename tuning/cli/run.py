@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -18,23 +19,32 @@ from contrasweep.tuning.cli.options import (
     Results,
     Where,
     Workers,
-    command_line,
     machine_at,
     place_in,
     results_option,
 )
-from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, say, warn
+from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
+from contrasweep.tuning.cli.temporary import Tmp
+from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.limits import check_count
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
     from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
     from contrasweep.tuning.statistics import Comparison, Summary
 
+INTERVAL = "95 % interval"
+
 
 def run(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SOURCE...", help="Files such as best.yaml, or names of studies.")
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Files such as best.yaml, or names of studies.",
+            autocompletion=complete_studies,
+        ),
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
     top: Annotated[int, typer.Option(help="Of a study: how many of its best configurations to run.")] = 1,
@@ -47,20 +57,29 @@ def run(
     address: Address = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
+    tmp: Tmp = None,
     json: AsJson = False,
 ) -> None:
     """Train the best configuration on fresh seeds and all training images, and test each run once.
 
-    Several sources, and the --top of a study, run on the same seeds and are compared with the first.
+    Several sources, and the --top of a study, run on the same seeds: the first is compared with the others.
 
     Example: contrasweep run best.yaml --seeds 5
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
-    from contrasweep.tuning.planning.final_plan import fresh_seed
-    from contrasweep.tuning.planning.resources import AUTO, gpus_for
-    from contrasweep.tuning.ray.final import final_runs
+    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name, gpus_for
     from contrasweep.tuning.store import open_location
+
+    # All that is known to be wrong is refused here, before torch and Ray are imported.
+    check_counts(concurrency, cpus_per_run, workers)
+    check_device_name(device or AUTO)
+    check_count("seeds", seeds)
+    for source in sources:
+        _check_source(source, top, where or (), results)
+    remark("Loading torch and Ray ...")
+    from contrasweep.tuning.planning.final_plan import fresh_seed
+    from contrasweep.tuning.ray.final import final_runs
 
     by_study = _by_study(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
@@ -68,6 +87,8 @@ def run(
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address)
     gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
+    for setup in dict.fromkeys(_setup(c, data_root, gpus) for own in by_study.values() for c in own):
+        remark(f"Each run: {setup}")
     with progress_line() as line:
         for configs in by_study.values():
             one = final_runs(
@@ -82,10 +103,20 @@ def run(
                 gpus_per_worker=gpus,
                 machine=machine,
                 command=command_line(),
-                show=line.show_runs,
+                progress=line.progress,
             )
             done.append(one)
     _report(done, results, json)
+
+
+def _setup(config: "BestConfig", data_root: Path | None, gpus: float) -> str:
+    """Return what a final run of a configuration consists of."""
+    from contrasweep.tuning.objectives.prepared import spec_for
+    from contrasweep.tuning.planning.setup import setup_in_words
+    from contrasweep.tuning.planning.trial import device_of
+
+    experiment = config.experiment.on_all_training_data()
+    return setup_in_words(experiment, spec_for(experiment, data_root), device_of(gpus))
 
 
 def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
@@ -106,6 +137,26 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     return found
 
 
+def _check_source(source: str, top: int, where: Sequence[str], results: str) -> None:
+    """Raise InputError, SpaceError or StoreError unless a source is there and the options go with it."""
+    from contrasweep.tuning.planning.best_config import read_mapping
+    from contrasweep.tuning.store import ResultsStore
+
+    check_count("--top", top)
+    if not _is_file(source):
+        ResultsStore(results).study(source)
+    elif top > 1 or where:
+        raise InputError(
+            f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
+        )
+    else:
+        read_mapping(Path(source))
+
+
+def _is_file(source: str) -> bool:
+    return Path(source).suffix in (".yaml", ".yml")
+
+
 def _configs(
     source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
 ) -> "list[BestConfig]":
@@ -113,24 +164,18 @@ def _configs(
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
 
-    if top < 1:
-        raise InputError(f"--top must be at least 1, given {top}")
-    if Path(source).suffix in (".yaml", ".yml"):
-        if top > 1 or where:
-            raise InputError(
-                f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
-            )
+    if _is_file(source):
         return [load_best(Path(source), data_root)]
     return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top, where)]
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.final_runs import UNTRAINED, scores_by_seed, summarise_runs
-    from contrasweep.tuning.statistics import compare_with_first
+    from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
+    from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
 
     rows = [row for one in done for row in one.rows]
     summaries = summarise_runs(rows)
-    compared = compare_with_first(scores_by_seed(rows))
+    compared = compare_first(scores_by_seed(rows))
     if as_json:
         print_json(
             {
@@ -141,16 +186,18 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         )
         return
     names = list(dict.fromkeys(name for row in summaries for name in row.scores))
+    if all(one.held == len(one.rows) + one.failed for one in done):
+        remark(f"Nothing was left to train: the store held all {len(rows)} runs.")
     print_rows(
         f"{', '.join(one.study for one in done)}: mean ± sample standard deviation over fresh seeds",
         [
-            {"encoder": row.encoder, **{_column(name): _cell(row.scores.get(name), name) for name in names}}
+            {"encoder": row.encoder, **_scores(row, names), "n": max(one.n for one in row.scores.values())}
             for row in summaries
         ],
-        footer="In brackets the 95 % interval of the mean (Student's t). Each run reads the test split once; "
-        "the untrained encoders have the same seeds.",
+        footer=f"Intervals are of the mean (Student's t), from {FEW_SEEDS} seeds on. Each run reads the test "
+        "split once; the untrained encoders have the same seeds.",
     )
-    _print_differences(compared)
+    _print_differences(compared, main_score(names))
     for one in done:
         if one.failed:
             hint = f"`contrasweep show {one.study}{results_option(results)}` says why."
@@ -170,24 +217,52 @@ def _as_json(row: "FinalSummary") -> dict[str, Any]:
     return {"encoder": row.encoder, "scores": scores}
 
 
-def _print_differences(compared: "list[Comparison]") -> None:
+def _scores(row: "FinalSummary", names: Sequence[str]) -> dict[str, str | None]:
+    """Return the cells of an encoder: each score, and beside it its interval."""
+    from contrasweep.tuning.results.final_runs import main_score
+    from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval
+
+    cells: dict[str, str | None] = {}
+    for name in names:
+        found, scale, column = row.scores.get(name), _scale(name), _column(name)
+        cells[column] = None if found is None else _mean_and_std(found, scale)
+        beside = INTERVAL if name == main_score(names) else f"{INTERVAL} of {column.removesuffix(', %')}"
+        cells[beside] = (
+            None if found is None or found.n < FEW_SEEDS else _interval(mean_interval(found), scale)
+        )
+    return cells
+
+
+def _print_differences(compared: "list[Comparison]", score: str) -> None:
+    """Print how much better the first encoder is than each of the others."""
+    from contrasweep.tuning.statistics import FEW_SEEDS
+
     tested = [row for row in compared if row.p is not None]
     if not tested:
         return
-    several = len(tested) > 1
+    several, scale, column = len(tested) > 1, _scale(score), _column(score)
+    few = min(row.difference.n for row in tested) < FEW_SEEDS
+    say("")
     print_rows(
-        f"Test accuracy, %, minus that of {tested[0].reference}, seed by seed",
+        f"{column[0].upper()}{column[1:]}: {tested[0].encoder} minus each baseline, seed by seed",
         [
             {
-                "encoder": row.encoder,
-                "difference": _mean_and_std(row.difference, row.interval, scale=100),
-                "p": row.p,
-                **({"p (Holm)": row.p_holm} if several else {}),
+                "baseline": row.reference,
+                "difference": _mean_and_std(row.difference, scale, sign="+"),
+                INTERVAL: None if few else _interval(row.interval, scale, sign="+"),
+                "n": row.difference.n,
+                "p": None if few else row.p,
+                **({"p (Holm)": None if few else row.p_holm} if several else {}),
             }
             for row in tested
         ],
-        footer="Paired t test, two-sided"
-        + (f"; Holm's correction for {len(tested)} comparisons." if several else "."),
+        footer="A difference above 0: the baseline is worse. "
+        + (
+            f"Too few to tell: fewer than {FEW_SEEDS} seeds. --seeds 5 trains only the missing ones."
+            if few
+            else "Paired t test, two-sided"
+            + (f"; Holm's correction for {len(tested)} comparisons." if several else ".")
+        ),
     )
 
 
@@ -196,16 +271,16 @@ def _column(score: str) -> str:
     return f"test {words}, %" if score.endswith("accuracy") else words
 
 
-def _cell(summary: "Summary | None", score: str) -> str | None:
-    from contrasweep.tuning.statistics import mean_interval
-
-    if summary is None:
-        return None
-    return _mean_and_std(summary, mean_interval(summary), scale=100 if score.endswith("accuracy") else 1)
+def _scale(score: str) -> float:
+    """Return what a score is multiplied by: accuracies are shown in per cent."""
+    return 100 if score.endswith("accuracy") else 1
 
 
-def _mean_and_std(one: "Summary", interval: tuple[float, float] | None, scale: float) -> str:
-    """Return `mean ± std [low, high] (n = N)` times `scale`; parts that are None are left out."""
+def _mean_and_std(one: "Summary", scale: float, sign: str = "") -> str:
+    """Return `mean ± std` times `scale`; a single value has no deviation."""
     spread = "" if one.std is None else f" ± {scale * one.std:,.1f}"
-    within = "" if interval is None else f" [{scale * interval[0]:,.1f}, {scale * interval[1]:,.1f}]"
-    return f"{scale * one.mean:,.1f}{spread}{within} (n = {one.n})"
+    return f"{scale * one.mean:{sign},.1f}{spread}"
+
+
+def _interval(ends: tuple[float, float] | None, scale: float, sign: str = "") -> str | None:
+    return None if ends is None else f"{scale * ends[0]:{sign},.1f} to {scale * ends[1]:{sign},.1f}"

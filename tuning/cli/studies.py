@@ -6,15 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.tuning.cli.columns import Row, text
+from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
-from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
+from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.files import check_file, write_whole
+from contrasweep.tuning.results.best import RULE, best_name
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.results.selection import SelectedTrial
-    from contrasweep.tuning.store import ResultsStore
+    import pyarrow as pa
 
-Study = Annotated[str, typer.Argument(help="Name of the study; `contrasweep studies` lists them.")]
+    from contrasweep.tuning.results.selection import SelectedTrial
+    from contrasweep.tuning.store import ResultsStore, StudyRecord
+    from contrasweep.tuning.store.reader import StudySummary
+
+Study = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the study; `contrasweep studies` lists them.", autocompletion=complete_studies
+    ),
+]
 
 
 def studies(results: Results = RESULTS, json: AsJson = False) -> None:
@@ -25,19 +37,41 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
     from contrasweep.tuning.store import ResultsStore
 
     store = ResultsStore(results)
-    rows = [
-        {
-            "study": summary.name,
-            "method": summary.method,
-            "dataset": summary.dataset,
-            "state": summary.state,
-            "trials": sum(summary.counts.values()) // store.study(summary.name).seeds,
-            "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
-            "created": f"{summary.created:%Y-%m-%d %H:%M}",
-        }
-        for summary in store.studies()
-    ]
-    print_json(rows) if json else print_rows(f"Studies in {results}", rows)
+    found = store.of_all(lambda record: _line(store, record))
+    rows = [row for _, row in sorted(found, key=lambda one: one[0].age())]
+    if json:
+        print_json(rows)
+        return
+    shown = [{**row, "best": _in_words(row["best"])} for row in rows]
+    print_rows(f"Studies in {results}", shown, footer=f"Best: the {RULE.format(metric='metric')}.")
+
+
+def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
+    """Return a study's summary and its row; both come from one reading of its trials."""
+    trials = store.trials(record.name)
+    summary = store.summary(record, trials)
+    return summary, {
+        "study": summary.name,
+        "method": summary.method,
+        "dataset": summary.dataset,
+        "state": summary.state,
+        "trials": sum(summary.counts.values()) // record.seeds,
+        "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
+        "created": f"{summary.created:%Y-%m-%d %H:%M}",
+        "best": None if record.is_final else _best(record, trials),
+    }
+
+
+def _best(record: "StudyRecord", trials: "pa.Table") -> dict[str, Any] | None:
+    """Return the best completed trial of a search: metric, score and number."""
+    from contrasweep.tuning.results.selection import best_completed
+
+    found = best_completed(trials, record)
+    return None if found is None else {"metric": record.metric, "score": found[1], "trial": found[0]}
+
+
+def _in_words(best: Mapping[str, Any] | None) -> str | None:
+    return None if best is None else f"{best['metric']} {text(best['score'])} (trial {best['trial']})"
 
 
 def show(
@@ -46,32 +80,43 @@ def show(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the study into this file (.png, .pdf, .svg).")
     ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC|PARAMETER|COLUMN",
+            help="Sort by this: metrics with the highest first, all else with the lowest; default: trial.",
+        ),
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Show only so many; default: all.")] = None,
     json: AsJson = False,
 ) -> None:
     """Show the trials of a study: values, scores, how they ended, and why the failed ones did.
 
+    Example: contrasweep show my-study --sort accuracy --top 10
+
     Example: contrasweep show my-study --plot my-study.png
     """
-    from contrasweep.search_spaces import Space
-    from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_study
     from contrasweep.tuning.results.selection import front_trials
     from contrasweep.tuning.store import ResultsStore
 
     if plot is not None:
+        from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_study
+
         check_figure(plot, "--plot")
     store = ResultsStore(results)
     record = store.study(study)
     front = () if record.is_final else front_trials(store, study)
     rows = [_trial_row(row, front) for row in store.trials(study).to_pylist()]
+    rows = _sorted(rows, sort)[:top]
     if plot is not None:
         draw_study(store, study, plot)
     if json:
         print_json(rows)
         return
-    searched = [parameter.name for parameter in Space.parse(record.space).searched]
+    searched = [parameter.name for parameter in record.space.searched]
     damaged = "; ".join(f"{file.path} {file.reason}" for file in store.damaged(study))
     footer = f"Left out, damaged: {damaged}" if damaged else None
-    print_rows(f"Trials of {study}", _for_the_eye(rows, searched), footer=footer)
+    print_rows(f"Trials of {study}", _shown(rows, searched), footer=footer)
     if plot is not None:
         say(f"Drawn: {plot}")
 
@@ -105,16 +150,14 @@ def best(
     selected = best_trials(store, study, top, where or ())
     if output is not None:
         write_whole(output, best_yaml(selected[0]))
-    rows = [selected_row(trial) for trial in selected]
     if json:
-        print_json(
-            [{**row, "configuration": trial.values} for row, trial in zip(rows, selected, strict=True)]
-        )
+        print_json([selected_content(trial) for trial in selected])
         return
     first = selected[0]
     footer = f"Trial {first.trial} is taken: {first.rule}."
     footer += _another(selected, store.study(study).require_search().metrics)
-    print_rows(f"Best of {study} by {first.metric}", rows, footer=footer)
+    rows = [selected_row(trial) for trial in selected]
+    print_rows(f"{study}: {best_name(first.metric)}", rows, footer=footer)
     if not first.beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:
@@ -133,8 +176,17 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
     return f" To take another, give for example --where '{better[0]}>{between:.4g}'."
 
 
-def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
+def selected_row(trial: "SelectedTrial") -> Row:
     """Return a selected trial as a row: its score, the untrained encoder's, other scores, its values."""
+    return Row(_scores(trial), trial.values)
+
+
+def selected_content(trial: "SelectedTrial") -> dict[str, Any]:
+    """Return a selected trial as JSON has it."""
+    return {**_scores(trial), "configuration": trial.values}
+
+
+def _scores(trial: "SelectedTrial") -> dict[str, Any]:
     others = {
         name: value
         for name, value in trial.metrics.items()
@@ -146,7 +198,6 @@ def selected_row(trial: "SelectedTrial") -> dict[str, Any]:
         **({"std": trial.std, "seeds": trial.seeds} if trial.seeds > 1 else {}),
         "untrained": trial.untrained,
         **others,
-        "configuration": configuration(trial.values),
     }
 
 
@@ -171,16 +222,36 @@ def _trial_row(row: Mapping[str, Any], front: Collection[int]) -> dict[str, Any]
     return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
 
 
-def _for_the_eye(rows: list[dict[str, Any]], searched: list[str]) -> list[dict[str, Any]]:
-    """Shorten rows to the width of a terminal: no empty columns, only the searched values."""
+def _sorted(rows: list[dict[str, Any]], by: str | None) -> list[dict[str, Any]]:
+    """Return the rows by a metric, the highest first, or by another column or value, the lowest first.
+
+    Rows without it come last.
+
+    Raises:
+        InputError: no row has a column of that name (with the nearest).
+    """
+    if by is None or not rows:
+        return rows
+    flat = [{**row, **row["configuration"]} for row in rows]
+    known = [name for name in flat[0] if name not in ("configuration", "error")]
+    name = next((name for name in (by, f"val.{by}", f"test.{by}") if name in known), None)
+    if name is None:
+        raise unknown_name("column", by, known)
+    metric = name.startswith(("val.", "test."))
+    there = [place for place, row in enumerate(flat) if row[name] is not None]
+    there.sort(key=lambda place: flat[place][name], reverse=metric)
+    return [rows[place] for place in [*there, *(set(range(len(rows))) - set(there))]]
+
+
+def _shown(rows: list[dict[str, Any]], searched: list[str]) -> list[Row]:
+    """Return rows for a table: no empty columns, only the searched values, errors below."""
     one_seed = len({row["seed"] for row in rows}) == 1
-    hidden = {"seconds", *(["seed"] if one_seed else [])}
+    hidden = {"seconds", "configuration", "error", *(["seed"] if one_seed else [])}
     names = [name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)]
-    kept = [name for name in names if name not in hidden]
-    short = []
+    shown = []
     for row in rows:
         values = row["configuration"]
-        shown = {name: values.get(name) for name in searched} if searched else values
-        cells = {**row, "configuration": configuration(shown)}
-        short.append({name.removeprefix("val."): cells[name] for name in kept})
-    return short
+        settings = {name: values.get(name) for name in searched} if searched else values
+        cells = {name.removeprefix("val."): row[name] for name in names if name not in hidden}
+        shown.append(Row(cells, settings, [row["error"]] if row["error"] else []))
+    return shown

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.tuning.cli.completion import (
+    complete_datasets,
+    complete_methods,
+    complete_samplers,
+    complete_studies,
+)
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -19,13 +25,20 @@ from contrasweep.tuning.cli.options import (
     Results,
     Set,
     Workers,
-    command_line,
     machine_at,
     parse_settings,
 )
 from contrasweep.tuning.cli.rendering import progress_line, remark
-from contrasweep.tuning.cli.sweep_report import print_plans, report_methods, report_sweep, say_what_differs
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.cli.sweep_report import (
+    print_plans,
+    report_methods,
+    report_sweep,
+    say_what_differs,
+    say_what_runs,
+)
+from contrasweep.tuning.cli.temporary import Tmp
+from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.errors import InputError, refuse_repeats
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -37,18 +50,30 @@ Methods = Annotated[
     list[str],
     typer.Argument(
         metavar="METHOD...",
+        autocompletion=complete_methods,
         help="Method to search; `contrasweep methods` lists them. Several are searched one after "
         "the other, each with the same budget, in studies NAME-METHOD.",
     ),
 ]
-Data = Annotated[str | None, typer.Option(help="Dataset; default: colour-digits, which is embedded.")]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="Dataset; default: colour-digits, which is embedded.", autocompletion=complete_datasets
+    ),
+]
 Trials = Annotated[
     int | None,
     typer.Option(help="Configurations to try, including the defaults; default: 24, or the whole grid."),
 ]
-Epochs = Annotated[int | None, typer.Option(help="Epochs of a trial that is not stopped early.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option(help="Epochs of a trial that is not stopped early; default: the dataset's, or 10."),
+]
 SpaceFile = Annotated[Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")]
-Sampler = Annotated[str | None, typer.Option(help="tpe (default), gp, cmaes, random or grid.")]
+Sampler = Annotated[
+    str | None,
+    typer.Option(help="tpe (default), gp, cmaes, random or grid.", autocompletion=complete_samplers),
+]
 GridPoints = Annotated[
     int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
 ]
@@ -85,7 +110,10 @@ TrialTimeout = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
 ]
-Name = Annotated[str | None, typer.Option(help="Name of the study.")]
+Name = Annotated[
+    str | None,
+    typer.Option(help="Name of the study; default: METHOD-DATASET-TIME.", autocompletion=complete_studies),
+]
 Resume = Annotated[bool, typer.Option(help="Resume the study --name where it was interrupted.")]
 Extend = Annotated[
     int | None,
@@ -121,6 +149,7 @@ def sweep(
     trial_timeout: TrialTimeout = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
+    tmp: Tmp = None,
     name: Name = None,
     resume: Resume = False,
     extend: Extend = None,
@@ -133,13 +162,14 @@ def sweep(
 
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
-    from contrasweep.search_spaces import load_space
-    from contrasweep.tuning.planning.plan import Limits
-    from contrasweep.tuning.planning.resources import AUTO, gpus_for
+    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
+    from contrasweep.tuning.planning.spaces import space_of_file
+    from contrasweep.tuning.planning.trial_limits import Limits
 
+    refuse_repeats("method", methods)
     values = parse_settings(set_)
     rules = {
-        "space": None if space is None else load_space(space),
+        "space": None if space is None else space_of_file(space, methods),
         "trials": trials,
         "sampler": sampler,
         "grid_points": grid_points,
@@ -148,74 +178,138 @@ def sweep(
         "asha_metric": asha_metric,
         "seed": seed,
         "seeds": seeds,
-        "warm_start": None if warm_start is None else warm_start.split(","),
     }
+    warm = None if warm_start is None else warm_start.split(",")
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
-    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout}
-    machine = machine_at(address)
+    bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout}
+    # All that is known to be wrong is refused here, before torch and Ray are imported.
+    check_counts(concurrency, cpus_per_trial, workers)
+    check_device_name(device or AUTO)
+    limits = Limits(**_given(bounds))
     if resume or extend is not None:
         name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset)
-        gpus = gpus_per_worker if device is None else gpus_for(device, gpus_per_worker, machine)
+        _check_stored(methods, name, results)
+        machine, gpus = _place(address, device, gpus_per_worker, by_default=None)
         values |= {} if epochs is None else {"epochs": epochs}
-        expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules}
-        running |= {**limits, "machine": machine, "gpus_per_worker": gpus, "extend": extend or 0}
+        expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
+        running |= {**bounds, "machine": machine, "gpus_per_worker": gpus, "extend": extend or 0}
         _resume(methods, name, results, expected, json, **running)
+        return
+    dataset = data or DEFAULT_DATASET
+    asked = {**_given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
+    _check_new(methods, dataset, name, None if dry_run else results, asked)
+    machine, gpus = _place(address, device, gpus_per_worker, by_default=AUTO)
+    plans = _plans(
+        methods,
+        dataset,
+        name,
+        **asked,
+        **_given({**running, "warm_start": warm, "cpus_per_trial": cpus_per_trial}),
+        gpus_per_worker=gpus,
+        machine=machine,
+        limits=limits,
+        results=results,
+        command=command_line(),
+    )
+    if not json:
+        say_what_differs(plans, trials, concurrency)
+    if dry_run:
+        print_plans(plans, json)
     else:
-        options = {**rules, **running, "epochs": epochs, "cpus_per_trial": cpus_per_trial}
-        plans = _plans(
-            methods,
-            data or DEFAULT_DATASET,
-            name,
-            **_given(options),
-            values=values,
-            use_preset=preset,
-            gpus_per_worker=gpus_for(device or AUTO, gpus_per_worker, machine),
-            machine=machine,
-            limits=Limits(**_given(limits)),
-            results=results,
-            command=command_line(),
-        )
-        if not json:
-            say_what_differs(plans, trials, concurrency)
-        if dry_run:
-            print_plans(plans, json)
-        else:
-            _run(plans, machine, json)
+        _run(plans, machine, json)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _check_new(
+    methods: Sequence[str], dataset: str, name: str | None, results: str | None, asked: Mapping[str, Any]
+) -> None:
+    """Check what is asked of new studies, as far as that needs no torch.
+
+    Args:
+        methods: the methods, one study each.
+        dataset: the dataset.
+        name: the name of the study, or the beginning of several names; None for one made of the time.
+        results: the results folder; None for a dry run, to which a name may be given that is taken.
+        asked: the options of `check_request`.
+
+    Raises:
+        InputError, StoreError: an option is wrong, or a study has the name.
+    """
+    from contrasweep.tuning.planning.request import check_request, study_of
+    from contrasweep.tuning.store import check_study_name, open_location
+    from contrasweep.tuning.store.study import refuse_taken
+
+    for method in methods:
+        check_request(method, dataset, **asked)
+    if name is not None:
+        names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
+        for one in (name, *names):
+            check_study_name(one)
+        if results is not None:
+            refuse_taken(open_location(results), names)
+
+
+def _check_stored(methods: Sequence[str], name: str, results: str) -> None:
+    """Raise StoreError unless the studies to resume are there."""
+    from contrasweep.tuning.planning.request import study_of
+    from contrasweep.tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    for study in [name] if len(methods) == 1 else [study_of(name, method) for method in methods]:
+        store.study(study)
+
+
+def _place(
+    address: str | None, device: str | None, gpus_per_worker: float | None, by_default: str | None
+) -> "tuple[Machine | None, float | None]":
+    """Return the machine on which trials run, None for this one, and the GPUs of each worker.
+
+    `by_default` is the device if none is given; with None, `gpus_per_worker` stays as it is.
+    """
+    from contrasweep.tuning.planning.resources import gpus_for
+
+    remark("Loading torch ..." if address is None else f"Loading torch, and asking the cluster {address} ...")
+    machine = machine_at(address)
+    asked = device or by_default
+    return machine, gpus_per_worker if asked is None else gpus_for(asked, gpus_per_worker, machine)
+
+
 def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: Any) -> "list[SweepPlan]":
     """Return the plan of a new study for each method; `options` are those of `plan_sweep`."""
-    from contrasweep.tuning.planning.plan_sweep import default_name, plan_sweep
-    from contrasweep.tuning.ray.sweep import study_of
+    from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.tuning.planning.request import default_name, study_of
+    from contrasweep.tuning.store import check_study_name
 
     if len(methods) == 1:
         return [plan_sweep(methods[0], dataset, name=name, **options)]
-    prefix = name or default_name("methods", dataset, datetime.now(UTC))
+    prefix = default_name("methods", dataset, datetime.now(UTC)) if name is None else check_study_name(name)
     return [plan_sweep(one, dataset, name=study_of(prefix, one), **options) for one in methods]
 
 
 def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool) -> None:
-    from contrasweep.tuning.ray.sweep import run_sweep, sweep_group
-
     plan = plans[0]
     if len(plans) == 1:
         remark(
             f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
             f"{plan.resources.concurrency} at once; results in {plan.results}"
         )
+    else:
+        names = ", ".join(plan.name for plan in plans)
+        remark(f"Studies {names}: {plan.trials} trials each on {plan.dataset}; results in {plan.results}")
+    say_what_runs(plans)
+    from contrasweep.tuning.ray.sweep import run_sweep, sweep_group
+
+    if len(plans) == 1:
         with progress_line() as line:
-            result = run_sweep(plan, line.show_sweep)
+            result = run_sweep(plan, line.progress)
         report_sweep(result, as_json)
         return
-    names = ", ".join(plan.name for plan in plans)
-    remark(f"Studies {names}: {plan.trials} trials each on {plan.dataset}; results in {plan.results}")
     with progress_line() as line:
-        done = sweep_group(plans, line.show_study, machine)
+        done = sweep_group(plans, line.study, machine)
     report_methods(done, plan.name.removesuffix(f"-{plan.method}"), plan.results, as_json)
 
 
@@ -247,16 +341,17 @@ def _resume(
     **options: Any,
 ) -> None:
     """Resume the study of each method; `options` are those of `resume_sweep`."""
+    from contrasweep.tuning.planning.request import study_of
     from contrasweep.tuning.planning.resume_check import Expected
-    from contrasweep.tuning.ray.sweep import resume_group, resume_sweep, study_of
+    from contrasweep.tuning.ray.sweep import resume_group, resume_sweep
 
     if len(methods) == 1:
         agreed = Expected(method=methods[0], **expected)
         with progress_line() as line:
-            result = resume_sweep(name, results, expected=agreed, show=line.show_sweep, **options)
+            result = resume_sweep(name, results, expected=agreed, progress=line.progress, **options)
         report_sweep(result, as_json)
         return
     by_study = {study_of(name, method): Expected(method=method, **expected) for method in methods}
     with progress_line() as line:
-        done = resume_group(list(by_study), results, expected=by_study, show=line.show_study, **options)
+        done = resume_group(list(by_study), results, expected=by_study, show=line.study, **options)
     report_methods(done, name, results, as_json)

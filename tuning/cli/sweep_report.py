@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.options import results_option
-from contrasweep.tuning.cli.rendering import configuration, print_json, print_rows, say, warn
-from contrasweep.tuning.cli.studies import failed_trials, selected_row
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
+from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.results.best import RULE, best_name
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -28,8 +30,28 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
         if concurrency is not None and at_once < min(concurrency, plan.trials):
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
             warn(f"this machine has room for {fit}, not {concurrency}.")
-        for remark in plan.warm.remarks:
-            say(f"Warm start: {remark}.")
+        for line in plan.warm.remarks:
+            say(f"Warm start: {line}.")
+
+
+def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
+    """Say what a trial consists of, and warn of a validation split that is too small."""
+    from contrasweep.tuning.objectives.prepared import spec_for
+    from contrasweep.tuning.planning.setup import few_images_in_words, setup_in_words
+    from contrasweep.tuning.planning.trial import device_of
+
+    told: dict[str, list[str]] = {}
+    warnings: dict[str | None, None] = {}
+    for plan in plans:
+        facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
+        warnings[few_images_in_words(plan.experiment, facts)] = None
+        setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
+        told.setdefault(setup, []).append(plan.method)
+    for setup, methods in told.items():
+        of_methods = f" of {', '.join(methods)}" if len(told) > 1 else ""
+        remark(f"Each trial{of_methods}: {setup}")
+    for warning in filter(None, warnings):
+        warn(warning)
 
 
 def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
@@ -40,10 +62,11 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
     if as_json:
         print_json(told[0] if len(told) == 1 else told)
         return
+    say_what_runs(plans)
     for plan, one in zip(plans, told, strict=True):
         print_rows(
             f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
-            [{**row, "configuration": configuration(row["configuration"])} for row in one["first"]],
+            [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
             f"at most {one['epochs_at_most']} epochs in all"
             + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
@@ -63,18 +86,21 @@ def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and the next command."""
-    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.results.selection import best_trials, final_scores, ties_in_words
     from contrasweep.tuning.store import ResultsStore
 
     plan, store = result.plan, ResultsStore(result.plan.results)
     selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)
-    rows = [selected_row(trial) for trial in selected]
     if as_json:
-        failed = failed_trials(store, plan.name)
-        print_json({"study": plan.name, "counts": dict(result.counts), "best": rows, "failed": failed})
+        failed, best = failed_trials(store, plan.name), [selected_content(trial) for trial in selected]
+        print_json({"study": plan.name, "counts": dict(result.counts), "best": best, "failed": failed})
         return
-    print_rows(f"{plan.name}: the best of {plan.trials} trials", rows, footer=_footer(plan, result.counts))
+    rows = [selected_row(trial) for trial in selected]
+    title = f"{plan.name}: {best_name(plan.metric)} of {plan.trials} trials"
+    print_rows(title, rows, footer=_footer(plan, result.counts))
     where = results_option(plan.results)
+    if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
+        say(told)
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
@@ -92,7 +118,7 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     return (
         f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
         f"{plan.experiment.epochs} epochs at most; "
-        f"selected by {plan.metric} on the validation split, so the score is optimistic: "
+        f"{RULE.format(metric=plan.metric)}, on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
     )
 
@@ -110,7 +136,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
     for result in done.results:
         best = best_trials(store, result.plan.name)[0]
         ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
-        rows.append({"method": result.plan.method, **selected_row(best), **ended})
+        rows.append({"method": result.plan.method, **selected_content(best), **ended})
     if as_json:
         print_json({"group": prefix, "best": rows, "failed": dict(done.failed)})
     elif done.results:

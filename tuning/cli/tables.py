@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from contrasweep.tuning.cli.completion import complete_tables
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -16,11 +17,9 @@ from contrasweep.tuning.cli.options import (
     Concurrency,
     DataRoot,
     Results,
-    command_line,
     machine_at,
 )
 from contrasweep.tuning.cli.rendering import (
-    ProgressLine,
     print_entries,
     print_json,
     print_rows,
@@ -30,9 +29,12 @@ from contrasweep.tuning.cli.rendering import (
     source_line,
     warn,
 )
+from contrasweep.tuning.cli.temporary import Tmp
+from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.durations import on_a_clock
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, check_folder, write_whole
+from contrasweep.tuning.progress.display import Shown
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table
@@ -57,6 +59,7 @@ def tables(
 
     Example: contrasweep tables
     """
+    remark("Loading torch, and looking for data and results ...")
     from contrasweep.search_spaces.tables import available_tables, load_table
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns
@@ -82,7 +85,12 @@ def tables(
 
 
 def table(
-    table: Annotated[str, typer.Argument(help="Id of the table; `contrasweep tables` lists them.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="Id of the table; `contrasweep tables` lists them.", autocompletion=complete_tables
+        ),
+    ],
     scale: Scale = "paper",
     tune: Annotated[
         bool, typer.Option(help="Search each row with an equal budget instead of taking the paper's values.")
@@ -110,6 +118,7 @@ def table(
     address: Address = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
+    tmp: Tmp = None,
     json: AsJson = False,
 ) -> None:
     """Run the missing parts of a paper's table; compare with the published numbers; judge its claims.
@@ -117,6 +126,12 @@ def table(
     Example: contrasweep table cclk-t3 --scale quick
     """
     from contrasweep.search_spaces.tables import load_table
+
+    spec = load_table(table)
+    _check_outputs(spec, output, figure, save)
+    if trials is not None and not tune:
+        raise InputError("--trials goes with --tune")
+    remark("Loading torch ...")
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.plan import plan_table
@@ -126,10 +141,6 @@ def table(
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
-    spec = load_table(table)
-    _check_outputs(spec, output, figure, save)
-    if trials is not None and not tune:
-        raise InputError("--trials goes with --tune")
     plan = plan_table(
         spec, scale=scale, tune=tune, seeds=seeds, trials=trials, columns=column or (), data_root=data_root
     )
@@ -162,9 +173,9 @@ def table(
 
 def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
     """Refuse files that cannot be written, before the runs, which may take hours."""
-    from contrasweep.tuning.reports.matplotlib_figures import check_figure
-
     if figure is not None:
+        from contrasweep.tuning.reports.matplotlib_figures import check_figure
+
         check_figure(figure, "--figure")
         if spec.run.axis is None:
             raise InputError(f"table {spec.id} sweeps no parameter: there is no figure of it")
@@ -174,14 +185,23 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         check_folder(save, "--save")
 
 
-def _run(plan: "TablePlan", line: ProgressLine, **on: Any) -> Mapping[str, str]:
+def _run(plan: "TablePlan", line: Shown, **on: Any) -> Mapping[str, str]:
+    from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
-    def show(progress: TableProgress) -> None:
-        searching = "searching, " if progress.searching else ""
-        line.show_runs(progress.done, progress.runs, f"{progress.study}: {searching}")
+    trained = False
 
-    return run_table(plan, command=command_line(), show=show, **on)
+    def show(progress: TableProgress) -> None:
+        nonlocal trained
+        trained = trained or progress.training
+        searching = "searching, " if progress.searching else ""
+        line.progress(RunsProgress(progress.done, progress.runs), f"{progress.study}: {searching}")
+
+    failed = run_table(plan, command=command_line(), show=show, **on)
+    if not trained and not failed:
+        line.clear()
+        remark(f"Nothing was left to train: the store held all {plan.runs} runs.")
+    return failed
 
 
 def _write(

@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from contrasweep.given_files import read_given
+from contrasweep.tuning.cli.columns import text
 from contrasweep.tuning.cli.options import (
     AsJson,
     DataRoot,
@@ -20,9 +22,11 @@ from contrasweep.tuning.cli.options import (
     Workers,
     parse_settings,
 )
-from contrasweep.tuning.cli.rendering import print_json, text
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.cli.rendering import print_json, progress_line, remark
+from contrasweep.tuning.cli.temporary import Tmp
+from contrasweep.tuning.errors import InputError, every_fault, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
+from contrasweep.tuning.progress.display import Shown
 
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
@@ -41,6 +45,7 @@ def train(
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
     data_root: DataRoot = None,
+    tmp: Tmp = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run's state in this file; continue from it if it exists.")
     ] = None,
@@ -50,45 +55,76 @@ def train(
 
     Example: contrasweep train experiment.yaml --set epochs=20
     """
-    import torch
+    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
+    from contrasweep.tuning.planning.settings import known_experiment
 
-    from contrasweep.data import check_available
-    from contrasweep.tuning.planning.resources import AUTO, device_for, gpus_for
-    from contrasweep.tuning.training.pretrain import pretrain
-
-    alone, asked = workers in (None, 1) and not gpus_per_worker, device or AUTO
-    here = device_for(asked) if alone else ""
-    gpus = 0.0 if alone else gpus_for(asked, gpus_per_worker)
-    torch.set_num_threads(cpus)
-    resolved = _experiment(experiment, parse_settings(set_), preset, data_root)
-    check_available(resolved.dataset, data_root)
+    # All that is known to be wrong is refused here, before torch is imported.
+    alone, device = workers in (None, 1) and not gpus_per_worker, device or AUTO
+    check_counts(None, cpus, workers)
+    check_device_name(device)
+    method, dataset, values = asked = _asked(experiment, parse_settings(set_))
+    every_fault(lambda some: known_experiment(method, dataset, some, use_preset=preset), values)
     state = None
     if checkpoint is not None:
         check_file(checkpoint, "--checkpoint")
-        state = checkpoint.read_bytes() if checkpoint.is_file() else None
+        with told_to_user("--checkpoint "):
+            state = read_given(checkpoint) if checkpoint.exists() else None
+    remark("Loading torch ..." if alone else "Loading torch and Ray ...")
+    import torch
+
+    from contrasweep.data import check_available
+    from contrasweep.tuning.objectives.prepared import spec_for
+    from contrasweep.tuning.planning.resolve import resolve
+    from contrasweep.tuning.planning.resources import device_for, gpus_for, resources_for
+    from contrasweep.tuning.planning.setup import setup_in_words
+    from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.progress.tracker import TrainingTracker
+    from contrasweep.tuning.training.pretrain import pretrain
+
+    here = device_for(device) if alone else ""
+    gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)
+    resolved = resolve(*asked, use_preset=preset, data_root=data_root)
+    check_available(resolved.dataset, data_root)
     if alone:
-        own = pretrain(resolved, state, data_root=data_root, device=here)
-        records: Records = ((record, record.checkpoint) for record in own)
-    else:
-        given = 1 if workers is None else workers
-        records = _on_workers(resolved, state, data_root, cpus, given, gpus)
-    rows = _show(resolved, records, checkpoint, sys.stderr if json else sys.stdout)
+        torch.set_num_threads(resources_for(1, cpus).cpus)
+    with progress_line() as line:
+        if alone:
+            tracker = TrainingTracker(resolved.epochs)
+
+            def show_step(epoch: int, step: int, steps: int) -> None:
+                line.training(tracker.progress(epoch, step, steps))
+
+            own = pretrain(resolved, state, data_root=data_root, device=here, on_step=show_step)
+            records: Records = ((record, record.checkpoint) for record in own)
+        else:
+            given = 1 if workers is None else workers
+            records = _on_workers(resolved, state, data_root, cpus, given, gpus)
+        setup = setup_in_words(resolved, spec_for(resolved, data_root), here or device_of(gpus))
+        rows = _show(resolved, setup, records, checkpoint, sys.stderr if json else sys.stdout, line)
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
 
 def _show(
-    experiment: "Experiment", records: "Records", checkpoint: Path | None, file: IO[str]
+    experiment: "Experiment",
+    setup: str,
+    records: "Records",
+    checkpoint: Path | None,
+    file: IO[str],
+    line: Shown,
 ) -> list[dict[str, Any]]:
     """Print each record as it comes, save the state after it, and return the scores of all epochs."""
     console = Console(highlight=False, file=file)
-    console.print(f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}")
+    console.print(
+        f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {setup}", soft_wrap=True
+    )
     rows: list[dict[str, Any]] = []
     # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
             rows.append({"epoch": record.epoch, **record.metrics})
             scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
+            line.clear()
             console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
             if checkpoint is not None:
                 write_whole(checkpoint, saved())
@@ -114,19 +150,21 @@ def _on_workers(
     return ((row, partial(bytes, saved)) for row, saved in rows)
 
 
-def _experiment(path: Path, values: dict[str, Any], preset: bool, data_root: Path | None) -> "Experiment":
-    """Resolve an experiment file: its settings win over the preset (if asked for) and the defaults."""
+def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Return the method, the dataset and the settings of an experiment file; `values` win over the file's."""
     from contrasweep.tuning.experiment import flat_settings
     from contrasweep.tuning.planning.best_config import read_mapping
-    from contrasweep.tuning.planning.resolve import resolve
 
     content = read_mapping(path)
     missing = [name for name in ("method", "dataset") if name not in content]
+    if missing and "experiment" in content:
+        raise InputError(
+            f"{path} is a best configuration, not an experiment: `contrasweep run {path}` trains it"
+        )
     if missing:
         raise InputError(f"{path}: {' and '.join(missing)} missing")
     method, dataset = str(content.pop("method")), str(content.pop("dataset"))
     hyperparameters = content.pop("hyperparameters", None) or {}
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
-    settings = flat_settings({**hyperparameters, **content})
-    return resolve(method, dataset, {**settings, **values}, use_preset=preset, data_root=data_root)
+    return method, dataset, {**flat_settings({**hyperparameters, **content}), **values}

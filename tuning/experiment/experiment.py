@@ -6,11 +6,14 @@ returns a new one, and derived quantities (such as a scaled learning rate) are k
 
 import hashlib
 import json
+import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from contrasweep.search_spaces import WHOLE_NUMBERS
 from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
 from contrasweep.tuning.experiment.settings import (
     ComputeSettings,
@@ -20,10 +23,12 @@ from contrasweep.tuning.experiment.settings import (
     OptimizerSettings,
     ProbeSettings,
     ScheduleSettings,
+    Seed,
     Settings,
     ValidationSettings,
     ViewSettings,
 )
+from contrasweep.tuning.limits import MOST
 
 ADDED_LATER = (
     "views.padding",
@@ -63,8 +68,8 @@ class Experiment(Settings):
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     epochs: Count = 10
-    batch_size: Annotated[int, Field(ge=2)] = 256
-    seed: Annotated[int, Field(ge=0)] = 0
+    batch_size: Annotated[int, Field(ge=2, le=MOST)] = 256
+    seed: Seed = 0
     validation: ValidationSettings = ValidationSettings()
     probes: ProbeSettings = ProbeSettings()
     compute: ComputeSettings = ComputeSettings()
@@ -78,6 +83,10 @@ class Experiment(Settings):
                 raise ValueError(  # noqa: TRY004
                     f"hyperparameters.{name} must be a number, a word, true or false"
                 )
+            if isinstance(value, int) and value not in WHOLE_NUMBERS:
+                raise ValueError(f"hyperparameters.{name} must fit into 64 bits")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"hyperparameters.{name} must be finite")
         return values
 
     def with_values(self, values: Mapping[str, Any]) -> "Experiment":
@@ -104,11 +113,13 @@ class Experiment(Settings):
         Raises:
             InputError: see `with_values`.
         """
-        content = self.model_dump()
+        content, known = self.model_dump(), setting_names(self)
         defaults = Experiment(method=self.method, dataset=self.dataset).model_dump()
         for name in names:
             section, _, field = name.partition(".")
             if field:
+                if name not in known:
+                    raise unknown_name("setting", name, known)
                 content[section][field] = defaults[section][field]
             elif name in defaults:
                 content[name] = defaults[name]
@@ -206,8 +217,9 @@ def _explain(item: Any) -> str:
         return f"unknown setting {path!r}.{hint} Known there: {', '.join(allowed)}"
     if item["type"] == "missing":
         return f"setting {path!r} is missing"
-    reason = item["msg"].removeprefix("Value error, ")
-    return f"setting {path!r}: {reason}, given {item['input']!r}" if path else reason
+    is_list = item["type"] == "tuple_type"
+    reason = "allowed: a list, such as [0.5]" if is_list else item["msg"].removeprefix("Value error, ")
+    return f"setting {path!r}: {reason}, given {reprlib.repr(item['input'])}" if path else reason
 
 
 def _fields_beside(location: tuple[int | str, ...]) -> list[str]:

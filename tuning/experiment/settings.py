@@ -4,22 +4,28 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+from contrasweep.tuning.limits import LARGEST_SEED, MOST
+
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 
 
 class Settings(BaseModel):
-    """Frozen settings that refuse unknown keys."""
+    """Frozen settings that refuse unknown keys, NaN and Inf."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _no_bool_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         # Python's True is an int; it would silently become the number 1.
-        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+        values = value if isinstance(value, list | tuple) else (value,)
+        is_bool = cls.model_fields[str(info.field_name)].annotation is bool
+        if not is_bool and any(isinstance(one, bool) for one in values):
             raise ValueError("true or false is not allowed here")
         return value
 
@@ -45,8 +51,8 @@ class ViewSettings(Settings):
     grayscale: Share = 0.0
     blur: Share = 0.0
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
-    padding: Annotated[int, Field(ge=0)] = 0
-    local_crops: Annotated[int, Field(ge=0)] = 0
+    padding: CountOrNone = 0
+    local_crops: CountOrNone = 0
     local_size: Count | None = None
     local_min_crop: Annotated[float, Field(gt=0, le=1)] = 0.05
     local_max_crop: Annotated[float, Field(gt=0, le=1)] = 0.14
@@ -147,7 +153,7 @@ class ValidationSettings(Settings):
 
     split: Literal["class", "group", "recoloured", "folds"] = "class"
     fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
     @property
     def rounds(self) -> int:
@@ -179,13 +185,13 @@ class ProbeSettings(Settings):
     penalty: NotNegative = 1e-6
     standardise: bool = True
     max_steps: Count = 500
-    epoch_rows: Count = 10_000
+    epoch_rows: Annotated[int, Field(ge=1, le=1_000 * MOST)] = 10_000
     threshold: Share = 0.4
     views: Literal["whole", "crops", "training"] = "whole"
     min_crop: Annotated[float, Field(gt=0, le=1)] | None = None
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0
     at_epochs: tuple[Count, ...] = ()
-    kmeans_starts: Annotated[int, Field(ge=0)] = 0
+    kmeans_starts: CountOrNone = 0
 
     @model_validator(mode="after")
     def _settings_of_the_classifier(self) -> Self:

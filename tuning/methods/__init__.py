@@ -1,10 +1,15 @@
 """Every method by its name: those of this package and those of plug-ins."""
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from contrasweep.tuning.methods.loss_method import loss_method
-from contrasweep.tuning.methods.method import Hyperparameter, Method, method_registry
+from contrasweep.lazy import exports
 
-__all__ = ["METHODS", "Hyperparameter", "Method", "loss_method"]
+if TYPE_CHECKING:
+    from contrasweep.tuning.methods.declaration import Declaration, Hyperparameter
+    from contrasweep.tuning.methods.from_loss import loss_method
+    from contrasweep.tuning.methods.method import Method
+    from contrasweep.tuning.methods.registry import METHODS
 
-METHODS: Mapping[str, Method] = method_registry()
+__all__ = ["METHODS", "Declaration", "Hyperparameter", "Method", "loss_method"]
+
+__getattr__, __dir__ = exports(__name__, __file__)

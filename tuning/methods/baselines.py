@@ -1,7 +1,7 @@
 """Losses of the views, with or without labels, that the papers' methods build on and are compared with."""
 
 from contrasweep.losses import AlignUniform, HardNegInfoNCE, InfoNCE, SupCon
-from contrasweep.tuning.methods.loss_method import loss_method
+from contrasweep.tuning.methods.from_loss import loss_method
 from contrasweep.tuning.methods.method import TEMPERATURE
 
 INFONCE_HYPERPARAMETERS = {

@@ -1,9 +1,9 @@
 """What the methods with a second, biased network have in common: which network it is, and how it is built."""
 
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter
+from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 SAME = "same"

@@ -9,10 +9,12 @@ Shapes: n labelled objects, K width of a code, c labels.
 from torch import Tensor, nn
 
 from contrasweep.losses import CanonicalCorrelation, LabelRanking
-from contrasweep.losses.validation import Number, rule_of
+from contrasweep.losses.validation import rule_of
 from contrasweep.models.encoders.multiview import MultiViewEncoder
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch

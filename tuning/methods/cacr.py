@@ -9,11 +9,13 @@ from torch import Tensor
 
 from contrasweep.losses import CACR, InfoNCE
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Number, OneOf, rule_of
+from contrasweep.losses.validation import rule_of
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.methods.loss_method import loss_method
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, with_projection_head
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.from_loss import loss_method
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, with_projection_head
 from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective

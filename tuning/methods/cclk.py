@@ -7,14 +7,15 @@ from torch import Tensor, nn
 
 from contrasweep.data import OneClusterBatches
 from contrasweep.losses import ClInfoNCE, FairCCLK, HardNegCCLK, InfoNCE, WeaklySupCCLK
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
+from contrasweep.rules import Number
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.baselines import INFONCE_HYPERPARAMETERS
 from contrasweep.tuning.methods.clustering import kmeans_of_condition
-from contrasweep.tuning.methods.loss_method import loss_method
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.from_loss import loss_method
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import Feed, batches_seed, image_feed
 from contrasweep.tuning.objectives.heads import experiment_head
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, of_views

@@ -12,12 +12,14 @@ from contrasweep.data import PairedBatches
 from contrasweep.losses import ClInfoNCE, InfoNCE
 from contrasweep.losses.clinfonce import PAIRINGS
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Number, OneOf, rule_of
+from contrasweep.losses.validation import rule_of
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import clustering
 from contrasweep.tuning.methods.clustering import ImageClusters, static_clusters
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import Feed, ImageFeed, batches_seed, image_feed, single_view
 from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, repeated_cross_entropy
 from contrasweep.tuning.objectives.heads import experiment_head

@@ -22,10 +22,10 @@ from contrasweep.data import (
     renumbered,
     top_k_clusters,
 )
-from contrasweep.losses.validation import Number, OneOf
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter
+from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 KMEANS, CONDITION, DISTINCT, ATTRIBUTES = "kmeans", "condition", "distinct", "attributes"

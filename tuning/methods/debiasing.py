@@ -6,10 +6,12 @@ from torch import Tensor
 
 from contrasweep.losses import BiasBal, BiasCon, EnD, SoftCon
 from contrasweep.losses.debiasing import log_class_prior
-from contrasweep.losses.validation import POSITIVE, OneOf
+from contrasweep.losses.validation import POSITIVE
 from contrasweep.models import Encoder
+from contrasweep.rules import OneOf
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, plain_loss, repeated_cross_entropy
 from contrasweep.tuning.objectives.objective import Batch, Metrics, Objective

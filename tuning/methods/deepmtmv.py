@@ -14,11 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import named_seed
-from contrasweep.losses.validation import Number
 from contrasweep.models.branching import BranchingHead
 from contrasweep.models.encoders.multiview import MultiViewEncoder
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image

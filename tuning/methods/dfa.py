@@ -10,17 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from contrasweep.losses import GeneralizedCrossEntropy
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.biased_network import BIASED_ENCODER, LOSS_MOMENTUM, build_biased_encoder
+from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.methods.lff import (
     GCE,
     each_cross_entropy,
     generalized_cross_entropy,
     loss_averages,
 )
-from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.method import Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last

@@ -1,7 +1,7 @@
 """The losses with a margin epsilon: eps-InfoNCE, eps-SupCon and eps-SupInfoNCE (Barbano et al. 2023)."""
 
 from contrasweep.losses import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
-from contrasweep.tuning.methods.loss_method import loss_method
+from contrasweep.tuning.methods.from_loss import loss_method
 from contrasweep.tuning.methods.method import TEMPERATURE
 
 MARGIN = {"temperature": TEMPERATURE, "epsilon": "the margin between positives and negatives"}

@@ -13,13 +13,14 @@ from torch.nn import functional
 from contrasweep.losses import EpsSupCon, EpsSupInfoNCE, FairKL
 from contrasweep.losses.fairkl import FORMS
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.debiasing import CLASSIFIER_INPUT, bias_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.methods.eps_supinfonce import MARGIN
-from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.method import Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import (
     ClassifierBeside,

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from contrasweep.data import luma_of
 from contrasweep.losses.projection import project_out
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder, NeuralGlcm
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import repeated_cross_entropy
 from contrasweep.tuning.objectives.objective import (

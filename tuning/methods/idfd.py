@@ -8,10 +8,12 @@ from torch.nn import functional
 
 from contrasweep.data import torch_generator
 from contrasweep.losses import FeatureDecorrelation, InstanceDiscrimination
-from contrasweep.losses.validation import Number, rule_of
+from contrasweep.losses.validation import rule_of
 from contrasweep.models import Encoder, MemoryBank
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views

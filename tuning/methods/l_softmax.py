@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from contrasweep.losses import LargeMarginSoftmax
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.objective import (
     Batch,

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from contrasweep.losses import LearnedMixin
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.biased_network import BIASED_ENCODER, build_biased_encoder
-from contrasweep.tuning.methods.method import Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method, hyperparameters_of
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData

@@ -13,12 +13,13 @@ from torch.nn import functional
 
 from contrasweep.data import DatasetSpec
 from contrasweep.losses.adversarial import negative_entropy, reverse_gradient
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder, Tap
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.debiasing import bias_of
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.classifiers import EndToEndClassifier, plain_loss
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective

@@ -1,9 +1,9 @@
 """The metrics that runs record, known before a study starts, and which of them a search maximises."""
 
-from contrasweep.data import DatasetFacts
+from contrasweep.data.facts import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import ProbeSettings
-from contrasweep.tuning.methods.method import Method
+from contrasweep.tuning.methods.declaration import Declaration
 
 VALIDATION = "val."
 
@@ -16,7 +16,7 @@ USUAL_PROBES = ProbeSettings()
 
 
 def search_metrics(
-    method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+    method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
 ) -> tuple[str, ...]:
     """Return the metrics of a search trial: training, and scores on the validation split."""
     return (
@@ -29,7 +29,7 @@ def search_metrics(
 
 
 def final_metrics(
-    method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+    method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
 ) -> tuple[str, ...]:
     """Return the metrics of a final run: training, and test scores of the trained and untrained encoder.
 
@@ -45,7 +45,7 @@ def final_metrics(
     )
 
 
-def goals(method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
+def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
     """Return the metrics that a search can maximise, each with its form that is known after every epoch.
 
     A larger colour error means that less of the colour is kept, so all of them are maximised.
@@ -55,13 +55,13 @@ def goals(method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROB
     return {**dict(probed), **{name: name for name in known_at_once}}
 
 
-def default_goal(method: Method, spec: DatasetFacts) -> str:
+def default_goal(method: Declaration, spec: DatasetFacts) -> str:
     """Return what is maximised unless the user says otherwise: the same for every method on a dataset."""
     return VALIDATION + spec.headline
 
 
 def chosen_goals(
-    given: str | None, method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+    given: str | None, method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
 ) -> tuple[str, ...]:
     """Return the metrics named in `given` (commas between them, `val.` may be left out), or the default one.
 
@@ -78,7 +78,9 @@ def chosen_goals(
     return chosen
 
 
-def full_name(given: str, method: Method, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> str:
+def full_name(
+    given: str, method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+) -> str:
     """Return the name of a goal as the store spells it.
 
     Raises:
@@ -92,12 +94,12 @@ def full_name(given: str, method: Method, spec: DatasetFacts, probes: ProbeSetti
     raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
 
 
-def scores_own_classifier(method: Method, spec: DatasetFacts) -> bool:
+def scores_own_classifier(method: Declaration, spec: DatasetFacts) -> bool:
     """Return whether the method's own classifier is scored, beside the probe or in its place."""
     return method.classifies or not spec.probed
 
 
-def _training(method: Method) -> tuple[str, ...]:
+def _training(method: Declaration) -> tuple[str, ...]:
     return (*ALWAYS, *(f"train.{name}" for name in method.train_metrics))
 
 
@@ -109,7 +111,7 @@ def _probed(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
     return tuple(prefix + name for name in (*measures, *colour))
 
 
-def _classified(prefix: str, method: Method, spec: DatasetFacts) -> tuple[str, ...]:
+def _classified(prefix: str, method: Declaration, spec: DatasetFacts) -> tuple[str, ...]:
     if not scores_own_classifier(method, spec):
         return ()
     measures = spec.measures(test=prefix.startswith("test."))

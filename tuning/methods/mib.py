@@ -14,10 +14,12 @@ from torch.nn import functional
 from contrasweep.data import MultiView
 from contrasweep.losses import InfoNCE, JensenShannon, SymmetricKL
 from contrasweep.losses.terms import LossTerms, TermsOf
-from contrasweep.losses.validation import Number, OneOf, rule_of
+from contrasweep.losses.validation import rule_of
 from contrasweep.models.encoders.multiview import MultiViewEncoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image

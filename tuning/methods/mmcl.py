@@ -1,7 +1,7 @@
 """MMCL: contrast with negatives that support vector machines select."""
 
 from contrasweep.losses import MMCL
-from contrasweep.tuning.methods.loss_method import loss_method
+from contrasweep.tuning.methods.from_loss import loss_method
 
 METHOD = loss_method(
     MMCL,

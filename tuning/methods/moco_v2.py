@@ -6,10 +6,11 @@ from torch import Tensor
 
 from contrasweep.losses import QueueInfoNCE
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Number, OneOf
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData

@@ -10,12 +10,13 @@ from torch.nn import functional as F  # noqa: N812
 from contrasweep.data import named_seed
 from contrasweep.losses import PrototypeNCE, QueueInfoNCE, cluster_concentrations, cluster_prototypes
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
+from contrasweep.rules import Number
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.clustering import METRICS, STARTS, information_about, kmeans_of_epoch
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective

@@ -12,7 +12,8 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.cacr import POSITIVES, SWITCH, feed
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.methods.moco_v2 import MOMENTUM, one_way
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective

@@ -8,11 +8,13 @@ from torch import Tensor
 from contrasweep.data import torch_generator
 from contrasweep.losses import HSIC, median_distance
 from contrasweep.losses.hsic import FEWEST_IMAGES
-from contrasweep.losses.validation import POSITIVE, Number, OneOf
+from contrasweep.losses.validation import POSITIVE
 from contrasweep.models import Encoder
+from contrasweep.rules import Number, OneOf
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.biased_network import BIASED_ENCODER, build_biased_encoder
-from contrasweep.tuning.methods.method import Hyperparameter, Method
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import single_view
 from contrasweep.tuning.objectives.objective import Batch, Objective, channels_last
 from contrasweep.tuning.objectives.prepared import PreparedData

@@ -8,10 +8,11 @@ from torch.nn import functional
 
 from contrasweep.data import torch_generator
 from contrasweep.losses import SwAV
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder, KeyQueue
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, of_views
 from contrasweep.tuning.objectives.prepared import PreparedData

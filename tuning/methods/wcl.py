@@ -1,10 +1,11 @@
 """WCL: instance discrimination by one head; by another, attraction of images that neighbours connect."""
 
 from contrasweep.losses import WCL, InfoNCE
-from contrasweep.losses.validation import Number
 from contrasweep.models import Encoder
+from contrasweep.rules import Number
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.method import TEMPERATURE, Hyperparameter, Method, hyperparameters_of
+from contrasweep.tuning.methods.declaration import Hyperparameter
+from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
 from contrasweep.tuning.objectives.heads import experiment_head
 from contrasweep.tuning.objectives.objective import ContrastiveObjective, Objective, SecondHead
 from contrasweep.tuning.objectives.prepared import PreparedData

@@ -1,5 +1,6 @@
 """`best.yaml`: the file of a selected experiment, which `contrasweep run` reads."""
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import yaml
 from contrasweep.search_spaces import Scalar, read_yaml
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, parse_experiment
-from contrasweep.tuning.planning.resolve import check_experiment
+from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import check_study_name
@@ -58,9 +59,12 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
     """Read a best.yaml; `data_root` holds datasets whose facts come from their files.
 
     Raises:
-        InputError: there is no such file, it is not YAML, it has an unknown key or lacks one, it comes from
+        InputError: the file cannot be read, it is not YAML, it has an unknown key or lacks one, it comes from
             another major version, or its experiment is not allowed.
     """
+    # Imported here because it imports torch; who selects and writes a configuration does not need it.
+    from contrasweep.tuning.planning.resolve import check_experiment
+
     content = read_mapping(path)
     for key in content:
         if key not in KEYS:
@@ -83,7 +87,7 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
     return BestConfig(
         study,
         _whole_number(path, "trial", content["trial"], 0),
-        _values(path, content["values"]),
+        _values(path, content["values"], experiment),
         experiment,
         _whole_number(path, "seeds", content.get("seeds", 1), 1),
     )
@@ -93,26 +97,35 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 
     Raises:
-        InputError: there is no such file, or its content is not a mapping.
-        SpaceError: the content is not YAML.
+        InputError: the file cannot be read, its content is not YAML (see `search_spaces.read_yaml`), or no
+            mapping.
     """
-    if not path.is_file():
-        raise InputError(f"no file {path}")
-    content = read_yaml(path)
+    with told_to_user():
+        content = read_yaml(path)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
     return content
 
 
 def _whole_number(path: Path, name: str, given: Any, least: int) -> int:
-    if type(given) is not int or given < least:
-        raise InputError(f"{path}: {name} must be a whole number from {least}, given {given!r}")
+    if type(given) is not int or not least <= given <= MOST:
+        allowed = f"a whole number from {least} to {MOST:,}"
+        raise InputError(f"{path}: {name} must be {allowed}, given {reprlib.repr(given)}")
     return given
 
 
-def _values(path: Path, given: Any) -> Mapping[str, Scalar]:
-    if not isinstance(given, dict) or not all(
-        isinstance(v, bool | int | float | str) for v in given.values()
-    ):
-        raise InputError(f"{path}: values must be numbers, words, true or false by name, given {given!r}")
-    return given
+def _values(path: Path, given: Any, experiment: Experiment) -> Mapping[str, Scalar]:
+    """Return the searched values, which the rows of final runs will hold; the experiment has them too."""
+    if not isinstance(given, dict):
+        raise InputError(f"{path}: values must be values by name, given {reprlib.repr(given)}")
+    values: dict[str, Scalar] = {}
+    for name, value in given.items():
+        with told_to_user(f"{path}: values: "):
+            held = experiment.value(str(name))
+        if value != held or isinstance(value, bool) != isinstance(held, bool):
+            raise InputError(
+                f"{path}: values: {name} is {reprlib.repr(value)}, the experiment has {held!r}: "
+                "give the same value in both places"
+            )
+        values[str(name)] = value
+    return values

@@ -8,10 +8,10 @@ from typing import Any
 
 from contrasweep.data import check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
-from contrasweep.search_spaces import Scalar
+from contrasweep.search_spaces import Scalar, Space, TypeName
 from contrasweep.search_spaces.parameters import type_name
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import parse_experiment
+from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
@@ -21,12 +21,13 @@ from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.provenance import origin_of_results
+from contrasweep.tuning.results.commands import RESULTS
 from contrasweep.tuning.results.final_runs import TrialSeed
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
-from contrasweep.tuning.store.study import FinalRecord, StudyRecord, check_study_name, save_study, study_names
+from contrasweep.tuning.store.record import FinalRecord, StudyRecord, check_study_name
+from contrasweep.tuning.store.study import save_study, study_names
 
-RESULTS = "results"
 Selected = BestConfig | SelectedTrial
 
 
@@ -57,7 +58,7 @@ class FinalPlan:
                     "give the configuration another study name, or use another results folder"
                 )
         facts = dataset_spec(study.dataset, self.data_root)
-        probes = parse_experiment(study.experiment).probes
+        probes = study.experiment.probes
         differences = without_column(study, final_metrics(METHODS[study.method], facts, probes))
         if missing and differences:
             raise InputError(
@@ -82,13 +83,12 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: no seed, no configuration, configurations of several studies or results folders, a batch
-            that does not divide among the workers, or a dataset whose images have changed since.
+        InputError: no seed or too many, no configuration, configurations of several studies or results
+            folders, a batch that does not divide among the workers, or a dataset whose images have changed.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
-    if seeds < 1:
-        raise InputError(f"seeds must be at least 1, given {seeds}")
+    check_count("seeds", seeds)
     given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
@@ -163,7 +163,11 @@ def _study(
     first = configs[0]
     name = check_study_name(first.study + FINAL_SUFFIX)
     if name in study_names(location):
-        return ResultsStore(location).study(name)
+        record = ResultsStore(location).study(name)
+        if not record.is_final:
+            raise InputError(f"study {name} is a search and takes no final runs: use another results folder")
+        _refuse_without_column(record, configs)
+        return record
     experiment = first.experiment
     spec = dataset_spec(experiment.dataset, data_root)
     record = StudyRecord(
@@ -172,8 +176,8 @@ def _study(
         command=command,
         method=experiment.method,
         dataset=experiment.dataset,
-        experiment=experiment.model_dump(mode="json"),
-        space={},
+        experiment=experiment,
+        space=Space(parameters=()),
         search=FinalRecord(),
         columns=StudySchema(
             hyperparameters=_column_types(location, configs),
@@ -185,10 +189,37 @@ def _study(
     return record
 
 
+def _refuse_without_column(record: StudyRecord, configs: Sequence[Selected]) -> None:
+    """Refuse configurations with searched values that the stored study has no column for.
+
+    Raises:
+        InputError: it has none of that name, or the value does not fit the type of the column.
+    """
+    columns = record.columns.hyperparameters
+    for config in configs:
+        for name, value in config.values.items():
+            if name not in columns or not _fits(value, columns[name]):
+                has = f"a column of type {columns[name]}" if name in columns else "no column"
+                raise InputError(
+                    f"study {record.name} has {has} for {name} = {value!r} of trial {config.trial}: "
+                    "give the configuration another study name, or use another results folder"
+                )
+
+
+def _fits(value: Scalar, column: TypeName) -> bool:
+    numbers = column in ("int", "float") and type_name(value) in ("int", "float")
+    return type_name(value) == column or (numbers and (column == "float" or float(value).is_integer()))
+
+
+def _types_of(config: Selected) -> dict[str, Any]:
+    """Return the type of each searched value: a hyperparameter's own, also where a whole number stands."""
+    own = METHODS[config.experiment.method].hyperparameters
+    return {n: own[n].type if n in own else type_name(value) for n, value in config.values.items()}
+
+
 def _column_types(location: Location, configs: Sequence[Selected]) -> dict[str, Any]:
     """Return the hyperparameter columns of `configs` and, if the store has it, of the searched study."""
-    values: dict[str, Scalar] = {name: value for config in configs for name, value in config.values.items()}
-    types: dict[str, Any] = {name: type_name(value) for name, value in values.items()}
+    types: dict[str, Any] = {name: kind for config in configs for name, kind in _types_of(config).items()}
     study = configs[0].study
     if study in study_names(location):
         types = {**types, **ResultsStore(location).study(study).columns.hyperparameters}

@@ -1,52 +1,27 @@
 """The plan of a sweep: everything it will do, resolved and checked, as plain data."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment, Value, parse_experiment
+from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
+from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.setup import scored_images
+from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
-from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
-
-Scheduler = Literal["asha", "none"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits per trial: worker deaths and running time.
-
-    Attributes:
-        max_failures: how often its worker may die; the trial goes on in another one, from its checkpoint.
-        trial_timeout: how many seconds it may run in one worker before it fails; None for any time.
-    """
-
-    max_failures: int = 1
-    trial_timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse limits that no trial could keep.
-
-        Raises:
-            InputError: a negative number of failures, or no time.
-        """
-        if self.max_failures < 0:
-            raise InputError(f"max-failures must be at least 0, given {self.max_failures}")
-        if self.trial_timeout is not None and not 0 < self.trial_timeout < math.inf:
-            raise InputError(f"trial-timeout must be above 0 seconds, given {self.trial_timeout:g}")
+from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord, WarmTrialRecord
 
 
 @dataclass(frozen=True)
@@ -64,7 +39,9 @@ class WarmStart:
     def record(self) -> WarmStartRecord:
         """Return the part of the new study's record that keeps these trials."""
         trials = (
-            {"values": dict(t.values), "state": t.state, "epochs": dict(t.epochs), "value": t.value}
+            WarmTrialRecord.model_validate(
+                {"values": t.values, "state": t.state, "epochs": t.epochs, "value": t.value}
+            )
             for t in self.trials
         )
         return WarmStartRecord(studies=self.studies, trials=tuple(trials))
@@ -73,19 +50,13 @@ class WarmStart:
     def of_record(cls, content: WarmStartRecord) -> "WarmStart":
         """Return the warm start that `record` wrote."""
         trials = tuple(
-            PastTrial(
-                number,
-                held["values"],
-                held["state"],
-                {int(epoch): value for epoch, value in held["epochs"].items()},
-                held["value"],
-            )
+            PastTrial(number, held.values, held.state, held.epochs, held.value)
             for number, held in enumerate(content.trials)
         )
         return cls(content.studies, trials)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepPlan:
     """One study: its search space, base experiment, search rules and resources.
 
@@ -116,6 +87,12 @@ class SweepPlan:
     warm: WarmStart = field(default_factory=WarmStart)
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __repr__(self) -> str:
+        """Return the study, what is searched, and the budget."""
+        what = f"{self.name}: {self.method} on {self.dataset}"
+        budget = f"{self.trials} trials of at most {self.experiment.epochs} epochs"
+        return f"SweepPlan({what}, {budget}, {self.resources.concurrency} at once)"
 
     @property
     def metric(self) -> str:
@@ -158,8 +135,8 @@ class SweepPlan:
             command=self.command,
             method=self.method,
             dataset=self.dataset,
-            experiment=self.experiment.model_dump(mode="json"),
-            space=self.space.forms(),
+            experiment=self.experiment,
+            space=self.space,
             search=SearchRecord(
                 trials=self.trials,
                 sampler=self.sampler,
@@ -180,6 +157,7 @@ class SweepPlan:
                 max_failures=self.limits.max_failures,
                 trial_timeout=self.limits.trial_timeout,
                 data_root=str(self.data_root),
+                validation_images=scored_images(self.experiment, self.seeds, self.data_root) or None,
             ),
             columns=StudySchema(
                 hyperparameters=self.space.types(),
@@ -213,23 +191,25 @@ def plan_of(
         machine: where trials run; this machine by default.
 
     Raises:
-        InputError: the study holds final runs, another version made it, or the machine lacks the resources
-            of one trial.
+        InputError: the study holds final runs, another version made it, its method or dataset is not
+            installed here, or the machine lacks the resources of one trial.
+        DatasetMissing: the facts of its dataset are in files that are missing.
     """
     search = record.require_search()
     refuse_other_version(record)
+    root = data_root or (None if search.data_root is None else Path(search.data_root))
+    check_experiment(record.experiment, root)
     workers = workers or search.workers
     gpus = search.gpus if gpus is None else gpus
     fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
     at_once = concurrency or min(search.concurrency, fit)
-    root = data_root or (None if search.data_root is None else Path(search.data_root))
     return SweepPlan(
         name=record.name,
         method=record.method,
         dataset=record.dataset,
-        space=Space.parse(record.space, f"the space of study {record.name}"),
+        space=record.space,
         given=search.given,
-        experiment=parse_experiment(record.experiment),
+        experiment=record.experiment,
         trials=search.trials,
         sampler=search.sampler,
         scheduler=search.scheduler,

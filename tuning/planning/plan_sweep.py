@@ -1,31 +1,60 @@
 """Plan a sweep: check and complete what the user gives, before anything starts."""
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypedDict
 
-from contrasweep.data import check_available, dataset_spec
+from contrasweep.data import DatasetFacts, check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
-from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
+from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.plan import Limits, Scheduler, SweepPlan
-from contrasweep.tuning.planning.resolve import check_names, preset_beside, resolve, space_of
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.request import check_request, default_name, outside
+from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
+from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.planning.warm_start import earlier_trials
 from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, check_study_name
 
 log = logging.getLogger(__name__)
 
-DEFAULT_TRIALS = 24
-SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
+
+class SweepOptions(TypedDict, total=False):
+    """The options of `plan_sweep`, which describes them."""
+
+    trials: int | None
+    epochs: int | None
+    values: Mapping[str, Value] | None
+    space: Space | None
+    use_preset: bool
+    sampler: str
+    grid_points: int | None
+    scheduler: str
+    metric: str | None
+    asha_metric: str | None
+    seed: int
+    seeds: int | None
+    warm_start: Sequence[str]
+    storage: str | None
+    concurrency: int | None
+    cpus_per_trial: int
+    workers: int
+    gpus_per_worker: float
+    machine: Machine | None
+    limits: Limits | None
+    data_root: Path | None
+    results: str | Path
+    name: str | None
+    command: str
 
 
 def plan_sweep(
@@ -94,33 +123,44 @@ def plan_sweep(
     Raises:
         InputError, ValueError: an argument is wrong; nothing was started or written.
     """
-    check_names(method, dataset)
+    request = check_request(
+        method,
+        dataset,
+        trials=trials,
+        epochs=epochs,
+        values=values,
+        space=space,
+        use_preset=use_preset,
+        sampler=sampler,
+        grid_points=grid_points,
+        scheduler=scheduler,
+        metric=metric,
+        asha_metric=asha_metric,
+        seed=seed,
+        seeds=seeds,
+    )
+    for remark in request.remarks:
+        log.warning("%s", remark)
+    if name is not None:
+        check_study_name(name)
+    given, remaining, planned = request.given, request.space, request.trials
     root = folder_of_data(data_root).absolute()
-    for what, count in (("trials", trials), ("seeds", seeds), ("epochs", epochs)):
-        if count is not None and count < 1:
-            raise InputError(f"{what} must be at least 1, given {count}")
-    if scheduler not in SCHEDULERS:
-        raise unknown_name("scheduler", scheduler, SCHEDULERS)
-    given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
-    start: Mapping[str, Value] = {}
-    if use_preset:
-        start, held = split_preset(method, dataset, space, given)
-        given = {**held, **given}
-    remaining = cut_into_levels(space_of(method, dataset, space, given, start), sampler, grid_points)
-    experiment = _check_extremes(method, dataset, remaining, given, root)
+    fixed = outside(remaining, given)
+    experiment = resolve(method, dataset, {**fixed, **remaining.defaults()}, space=remaining, data_root=root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
     sampler_of(sampler).check(remaining, len(metrics))
-    planned = _trials(trials, sampler, remaining)
+    _check_extremes(method, dataset, remaining, fixed, root)
     resources = resources_for(
         concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
     )
     check_batches(experiment, remaining, workers)
+    _refuse_more_than_there_is(experiment, remaining, spec_for(experiment, root))
     if experiment.validation.fraction == 0:
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_available(dataset, root)
     created = datetime.now(UTC)
-    study_name = check_study_name(name or default_name(method, dataset, created))
+    study_name = check_study_name(default_name(method, dataset, created)) if name is None else name
     plan = SweepPlan(
         name=study_name,
         method=method,
@@ -147,41 +187,6 @@ def plan_sweep(
     return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
 
 
-def split_preset(
-    method: str, dataset: str, space: Space | None, values: Mapping[str, Value]
-) -> tuple[dict[str, Value], dict[str, Value]]:
-    """Return the settings of a preset that the search starts from, and those that hold in every trial.
-
-    Neither contains a setting that `values` names.
-
-    Raises:
-        InputError: there is no such preset.
-    """
-    found = preset_beside(method, dataset, values)
-    free = {parameter.name for parameter in (space or METHODS[method].search_space()).searched}
-    # What the preset fixes decides which parameters there are, and the range of the learning rate.
-    fixed = {name: value for name, value in {**found, **values}.items() if name not in free}
-    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space, fixed).searched}
-    start: dict[str, Value] = {}
-    held: dict[str, Value] = {}
-    for name, value in found.items():
-        parameter = searched.get(name)
-        if parameter is not None and parameter.contains(value):
-            start[name] = value
-            continue
-        held[name] = value
-        if parameter is not None:
-            log.warning(
-                "%s is not searched: the preset has %s, the space %s", name, value, parameter.describe()
-            )
-    return start, held
-
-
-def default_name(method: str, dataset: str, created: datetime) -> str:
-    """Return `METHOD-DATASET-TIME`, with a dash for every character that a file name should not have."""
-    return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
-
-
 def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
     """Refuse batch sizes that do not divide among the workers: the experiment's and those the space searches.
 
@@ -200,38 +205,30 @@ def check_batches(experiment: Experiment, space: Space, workers: int) -> None:
                 check_batch_size(int(size), workers)
 
 
-def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
-    """Return the space with its ranges cut into `grid_points` levels, if a grid is asked for."""
-    if grid_points is None:
-        return space
-    if not sampler_of(sampler).exhaustive:
-        raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
-    return space.with_levels(grid_points)
-
-
-def _trials(given: int | None, sampler: str, space: Space) -> int:
-    """Return how many trials to run; a grid runs all of its points."""
-    points = space.size()
-    if not sampler_of(sampler).exhaustive or points is None:
-        return DEFAULT_TRIALS if given is None else given
-    if given is not None and given < points:
+def _refuse_more_than_there_is(experiment: Experiment, space: Space, facts: DatasetFacts) -> None:
+    """Raise InputError if a batch is to have more images than a trial trains on."""
+    share = experiment.validation.fraction
+    images, sizes = facts.trained_size(share), [experiment.batch_size]
+    for parameter in space.searched:
+        if parameter.name == "batch_size":
+            sizes += [int(parameter.high)] if isinstance(parameter, Range) else map(int, parameter.choices)
+    if images is not None and max(sizes) > images:
+        held_out = f" ({facts.validation_size(share):,} more are held out for validation)" if share else ""
         raise InputError(
-            f"the grid has {points} points, and {given} trials would leave {points - given} of them out; "
-            f"give --trials {points}, a smaller space, or another sampler (random draws some of the points)"
+            f"batch_size {max(sizes):,} is above the {images:,} images of {facts.name} that a trial trains "
+            f"on{held_out}: give --set batch_size=N with N of at most {images:,}"
         )
-    return points
 
 
-def _check_extremes(
-    method: str, dataset: str, space: Space, given: Mapping[str, Value], root: Path
-) -> Experiment:
-    """Return the experiment of the defaults; check that the ends of ranges and all choices give one too."""
-    outside = {path: value for path, value in given.items() if path not in space}
-    experiment = resolve(method, dataset, {**outside, **space.defaults()}, space=space, data_root=root)
+def _check_extremes(method: str, dataset: str, space: Space, fixed: Mapping[str, Value], root: Path) -> None:
+    """Check that the ends of ranges and all choices give an experiment, beside the `fixed` values.
+
+    Raises:
+        InputError: one does not; the message names it.
+    """
     for parameter in space.searched:
         extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
         for value in extremes:
             values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
             with told_to_user(f"{parameter.name} = {value}, which {space.origin} allows: "):
-                resolve(method, dataset, {**outside, **space.complete(values)}, space=space, data_root=root)
-    return experiment
+                resolve(method, dataset, {**fixed, **space.complete(values)}, space=space, data_root=root)

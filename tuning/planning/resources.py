@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-import joblib
-import torch
-
 from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.limits import check_count
 
 CLIENT_SCHEME = "ray://"
 """How the address of a cluster begins that is reached from outside, by Ray's client."""
@@ -107,11 +105,9 @@ def resources_for(
     for some of its workers would wait for ever.
 
     Raises:
-        InputError: a number is below 1, or one trial needs more than there is.
+        InputError: a number is below 1 or above `limits.MOST`, or one trial needs more than there is.
     """
-    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
-        if count is not None and count < 1:
-            raise InputError(f"{what} must be at least 1, given {count}")
+    check_counts(concurrency, cpus, workers)
     here = Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
     place = here if machine is None else machine
     asked = Resources(concurrency or 0, cpus, workers, gpus, place.address)
@@ -125,13 +121,23 @@ def resources_for(
     return replace(asked, concurrency=wanted)
 
 
+def check_counts(concurrency: int | None, cpus: int | None, workers: int | None) -> None:
+    """Raise InputError unless each of the given numbers is a count."""
+    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
+        check_count(what, count)
+
+
 def available_cores() -> int:
     """Return how many cores this process may use, by its affinity and its container's quota."""
+    import joblib
+
     return int(joblib.cpu_count())
 
 
 def available_gpus() -> int:
     """Return how many GPUs torch can use here."""
+    import torch
+
     return torch.cuda.device_count()
 
 
@@ -151,7 +157,7 @@ def device_for(asked: str) -> str:
         InputError: the name is unknown, or there is no such device here.
     """
     there = available_devices()
-    _check_name(asked)
+    check_device_name(asked)
     if asked == AUTO:
         return there[0]
     if asked not in there:
@@ -161,10 +167,13 @@ def device_for(asked: str) -> str:
 
 def available_devices() -> tuple[str, ...]:
     """Return the devices that torch can use here, accelerators first."""
+    import torch
+
     return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
 
 
-def _check_name(asked: str) -> None:
+def check_device_name(asked: str) -> None:
+    """Raise InputError unless there is a device of that name, here or elsewhere; it imports no torch."""
     if asked == "mps":
         raise InputError("device mps cannot be used: scores are computed in float64, which it does not have")
     if asked not in DEVICES:
@@ -182,7 +191,7 @@ def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> 
     Raises:
         InputError: the name is unknown, there is no such device, or `gpus` contradicts it.
     """
-    _check_name(asked)
+    check_device_name(asked)
     there = available_gpus() if machine is None else machine.gpus
     if asked == "cuda" and not there:
         where = "this machine has no GPU that torch can use" if machine is None else machine.in_words

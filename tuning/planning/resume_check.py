@@ -10,8 +10,8 @@ from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.plan_sweep import cut_into_levels
-from contrasweep.tuning.planning.resolve import space_of
+from contrasweep.tuning.planning.request import cut_into_levels
+from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import StudyRecord
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Literal
 
 from contrasweep.search_spaces import Fixed, Scalar
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
+from contrasweep.tuning.errors import InputError, refuse_repeats, told_to_user
+from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
 from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.search import PastTrial
@@ -19,11 +19,12 @@ def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore)
     A trial fits if its experiment has an allowed value for every parameter of the space.
 
     Raises:
-        InputError: an earlier study has another method, dataset or metric, or is named twice.
+        InputError: no earlier study is named, one has another method or dataset or lacks a metric of the
+            plan, or is named twice.
         StoreError: there is no such study.
     """
-    if len(set(studies)) < len(studies):
-        raise InputError(f"warm start: given {', '.join(studies)}; allowed: each study once")
+    with told_to_user("warm start: "):
+        refuse_repeats("study", studies)
     found: list[PastTrial] = []
     remarks: list[str] = []
     for name in studies:
@@ -39,8 +40,10 @@ def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore)
 
 
 def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
+    there = earlier.require_search().metrics
+    metrics = ",".join(plan.metrics) if set(plan.metrics) <= set(there) else ",".join(there)
     wanted = {"method": plan.method, "dataset": plan.dataset, "metric": ",".join(plan.metrics)}
-    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": earlier.require_search().metric}
+    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": metrics}
     for what, value in wanted.items():
         if given[what] != value:
             raise InputError(
@@ -85,9 +88,9 @@ def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | N
 
 def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
     """Name other settings in which the two experiments differ; their scores may not be comparable."""
-    both = (plan.experiment, parse_experiment(earlier.experiment))
+    both = (plan.experiment, earlier.experiment)
     here, there = (flat_settings(one.model_dump()) for one in both)
-    searched = {*plan.space.names, *earlier.space, "seed"}
+    searched = {*plan.space.names, *earlier.space.names, "seed"}
     names = [
         name
         for name in here

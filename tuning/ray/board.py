@@ -1,6 +1,6 @@
-"""The board on which the first rank of a run posts its records.
+"""Boards on which runs post their records, or how far they are, for the driver.
 
-Ray starts a process for it: this module imports nothing, so that the process is there at once.
+Ray starts a process for one: this module imports nothing, so that the process is there at once.
 """
 
 from dataclasses import dataclass
@@ -36,3 +36,19 @@ class Board:
     def state(self) -> bytes | None:
         """Return the latest state."""
         return self._state
+
+
+class EpochBoard:
+    """An actor that holds the last epoch of each run, by its name."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[str, int] = {}
+
+    def post(self, run: str, epoch: int) -> None:
+        """Note that a run has ended an epoch."""
+        self._epochs[run] = epoch
+
+    def take(self) -> dict[str, int]:
+        """Return the runs that have ended an epoch since the last call."""
+        epochs, self._epochs = self._epochs, {}
+        return epochs

@@ -5,6 +5,7 @@ Of a cluster: find it, send our code to its nodes, check that they see our files
 
 import logging
 import os
+import shutil
 import socket
 import tempfile
 import uuid
@@ -21,6 +22,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
+from contrasweep.tuning.ray.alive import stopping_without_ray
+from contrasweep.tuning.ray.signals import keeping_handlers, stopping_on_signals
 from contrasweep.tuning.store import Location
 from contrasweep.tuning.store.filesystem import ONCE
 
@@ -28,6 +31,9 @@ log = logging.getLogger(__name__)
 
 STARTS = 3
 """How often Ray is started: it gives its processes 15 s, which is too short on a busy machine."""
+
+ROOM = 64_000_000
+"""Bytes that Ray's own files take at first."""
 
 AUTO = "auto"
 ANSWER_SECONDS = 5.0
@@ -52,6 +58,9 @@ ENVIRONMENT = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     # Tune would keep writing a record of all trials, for a restore that we never use.
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
+    # Tune would ask for the cluster's resources now and then, for a text that we do not show. Without the GCS
+    # the question takes a minute, and nothing interrupts it.
+    "TUNE_STATE_REFRESH_PERIOD": "1000000000",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
 
@@ -127,7 +136,8 @@ def start_ray(
     for attempt in range(1, STARTS + 1):
         try:
             # The store has the error of each trial in one line. Ray would print each with its stack.
-            ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+            with keeping_handlers():
+                ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
             return
         except Exception as error:  # Ray raises no narrower type
             ray.shutdown()
@@ -254,14 +264,21 @@ def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
     Raises:
         InputError: no cluster answers at the address, or a node lacks what trials need.
         RuntimeError, SweepFailed: see `local_ray`.
+        RayLost: Ray died inside the block.
     """
     if resources.address is None:
         with local_ray(resources.cores) as scratch:
             yield scratch
         return
-    with environment(ENVIRONMENT), connect(resources.address), _scratch_folder() as scratch:
+    with (
+        stopping_on_signals(),
+        environment(ENVIRONMENT),
+        connect(resources.address),
+        _scratch_folder() as scratch,
+    ):
         refuse_blind_nodes(needs)
-        yield scratch
+        with stopping_without_ray():
+            yield scratch
 
 
 @contextmanager
@@ -270,16 +287,34 @@ def local_ray(cpus: int) -> Iterator[Path]:
 
     Raises:
         RuntimeError: this process is already connected to a Ray.
-        SweepFailed: Ray did not start.
+        SweepFailed: Ray did not start, or (RayLost) died inside the block.
     """
     if ray.is_initialized():
         raise RuntimeError("this process is already connected to a Ray; call ray.shutdown() first")
-    with environment(ENVIRONMENT), _scratch_folder() as scratch:
+    refuse_full_disk()
+    with stopping_on_signals(), environment(ENVIRONMENT), _scratch_folder() as scratch:
         start_ray(_not_started, again=(Exception,), address="local", num_cpus=cpus, include_dashboard=False)
         try:
-            yield scratch
+            with stopping_without_ray():
+                yield scratch
         finally:
             ray.shutdown()
+
+
+def refuse_full_disk() -> None:
+    """Refuse to start a Ray that would wait for its own processes, which cannot write their files.
+
+    Raises:
+        SweepFailed: the folder for temporary files has less than `ROOM` left, or there is no such folder.
+    """
+    mend = "make room, or name another folder: --tmp FOLDER, or the variable TMPDIR"
+    try:
+        folder = tempfile.gettempdir()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise SweepFailed(f"no temporary file can be written ({error}); {mend}") from error
+    if free < ROOM:
+        raise SweepFailed(f"{folder} has {free / 1e6:.0f} MB left, and Ray needs {ROOM / 1e6:.0f}; {mend}")
 
 
 @contextmanager

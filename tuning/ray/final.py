@@ -1,5 +1,6 @@
 """Final runs: selected experiments on fresh seeds, each trained on all training images and tested once."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -10,19 +11,30 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.progress.display import OnProgress, following
+from contrasweep.tuning.progress.states import RunsProgress
+from contrasweep.tuning.progress.tracker import RunsTracker
+from contrasweep.tuning.ray.board import EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
+from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.final_scores import FinalScores
 
-Show = Callable[[int, int], None]
+log = logging.getLogger(__name__)
+
+Tell = Callable[[int], object]
+"""Called with the epoch that a run has ended."""
+
+POLL = 1.0
+"""Seconds between two looks at how far the runs on Ray are."""
 
 
 def final_runs(
@@ -39,7 +51,7 @@ def final_runs(
     gpus_per_worker: float = 0.0,
     machine: Machine | None = None,
     command: str = "",
-    show: Show | None = None,
+    progress: OnProgress = None,
 ) -> FinalRuns:
     """Run each configuration on `seeds` fresh seeds and score it on the test split.
 
@@ -61,12 +73,14 @@ def final_runs(
         gpus_per_worker: GPUs of each worker, 0 to 1.
         machine: where the runs take place; by default this machine.
         command: the command line, for the record.
-        show: called with the number of finished runs and the number of all.
+        progress: whether to show the progress: None shows it on terminals and in notebooks, True everywhere,
+            False nowhere. A function is called with a `RunsProgress`.
 
     Raises:
         InputError: no seed, no configuration, or the final study holds runs of other settings.
         DatasetMissing: the dataset's files are not in place.
-        SweepFailed: no run completed, or another driver has taken over the study.
+        SweepFailed: no run completed.
+        SweepStopped: Ray died, or another driver has taken over the study; a second call goes on.
     """
     resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker, machine=machine)
     plan = plan_final_runs(
@@ -80,36 +94,43 @@ def final_runs(
         command=command,
     )
     study, store = plan.record.name, ResultsStore(plan.location)
-    with Heartbeat(plan.location, study) as heartbeat:
-        _run_missing(plan, store, resources, heartbeat, show or (lambda done, of: None))
+    with Heartbeat(plan.location, study) as heartbeat, following(progress) as show:
+        trained = _run_missing(plan, store, resources, heartbeat, show or (lambda state: None))
         compact(plan.location, study, by_driver=True)
     completed = completed_rows(store, study)
     keys = map(trial_and_seed, plan.requests)
     rows = [completed[key] for key in keys if key in completed]
     if not rows:
-        raise SweepFailed(f"no final run completed; `contrasweep show {study}` shows the errors")
-    return FinalRuns(study, rows, len(plan.requests) - len(rows))
+        error = common_error(store.trials(study)["error"].to_pylist())
+        told = "" if error is None else f": {error}"
+        raise SweepFailed(f"no final run completed{told}; `contrasweep show {study}` shows the errors")
+    of = len(plan.requests)
+    return FinalRuns(study, rows, failed=of - len(rows), held=of - trained)
 
 
 def _run_missing(
-    plan: FinalPlan, store: ResultsStore, resources: Resources, heartbeat: Heartbeat, show: Show
-) -> None:
+    plan: FinalPlan,
+    store: ResultsStore,
+    resources: Resources,
+    heartbeat: Heartbeat,
+    show: Callable[[RunsProgress], object],
+) -> int:
+    """Run what the store does not hold; return how many runs that was."""
     study, of = plan.record.name, len(plan.requests)
     missing = plan.missing(completed_rows(store, study))
     at_once = replace(resources, concurrency=min(resources.concurrency, len(missing)))
-    for done, _ in enumerate(_run_all(missing, at_once), of - len(missing) + 1):
-        show(done, of)
+    tracker = RunsTracker(of, of - len(missing), slots=max(1, at_once.concurrency))
+    for _ in _run_all(missing, at_once, tracker, lambda stage=None: show(tracker.progress(stage))):
+        show(tracker.progress())
         if not heartbeat.in_charge():
-            raise SweepFailed(
-                f"the final runs {study} stopped: another driver has taken them over. "
-                "What was finished is kept; the same command goes on"
-            )
+            raise SweepStopped(f"the final runs {study} stopped: another driver has taken them over")
+    return len(missing)
 
 
-def run_one(request: TrialRequest) -> TrialReport:
+def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialReport:
     """Train and test one configuration on one seed, from its checkpoint if an earlier attempt left one.
 
-    Every rank of a group calls this function; the first one tests and writes.
+    Every rank of a group calls this function; the first one tests and writes, and calls `tell`.
     """
     torch.set_num_threads(max(1, int(request.cpus)))
     cache, ranks = DataCache(device=request.device), group_ranks()
@@ -126,28 +147,45 @@ def run_one(request: TrialRequest) -> TrialReport:
         trial = Trial(request, cache, at_end=scores, ranks=ranks)
     report = trial.advance()
     while not report.finished and report.error is None:
+        if ranks.rank == 0:
+            tell(report.epoch)
         report = trial.advance()
     return report
 
 
-def run_group(request: TrialRequest, resources: Resources, storage: Path) -> None:
+def run_group(request: TrialRequest, board: Any, resources: Resources, storage: Path) -> None:
     """Train and test one configuration on one seed, on several workers together."""
-    fit(_run_rank, {"request": request}, resources, storage)
+    fit(_run_rank, {"request": request, "board": board}, resources, storage)
 
 
 def _run_rank(config: dict[str, Any]) -> None:
-    run_one(config["request"])
+    run_on_ray(config["request"], config["board"])
 
 
-def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator[TrialReport | None]:
+def run_on_ray(request: TrialRequest, board: Any) -> TrialReport:
+    """Do `run_one`, and post each epoch on an `EpochBoard`."""
+    return run_one(request, lambda epoch: board.post.remote(name_of(request), epoch))
+
+
+def name_of(request: TrialRequest) -> str:
+    """Return what a run is called while it goes on."""
+    return f"trial {request.trial}, seed {request.experiment.seed}"
+
+
+def _run_all(
+    requests: Sequence[TrialRequest], resources: Resources, tracker: RunsTracker, show: Callable[..., object]
+) -> Iterator[None]:
+    """Run all requests; each step ends with the end of a run."""
     here = resources.concurrency == 1 and resources.workers == 1 and resources.address is None
     if not requests or here:
-        yield from map(run_one, requests)
+        yield from _run_here(requests, tracker, show)
         return
     first = requests[0]
     needs = Needs(first.location, first.experiment.dataset, first.data_root)
+    show("starting Ray")
     with ray_session(resources, needs) as scratch:
-        start = _starter(resources, scratch / "train")
+        board = ray.remote(num_cpus=0)(EpochBoard).remote()
+        start = _starter(resources, scratch / "train", board)
         waiting = deque(requests)
         running: dict[Any, TrialRequest] = {}
         while waiting or running:
@@ -155,23 +193,64 @@ def _run_all(requests: Sequence[TrialRequest], resources: Resources) -> Iterator
             while waiting and len(running) < resources.concurrency:
                 request = waiting.popleft()
                 running[start(request)] = request
-            (ended,), _ = ray.wait(list(running))
-            request = running.pop(ended)
-            try:
-                yield ray.get(ended)
-            except RayError as error:
-                cause = cause_of(error)
-                if isinstance(cause, StoreUnavailable | TrialOvertaken):
-                    raise cause from None
-                # The death of one run's worker does not end the other runs.
-                reason = reason_of(cause)
-                end_from_outside(request, "failed", error=reason)
-                yield TrialReport(0, {}, 0.0, error=reason)
+                tracker.begin(name_of(request), request.experiment.epochs)
+            ended, _ = ray.wait(list(running), timeout=POLL)
+            _take(board, tracker)
+            if not ended:
+                show()
+                continue
+            request = running.pop(ended[0])
+            tracker.end(name_of(request))
+            _check_end(ended[0], request)
+            yield
 
 
-def _starter(resources: Resources, storage: Path) -> Callable[[TrialRequest], Any]:
+def _run_here(
+    requests: Sequence[TrialRequest], tracker: RunsTracker, show: Callable[..., object]
+) -> Iterator[None]:
+    for request in requests:
+        run = name_of(request)
+        tracker.begin(run, request.experiment.epochs)
+
+        def tell(epoch: int, run: str = run) -> None:
+            tracker.report(run, epoch)
+            show()
+
+        show()
+        run_one(request, tell)
+        tracker.end(run)
+        yield
+
+
+def _take(board: Any, tracker: RunsTracker) -> None:
+    """Pass on what the board holds; without the board, the runs go on."""
+    try:
+        for run, epoch in ray.get(board.take.remote()).items():
+            tracker.report(run, epoch)
+    except RayError as error:
+        log.debug("the board of the epochs is gone: %s", error)
+
+
+def _check_end(ended: Any, request: TrialRequest) -> None:
+    """Record the failure of a run that has ended because its worker is gone.
+
+    Raises:
+        StoreUnavailable, TrialOvertaken: the run raised it.
+    """
+    try:
+        ray.get(ended)
+    except RayError as error:
+        cause = cause_of(error)
+        if isinstance(cause, StoreUnavailable | TrialOvertaken):
+            raise cause from None
+        # The death of one run's worker does not end the other runs.
+        end_from_outside(request, "failed", error=reason_of(cause))
+
+
+def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[TrialRequest], Any]:
     """Return the function that starts a run on Ray: in one process, or in a group of workers."""
     if resources.workers == 1:
-        return ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_one).remote
+        one = ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_on_ray)
+        return lambda request: one.remote(request, board)
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)
-    return lambda request: group.remote(request, resources, storage)
+    return lambda request: group.remote(request, board, resources, storage)

@@ -1,8 +1,7 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
-from collections import Counter
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,36 +11,13 @@ from ray.tune.search import Searcher
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.seeds import end_all
 from contrasweep.tuning.planning.trial import TrialRequest
-from contrasweep.tuning.ray.scheduler import rungs
+from contrasweep.tuning.progress.forecast import Forecast
+from contrasweep.tuning.progress.states import SweepProgress
+from contrasweep.tuning.progress.tracker import SweepTracker
+from contrasweep.tuning.ray.scheduler import REDUCTION, rungs
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a sweep.
-
-    Attributes:
-        planned: how many trials the sweep has in all.
-        metric: the metric of `best`.
-        running: how many trials run now.
-        counts: how many trials ended in which way.
-        best: the trial with the best score after any epoch, and that score.
-        resumed: how many of the ended trials an earlier driver had finished.
-    """
-
-    planned: int
-    metric: str
-    running: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
-    best: tuple[int, float] | None = None
-    resumed: int = 0
-
-    @property
-    def done(self) -> int:
-        """How many trials have ended, in any way."""
-        return sum(self.counts.values())
 
 
 class StoreSearcher(Searcher):
@@ -90,28 +66,21 @@ class StoreSearcher(Searcher):
         )
         self._left = plan.trials - len(past)
         self._running: dict[str, TrialRequest] = {}
-        self._counts: Counter[str] = Counter(trial.state for trial in past if not trial.unfinished)
-        self._resumed = self._counts.total()
-        self._best: tuple[int, float] | None = None
-        for trial in past:
-            for score in trial.epochs.values():
-                self._consider(trial.number, score)
+        self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
+        self._tracker = self._following(past)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
         return {}
 
+    def progress(self, stage: str | None = None) -> SweepProgress:
+        """Return the state of the sweep now; `stage` says what goes on before the first trial."""
+        return self._tracker.progress(stage)
+
     @property
-    def progress(self) -> Progress:
-        """The state of the sweep now."""
-        return Progress(
-            planned=self._plan.trials,
-            metric=self._plan.rung_metric,
-            running=len(self._running),
-            counts=dict(self._counts),
-            best=self._best,
-            resumed=self._resumed,
-        )
+    def counts(self) -> dict[str, int]:
+        """The number of ended trials by status."""
+        return self._tracker.counts
 
     def settle(self, ended: Iterable[TrialOutcome]) -> None:
         """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
@@ -136,6 +105,7 @@ class StoreSearcher(Searcher):
             return Searcher.FINISHED
         request = self._request(proposal)
         self._running[trial_id] = request
+        self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
@@ -154,25 +124,40 @@ class StoreSearcher(Searcher):
             return
         self._learn(request, result)
         try:
-            self._end(request, result, self._cause(trial_id) if error else None)
+            status = self._end(request, result, self._cause(trial_id) if error else None)
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
+        else:
+            self._tracker.end(request.trial, status, final_score(self._values(result)))
 
-    def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> None:
+    def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
+        """Tell Optuna and the store how a trial ended; return its status."""
         if cause is not None:
             self._study.fail(request.trial)
-            self._counts[end_all(request, "failed", error=cause)] += 1
-        elif result.get("error") is not None:
+            return end_all(request, "failed", error=cause)
+        if result.get("error") is not None:
             self._study.fail(request.trial)
-            self._counts["failed"] += 1
-        elif result.get("finished"):
-            values = [result.get(f"metrics/{metric}") for metric in self._plan.metrics]
-            self._study.complete(request.trial, values)
-            self._counts["completed"] += 1
-        else:
-            self._study.prune(request.trial)
-            reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-            self._counts[end_all(request, "stopped", rung=max(reached, default=None))] += 1
+            return "failed"
+        if result.get("finished"):
+            self._study.complete(request.trial, self._values(result))
+            return "completed"
+        self._study.prune(request.trial)
+        reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
+        return end_all(request, "stopped", rung=max(reached, default=None))
+
+    def _values(self, result: Mapping[str, Any]) -> list[float | None]:
+        return [result.get(f"metrics/{metric}") for metric in self._plan.metrics]
+
+    def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
+        plan = self._plan
+        share = 1 / REDUCTION if self._rungs else 1.0
+        forecast = Forecast(plan.experiment.epochs, self._rungs, share, plan.resources.concurrency)
+        tracker = SweepTracker(plan.trials, plan.metric, forecast)
+        for trial in past:
+            if not trial.unfinished:
+                values = trial.value if isinstance(trial.value, Sequence) else [trial.value]
+                tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), final_score(values))
+        return tracker
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
@@ -203,11 +188,16 @@ class StoreSearcher(Searcher):
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:
+        if request is None or result.get("error") is not None or "epoch" not in result:
+            return
+        epoch = int(result["epoch"])
+        self._tracker.report(request.trial, epoch)
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
-        if request is not None and result.get("error") is None and result.get("epoch", 0) > 0:
-            self._study.report(request.trial, int(result["epoch"]), float(result["score"]))
-            self._consider(request.trial, float(result["score"]))
+        if epoch > 0:
+            self._study.report(request.trial, epoch, float(result["score"]))
 
-    def _consider(self, number: int, score: float) -> None:
-        if self._best is None or score > self._best[1]:
-            self._best = (number, score)
+
+def final_score(values: Sequence[float | None]) -> float | None:
+    """Return the first of a completed trial's metrics, by which trials are ranked; None if any is missing."""
+    complete = all(value is not None and math.isfinite(value) for value in values)
+    return values[0] if values and complete else None

@@ -1,48 +1,61 @@
 """Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, overload
+from typing import Any, ParamSpec, Unpack, overload
 
 import pyarrow as pa
 from ray.tune import Callback
 
 from contrasweep.data import check_available
-from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.planning.plan import Limits, SweepPlan, plan_of
-from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
+from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, refuse_repeats
+from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.planning.plan import SweepPlan, plan_of
+from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
+from contrasweep.tuning.planning.request import study_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
-from contrasweep.tuning.ray.cluster import Needs, ray_session
-from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
+from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.progress.display import OnProgress, following
+from contrasweep.tuning.progress.states import SweepProgress
+from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
+from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
+from contrasweep.tuning.results.commands import resume_command
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
-from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, trial_outcomes
+from contrasweep.tuning.results.trials import TrialOutcome, common_error, epoch_means, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, StoreUnavailable, compact
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
-from contrasweep.tuning.store.study import StudyRecord, save_study, study_names
+from contrasweep.tuning.store.record import StudyRecord
+from contrasweep.tuning.store.study import refuse_taken, save_study
 from contrasweep.tuning.store.tensorboard import write_experiment
+from contrasweep.tuning.store.unstarted import removed_if_refused
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
-ShowStudy = Callable[[str, Progress], None]
+ShowStudy = Callable[[str, SweepProgress], object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepResult:
     """A sweep that has ended: its plan, and how many trials ended in which way."""
 
     plan: SweepPlan
     counts: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        """Return the study and how many of its trials ended in which way."""
+        endings = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        return f"SweepResult({self.plan.name}: {endings}; selected by {self.plan.metric})"
 
     @overload
     def best(self, top: None = None, where: Sequence[str] = ()) -> SelectedTrial: ...
@@ -64,44 +77,56 @@ class SweepResult:
         return found[0] if top is None else found
 
 
-def _planned_by(
-    plan: Callable[P, SweepPlan],
-) -> Callable[[Callable[[SweepPlan], SweepResult]], Callable[P, SweepResult]]:
-    """Give a function of a plan the parameters of `plan`, also for type checkers and editors."""
+def _with_options_of(
+    plan: Callable[..., Any],
+) -> Callable[[Callable[P, SweepResult]], Callable[P, SweepResult]]:
+    """Show the options of `plan` in the signature of a function that passes them on."""
 
-    def decorate(run: Callable[[SweepPlan], SweepResult]) -> Callable[P, SweepResult]:
-        @wraps(run)
-        def planned(*given: P.args, **options: P.kwargs) -> SweepResult:
-            return run(plan(*given, **options))
-
-        planned.__dict__["__signature__"] = signature(plan).replace(return_annotation=SweepResult)
-        planned.__annotations__ = {**plan.__annotations__, "return": SweepResult}
-        return planned
+    def decorate(run: Callable[P, SweepResult]) -> Callable[P, SweepResult]:
+        own, planned = signature(run).parameters, signature(plan).parameters
+        shown = [*planned.values(), *(one for name, one in own.items() if name not in (*planned, "options"))]
+        run.__dict__["__signature__"] = signature(run).replace(parameters=shown)
+        return run
 
     return decorate
 
 
-@_planned_by(plan_sweep)
-def sweep(plan: SweepPlan) -> SweepResult:
-    """Plan and run a sweep; the arguments are those of `plan_sweep`.
+@_with_options_of(plan_sweep)
+def sweep(
+    method: str, dataset: str, *, progress: OnProgress = None, **options: Unpack[SweepOptions]
+) -> SweepResult:
+    """Plan and run a sweep.
+
+    Args:
+        method: a registered method.
+        dataset: a registered dataset, whose files must be there.
+        progress: as in `run_sweep`.
+        options: those of `plan_sweep`.
 
     Raises:
         InputError, ValueError: an argument is wrong; nothing was started.
         StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
-    return run_sweep(plan)
+    return run_sweep(plan_sweep(method, dataset, **options), progress)
 
 
-def run_sweep(plan: SweepPlan, show: Show | None = None) -> SweepResult:
-    """Run a new study; `show` is called with the progress after every epoch of any trial.
+def run_sweep(plan: SweepPlan, progress: OnProgress = None) -> SweepResult:
+    """Run a new study.
+
+    Args:
+        plan: the plan of the study.
+        progress: whether to show the progress: None shows it on terminals and in notebooks, True everywhere,
+            False nowhere. A function is called with a `SweepProgress` after every epoch of any trial.
 
     Raises:
+        InputError: a node of the cluster lacks what trials need. No study is left behind.
         StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
     location, record = create_study(plan)
-    return _run(plan, record, location, show)
+    with removed_if_refused(location, [plan.name]), following(progress) as show:
+        return _run(plan, record, location, show)
 
 
 def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
@@ -109,12 +134,14 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
 
     Raises:
         StoreError: the results folder cannot be used, or it has a study of that name.
+        SweepFailed: there is no room for temporary files.
     """
+    refuse_full_disk()
     location = open_location(plan.results, writable=True)
     record = plan.record()
     save_study(location, record)
     if location.filesystem.type_name == "local":
-        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns)
+        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns, record.metric)
     return location, record
 
 
@@ -132,7 +159,7 @@ def resume_sweep(
     storage: str | None = None,
     expected: Expected | None = None,
     extend: int = 0,
-    show: Show | None = None,
+    progress: OnProgress = None,
 ) -> SweepResult:
     """Go on with an interrupted study: finished trials stay, unfinished ones continue from their checkpoints.
 
@@ -144,7 +171,7 @@ def resume_sweep(
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned.
-        show: called with the progress.
+        progress: as in `run_sweep`.
 
     Raises:
         InputError: the study differs from what was expected or is of another version (the message names the
@@ -153,6 +180,7 @@ def resume_sweep(
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
     """
+    refuse_full_disk()
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
@@ -166,8 +194,8 @@ def resume_sweep(
         machine=machine,
     )
     refuse_difference(plan, record, expected or Expected())
-    if extend < 0:
-        raise InputError(f"extend must be at least 1, given {extend}")
+    check_count("extend", extend, least=0)
+    check_count(f"trials of study {name}", plan.trials + extend)
     if extend and sampler_of(plan.sampler).exhaustive:
         raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
     check_batches(plan.experiment, plan.space, plan.resources.workers)
@@ -177,14 +205,25 @@ def resume_sweep(
         plan.limits.trial_timeout if trial_timeout is None else trial_timeout,
     )
     plan = replace(plan, limits=limits, storage=storage or plan.storage)
-    return _run(plan, record, location, show, extend)
+    with following(progress) as show:
+        return _run(plan, record, location, show, extend)
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
     """Return the trials `held` by the store in the form of the search: scores by epoch, and final values.
 
     Epoch 0, the untrained encoder, is left out, because running trials do not report it to the search either.
+
+    Raises:
+        InputError: the store holds a trial that the study does not plan.
     """
+    planned = record.require_search().trials
+    unplanned = [one.trial for one in held if one.trial >= planned]
+    if unplanned:
+        raise InputError(
+            f"study {record.name} plans {planned} trials, but the store holds trial {unplanned[0]}: "
+            "its record or its rows are those of another study"
+        )
     curves = epoch_means(epochs, record, record.rung_metric)
     metrics = record.require_search().metrics
     return [
@@ -203,6 +242,8 @@ def _run(
     plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None, extend: int = 0
 ) -> SweepResult:
     with ExitStack() as stack:
+        here = plan.resources.address
+        stack.enter_context(_telling_how_to_go_on([plan.method], plan.name, plan.results, here))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         if extend:
             plan = replace(plan, trials=plan.trials + extend)
@@ -219,18 +260,30 @@ def _run(
         )
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:
-            _tune(plan, searcher, past, [watch, ForgetEnded(), ShowProgress(searcher, show)], location)
+            if show is not None:
+                show(searcher.progress("starting Ray"))
+            callbacks: list[Callback] = [watch, ForgetEnded(), ShowProgress(searcher, show)]
+            _tune(plan, searcher, past, callbacks, location)
+        elif show is not None:
+            show(searcher.progress("nothing was left to train"))
         try:
             compact(location, plan.name, by_driver=True)
         except StoreUnavailable as error:
             merge = "`contrasweep compact` merges them"
             log.warning("The results are whole, but in many files (%s): %s", merge, error)
-    counts = searcher.progress.counts
+    counts = searcher.counts
     if not counts.get("completed"):
-        failed = f"contrasweep show {plan.name} --results {plan.results}"
         ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
-        raise SweepFailed(f"no trial of {plan.name} finished ({ended}); `{failed}` shows why")
+        raise SweepFailed(f"no trial of {plan.name} finished ({ended}){_why(plan, record, location)}")
     return SweepResult(plan, counts)
+
+
+def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
+    """Return what most trials of a failed sweep died of, and the command that shows the errors of all."""
+    outcomes = trial_outcomes(ResultsStore(location).trials(plan.name), record)
+    error = common_error([one.error for one in outcomes])
+    show = f"`contrasweep show {plan.name} --results {plan.results}` shows"
+    return f"; {show} why" if error is None else f": {error}. {show} each trial"
 
 
 def _tune(
@@ -245,11 +298,20 @@ def _tune(
     with ray_session(plan.resources, needs) as scratch:
         tuner_of(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
-        go_on = f"contrasweep sweep {plan.method} --name {plan.name} --results {plan.results} --resume"
-        raise SweepFailed(
-            f"the sweep {plan.name} stopped: {searcher.stopped_by}. "
-            f"What was finished is kept; `{go_on}` goes on"
-        )
+        raise SweepStopped(f"the sweep {plan.name} stopped: {searcher.stopped_by}")
+
+
+@contextmanager
+def _telling_how_to_go_on(
+    methods: Sequence[str], name: str, results: str | Path, address: str | None
+) -> Iterator[None]:
+    """Add the command that goes on to what ends the block early, as a note."""
+    try:
+        yield
+    except (KeyboardInterrupt, SweepStopped, StoreUnavailable) as stop:
+        go_on = resume_command(methods, name, results, address)
+        stop.add_note(f"What was finished is kept; `{go_on}` goes on.")
+        raise
 
 
 @dataclass(frozen=True)
@@ -258,11 +320,6 @@ class GroupResult:
 
     results: tuple[SweepResult, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
-
-
-def study_of(prefix: str, method: str) -> str:
-    """Return the name of a method's study in a group of studies."""
-    return f"{prefix}-{method}"
 
 
 def sweep_group(
@@ -276,19 +333,19 @@ def sweep_group(
         machine: where trials run, the same as in the plans.
 
     Raises:
-        InputError: a method is given twice.
+        InputError: a study is given twice, or a node of the cluster lacks what trials need. No study without
+            a trial is left behind.
         StoreError: the results folder cannot be used, or it has a study with one of the names. No study is
             created then.
     """
     names = [plan.name for plan in plans]
-    if len(set(names)) < len(names):
-        raise InputError(f"given {', '.join(plan.method for plan in plans)}; allowed: each method once")
-    taken = set(study_names(open_location(plans[0].results))).intersection(names)
-    if taken:
-        raise StoreError(f"{plans[0].results} has {', '.join(sorted(taken))}; resume, or choose another name")
+    refuse_repeats("study", names)
+    refuse_taken(open_location(plans[0].results), names)
     for plan in plans:
         create_study(plan)
-    return resume_group(names, plans[0].results, show=show, data_root=plans[0].data_root, machine=machine)
+    results, data_root = plans[0].results, plans[0].data_root
+    with removed_if_refused(open_location(results), names):
+        return resume_group(names, results, show=show, data_root=data_root, machine=machine)
 
 
 def resume_group(
@@ -311,19 +368,22 @@ def resume_group(
     Raises:
         InputError, StoreError: see `resume_sweep`.
     """
+    methods = [ResultsStore(results).study(name).method for name in names]
+    prefix, machine = names[0].removesuffix(study_of("", methods[0])), options.get("machine")
     done: list[SweepResult] = []
     failed: dict[str, str] = {}
-    for name in names:
-        try:
-            result = resume_sweep(
-                name,
-                results,
-                expected=(expected or {}).get(name),
-                show=None if show is None else partial(show, name),
-                **options,
-            )
-        except SweepFailed as error:
-            failed[name] = str(error)
-        else:
-            done.append(result)
+    with _telling_how_to_go_on(methods, prefix, results, machine and machine.address):
+        for name in names:
+            try:
+                result = resume_sweep(
+                    name,
+                    results,
+                    expected=(expected or {}).get(name),
+                    progress=None if show is None else partial(show, name),
+                    **options,
+                )
+            except SweepFailed as error:
+                failed[name] = ". ".join([str(error), *getattr(error, "__notes__", [])])
+            else:
+                done.append(result)
     return GroupResult(tuple(done), failed)

@@ -1,5 +1,6 @@
 """The Tuner of a sweep: a plan in Ray Tune's words."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import Stopper
 
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.scheduler import ResumableASHA
-from contrasweep.tuning.ray.searcher import Progress, StoreSearcher
+from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.worker import TrialWorker, bundles
 from contrasweep.tuning.search import PastTrial
 
-Show = Callable[[Progress], None]
+Show = Callable[[SweepProgress], object]
+
+TICK = 1.0
+"""Seconds after which the progress is shown again, though nothing was reported: the time goes on."""
 
 
 def tuner_of(
@@ -76,11 +81,15 @@ class _StopWith(Stopper):
 
 
 class ShowProgress(Callback):
-    """Calls `show` with the progress after every report of a trial, and when one ended or was given up."""
+    """Calls `show` with the progress after every report of a trial, when one ended, and from time to time."""
 
-    def __init__(self, searcher: StoreSearcher, show: Show | None) -> None:
+    def __init__(
+        self, searcher: StoreSearcher, show: Show | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._searcher = searcher
         self._show = show
+        self._clock = clock
+        self._last = clock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: `show` may not pickle, and we never use the restore that Ray pickles for."""
@@ -89,6 +98,12 @@ class ShowProgress(Callback):
     def on_trial_result(self, *about: Any, **info: Any) -> None:
         """Show the progress."""
         if self._show is not None:
-            self._show(self._searcher.progress)
+            self._last = self._clock()
+            self._show(self._searcher.progress())
 
     on_trial_complete = on_trial_error = on_trial_result
+
+    def on_step_end(self, *about: Any, **info: Any) -> None:
+        """Show the progress again, if the last time is long ago; Tune calls this several times a second."""
+        if self._show is not None and self._clock() - self._last >= TICK:
+            self.on_trial_result()

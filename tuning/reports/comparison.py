@@ -6,12 +6,13 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.figures import best_so_far
-from contrasweep.tuning.reports.final import FEW_SEEDS, mean_and_std, selected_runs
+from contrasweep.tuning.reports.final import mean_and_std, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
+from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.study import StudyData
+from contrasweep.tuning.statistics import FEW_SEEDS
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -83,7 +84,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
 def _draw(studies: Sequence[StudyData]) -> go.Figure:
     figure = go.Figure()
     for i, data in enumerate(studies):
-        trials, best = best_so_far(data.curves.values())
+        trials, best = data.best_so_far
         if not trials:
             continue
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[(i // len(COLOURS) + i) % len(DASHES)]
@@ -94,8 +95,8 @@ def _draw(studies: Sequence[StudyData]) -> go.Figure:
     return figure.update_layout(
         title="Best so far, by trials spent",
         xaxis_title="trial",
-        yaxis_title=" / ".join(sorted({data.rung_metric for data in studies})),
-        meta={"alt": f"Best score so far by trial of {names}; see the table."},
+        yaxis_title=" / ".join(sorted({best_name(data.metric) for data in studies})),
+        meta={"alt": f"Best final score so far by trial of {names}; see the table."},
     )
 
 
@@ -104,4 +105,4 @@ def _final_n(data: StudyData) -> int:
 
 
 def _epochs(data: StudyData) -> int:
-    return int(data.record.experiment["epochs"])
+    return data.record.experiment.epochs

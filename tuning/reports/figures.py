@@ -1,7 +1,7 @@
 """The figures of a report on one study, for the screen; for papers, see `reports.matplotlib_figures`."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.selection import pareto_front
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.results.trials import Curve, Floats
-from contrasweep.tuning.statistics import improvements
 
 MANY = 100
 """Above this number of curves, each one is drawn paler."""
@@ -41,37 +41,39 @@ LOOKS = {
 
 
 def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
-    """Draw the score of each trial after its last epoch, and the best score so far."""
+    """Draw the last score of each trial: the final one of completed trials, and the best of these so far.
+
+    Of other trials, which have no final score, it is the cheap metric after their last epoch.
+    """
     figure = go.Figure()
     for status, look in LOOKS.items():
-        points = [(t.number, t.last, t.epoch) for t in drawn if t.status == status and t.last is not None]
+        metric = data.metric if status == "completed" else data.rung_metric
+        scored = [(t.number, _last_score(t), t.epoch) for t in drawn if t.status == status]
+        points = [point for point in scored if point[1] is not None]
         if points:
             numbers, scores, epochs = zip(*points, strict=True)
-            hover = f"trial %{{x}}, epoch %{{customdata}}: %{{y:.4g}}<extra>{status}</extra>"
+            hover = f"trial %{{x}}, epoch %{{customdata}}: {metric} %{{y:.4g}}<extra>{status}</extra>"
             dots = {"mode": "markers", "marker": _marker(look, 7), "hovertemplate": hover}
-            figure.add_scatter(x=numbers, y=scores, customdata=epochs, name=status, **dots)
-    trials, best = best_so_far(data.curves.values())
+            name = f"{status}: {metric}" if metric == data.metric else f"{status}: last {metric}"
+            figure.add_scatter(x=numbers, y=scores, customdata=epochs, name=name, **dots)
+    trials, best = data.best_so_far
     if trials:
-        x, y, name = [*trials, data.trials[-1].number], [*best, best[-1]], "best so far"
+        x, y, name = [*trials, data.trials[-1].number], [*best, best[-1]], best_name(data.metric)
         line = {"color": ORANGE, "width": 2.5, "shape": "hv"}
         hover = f"after trial %{{x}}: %{{y:.4g}}<extra>{name}</extra>"
         figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover)
-    _draw_untrained(figure, data.untrained)
+    _draw_untrained(figure, data.untrained_score(data.metric))
     figure.update_layout(
         title="Each trial, and the best so far",
         xaxis_title="trial",
-        yaxis_title=data.rung_metric,
+        yaxis_title=data.metric,
         meta={"alt": _progress_alt(data, best)},
     )
     return _whole_numbers(figure)
 
 
-def best_so_far(curves: Iterable[Curve]) -> tuple[list[int], list[float]]:
-    """Return the trials that improved on all before them, and their best score after any trained epoch."""
-    drawn = list(curves)
-    best = np.array([np.max(curve.trained, initial=-np.inf) for curve in drawn])
-    places = improvements(best)
-    return [drawn[place].trial for place in places], best[places].tolist()
+def _last_score(trial: TrialResult) -> float | None:
+    return trial.score if trial.status == "completed" else trial.last
 
 
 def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
@@ -247,8 +249,9 @@ def _draw_untrained(figure: go.Figure, score: float | None) -> None:
 
 
 def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
-    reached = f"the best {data.rung_metric} so far is {best[-1]:.4g}" if best else "none has trained yet"
-    control = "" if data.untrained is None else f"; the untrained encoder has {data.untrained:.4g}"
+    reached = f"{best_name(data.metric)} {best[-1]:.4g}" if best else "none has completed yet"
+    untrained = data.untrained_score(data.metric)
+    control = "" if untrained is None else f"; the untrained encoder has {untrained:.4g}"
     return f"Scores of {len(data.trials)} trials of {data.name}: {reached}{control}."
 
 

@@ -10,24 +10,28 @@ from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, main_score, summarise_runs
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.statistics import FEW_SEEDS, Summary
 
-FEW_SEEDS = 3
 _TEST = "metric.test."
 
 
 def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
-    """Return the summaries of a trial's final runs and of its untrained encoders; None if no run completed.
-
-    The trial is the best of the search that has final runs. Others may have some too: because of `--top`, or
-    because the search was extended later.
-    """
-    rows = _completed(data)
-    tested = [row["trial"] for row in rows]
-    trial = next((one.number for one in data.ranked if one.number in tested), tested[0] if tested else None)
-    summaries = summarise_runs([row for row in rows if row["trial"] == trial])
+    """Return the summaries of `selected_rows` and of their untrained encoders; None if no run completed."""
+    summaries = summarise_runs(selected_rows(data))
     final = next((one for one in summaries if one.encoder != UNTRAINED), None)
     return final, next((one for one in summaries if one.encoder == UNTRAINED), None)
+
+
+def selected_rows(data: StudyData) -> list[Mapping[str, Any]]:
+    """Return the completed final runs of the best trial of the search that has any.
+
+    Other trials may have some too: because of `--top`, or because the search was extended later.
+    """
+    rows = _completed(data)
+    tested = {row["trial"] for row in rows}
+    ranked = [one.number for one in data.ranked if one.number in tested]
+    trial = next(iter([*ranked, *(row["trial"] for row in rows)]), None)
+    return [row for row in rows if row["trial"] == trial]
 
 
 def final_section(data: StudyData) -> Section | None:

@@ -4,17 +4,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contrasweep.data import InformationCurve
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
-from contrasweep.tuning.reports.figures import best_so_far
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from contrasweep.data import InformationCurve
 
 FORMATS = (".png", ".pdf", ".svg")
 BLACK_DASHES: Final[dict[str, Any]] = {"color": "black", "linewidth": 1, "linestyle": "--"}
@@ -36,21 +37,21 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
 
     data = read_study(store, study)
     figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=160)
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = figure.subplots(1, 2)
     _draw_curves(left, data)
     _draw_progress(right, data)
-    for axes in (left, right):
-        if data.untrained is not None:
-            axes.axhline(data.untrained, label="untrained encoder", **BLACK_DASHES)
+    for axes, untrained in ((left, data.untrained), (right, data.untrained_score(data.metric))):
+        if untrained is not None:
+            axes.axhline(untrained, label="untrained encoder", **BLACK_DASHES)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.set(xlabel="epoch", ylabel=data.rung_metric, title="each trial")
-    right.set(xlabel="trial", title="best so far")
+    right.set(xlabel="trial", ylabel=data.metric, title=best_name(data.metric))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
     _save(figure, f"{data.record.method} on {data.record.dataset}: {len(data.curves)} trials", path)
 
 
-def draw_cluster_curve(curve: InformationCurve, title: str, path: Path) -> None:
+def draw_cluster_curve(curve: "InformationCurve", title: str, path: Path) -> None:
     """Draw I(Z; T) and H(Z | T) over k into `path`: in bits, and rescaled with their crossing.
 
     Raises:
@@ -107,16 +108,17 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
 
 
 def _draw_progress(axes: "Axes", data: StudyData) -> None:
-    scored = [(trial.number, trial.last) for trial in data.trials if trial.last is not None]
+    """Draw the final score of each completed trial, and the best so far; stopped trials have none."""
+    scored = [(trial.number, trial.score) for trial in data.trials if trial.score is not None]
     if scored:
         axes.plot(*zip(*scored, strict=True), "o", color=GREY, markersize=3)
-    trials, best = best_so_far(data.curves.values())
+    trials, best = data.best_so_far
     if trials:
         places = [*trials, data.trials[-1].number]
         axes.step(places, [*best, best[-1]], where="post", color="black", linewidth=1.4)
 
 
-def _draw_rescaled(axes: "Axes", curve: InformationCurve) -> None:
+def _draw_rescaled(axes: "Axes", curve: "InformationCurve") -> None:
     rising, falling, crossing = curve.rescaled_information, curve.rescaled_negative_entropy, curve.crossing
     if rising is not None:
         axes.plot(curve.ks, rising, "o-", color=COLOURS[0], markersize=3, label="I(Z; T)")

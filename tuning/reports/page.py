@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from contrasweep.tuning.errors import InputError
@@ -26,7 +27,7 @@ DENSE_COLUMNS = 10
 """With more columns than this, they stand closer together."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
-SHORTEST_WATCH = 1.0
+SHORTEST_WATCH, LONGEST_WATCH = 1.0, 86_400.0
 """The shortest allowed time between two writings of a watched page, in seconds."""
 Tone = Literal["blue", "orange", "yellow", "grey", "plain"]
 
@@ -76,11 +77,11 @@ class Table:
 class Section:
     """A heading with its text, figures and tables.
 
-    `text` is plain: a blank line begins a paragraph. A paragraph that is indented by four spaces is shown as
-    it is, for commands; one whose lines all begin with `- ` is a list. Figures use the traces that plotly
-    draws as SVG (`scatter`, `bar`, `heatmap`, `contour`, `box`): they print sharply, work without WebGL, and
-    the page's security policy admits no other. The text for readers who cannot see a figure is
-    `layout.meta["alt"]`, or else its title.
+    `text` is plain: a blank line begins a paragraph, and backticks stand around a command. A paragraph that
+    is indented by four spaces is shown as it is, for commands; one whose lines all begin with `- ` is a list.
+    Figures use the traces that plotly draws as SVG (`scatter`, `bar`, `heatmap`, `contour`, `box`): they
+    print sharply, work without WebGL, and the page's security policy admits no other. The text for readers
+    who cannot see a figure is `layout.meta["alt"]`, or else its title.
     """
 
     title: str
@@ -151,10 +152,12 @@ def while_running(
     last page, before it goes on.
 
     Raises:
-        InputError: `seconds` is below 1.
+        InputError: `seconds` is below 1, or above a day.
     """
-    if not seconds >= SHORTEST_WATCH:
-        raise InputError(f"--watch takes at least {SHORTEST_WATCH:g} second, given {seconds:g}")
+    if not SHORTEST_WATCH <= seconds <= LONGEST_WATCH:
+        raise InputError(
+            f"--watch takes {SHORTEST_WATCH:g} to {LONGEST_WATCH:,.0f} seconds, given {seconds:g}"
+        )
     # The state first: what ends after it was read is on the next page.
     while any(store.state(study) == "running" for study in studies):
         yield seconds
@@ -171,7 +174,13 @@ def _template() -> Template:
     loader = PackageLoader("contrasweep.tuning.reports")
     whitespace: Any = {"trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **whitespace)
+    environment.filters["with_code"] = _with_code
     return environment.get_template("page.html.j2")
+
+
+def _with_code(text: str) -> Markup:
+    """Return a text with what stands in backticks, such as a command, as code; all else is escaped."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _section_view(number: int, section: Section) -> dict[str, object]:

@@ -1,8 +1,9 @@
-"""Parallel coordinates: a row for each searched parameter, and a line through all rows for each trial.
+"""Parallel coordinates: a row for each of a few parameters, and a line through all rows for each trial.
 
 The axes are horizontal rows, not the usual columns, so that names and values stay readable on a phone. The
 lines are SVG, not WebGL, so that they print. Where a trial does not have a parameter, its line runs to the
-margin.
+margin. Only the parameters that tell good trials from bad ones most have a row: with all of them, nobody
+follows a line.
 """
 
 import math
@@ -13,35 +14,56 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from plotly.colors import sample_colorscale
 
 from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.reports.page import cell_text
-from contrasweep.tuning.reports.style import SEQUENTIAL, plain
+from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
 from contrasweep.tuning.results.study import StudyData, TrialResult
+
+BLUE, ORANGE, _, _, SKY, _, _ = COLOURS
 
 FEWEST = 5
 """With fewer scored trials, the figure is not drawn."""
+MOST_ROWS = 5
+"""How many parameters have a row."""
 BAND_NAMES = ("worst fifth", "fourth", "middle", "second", "best fifth")
 BANDS = len(BAND_NAMES)
+# The best stand out on light and dark ground, by colour and by width.
+BAND_COLOURS = (GREY, GREY, SKY, BLUE, ORANGE)
+BAND_WIDTHS = (1.0, 1.0, 1.0, 1.4, 2.2)
 MANY = 100
 UNUSED_AT = -0.12
-ROW_HEIGHT = 64
+ROW_HEIGHT = 72
 # Lines through the same choice are spread a little, so that a reader sees how many there are.
 SPREAD = 0.03
+# On a phone, values that are closer than this lie over each other; 1 is the length of a row.
+APART = 0.19
+PARTS = 4
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class Row:
-    """The row of one parameter: the place of each trial from 0 to 1, and the values written under it."""
+    """The row of one parameter: the place of each trial from 0 to 1, and the values written under it.
+
+    `tells` is the share of the variance of the trials' ranks that the parameter explains by itself.
+    """
 
     name: str
     ticks: Mapping[float, str]
     places: Sequence[float]
+    tells: float = 1.0
 
 
-def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | None:
+@dataclass(frozen=True)
+class Parallel:
+    """The figure, and the names of the searched parameters that have no row in it."""
+
+    figure: go.Figure
+    left_out: Sequence[str]
+
+
+def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | None:
     """Draw the searched values of trials with a score, best trials last; None if there are too few."""
     scored = [(trial.last, trial) for trial in drawn if trial.last is not None]
     searched = data.space.searched
@@ -49,18 +71,19 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
         return None
     scored.sort(key=lambda pair: (pair[0], -pair[1].number))
     scores, trials = zip(*scored, strict=True)
-    rows = [_row(parameter, trials) for parameter in searched] + [_score_row(data.rung_metric, scores)]
+    every = [_row(parameter, trials) for parameter in searched]
+    shown = sorted(every, key=lambda row: -row.tells)[:MOST_ROWS]
+    # In the order of the space: a parent stands above the parameters that depend on it.
+    rows = [row for row in every if row in shown] + [_score_row(data.rung_metric, scores)]
     figure = go.Figure()
-    bands = np.array_split(np.arange(len(trials)), BANDS)
-    colours = sample_colorscale(SEQUENTIAL, np.linspace(0.15, 0.9, BANDS))
-    for number, (band, colour) in enumerate(zip(bands, colours, strict=True)):
-        few = len(trials) <= MANY
-        line = {"color": colour, "width": 1.6 if few else 1}
+    few = len(trials) <= MANY
+    for number, band in enumerate(np.array_split(np.arange(len(trials)), BANDS)):
+        line = {"color": BAND_COLOURS[number], "width": BAND_WIDTHS[number]}
         # With many lines, those of worse trials are paler.
-        opacity = 0.85 if few else 0.2 + 0.65 * number / (BANDS - 1)
+        opacity = 0.85 if few else 0.15 + 0.7 * number / (BANDS - 1)
         name = f"{BAND_NAMES[number]}: {scores[band[0]]:.3g} to {scores[band[-1]]:.3g}"
         _draw_band(figure, rows, trials, band, line=line, opacity=opacity, name=name)
-    _draw_ticks(figure, rows)
+    _draw_words(figure, rows)
     figure.update_layout(
         title="Searched values, by score",
         height=110 + ROW_HEIGHT * len(rows),
@@ -68,42 +91,70 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure | 
         xaxis={"visible": False, "range": [UNUSED_AT - 0.06, 1.05], "fixedrange": True},
         yaxis={
             "tickvals": list(range(len(rows))),
-            "ticktext": [row.name for row in rows],
-            "range": [len(rows) - 0.4, -0.4],
+            "showticklabels": False,
+            "range": [len(rows) - 0.5, -0.5],
             "showline": False,
             "ticks": "",
             "fixedrange": True,
         },
+        margin={"l": 12, "r": 8},
         legend={"traceorder": "reversed"},
         meta={
-            "alt": f"The values of {len(searched)} searched parameters in {len(trials)} trials, coloured by "
+            "alt": f"The values of {len(rows) - 1} searched parameters in {len(trials)} trials, coloured by "
             f"{data.rung_metric} from {scores[0]:.4g} to {scores[-1]:.4g}; best trials are also in a table."
         },
     )
-    return figure
+    left_out = [one.name for one, row in zip(searched, every, strict=True) if row not in shown]
+    return Parallel(figure, left_out)
 
 
 def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
+    """Return the row of a parameter; the trials stand in the order of their scores."""
     values = [trial.values.get(parameter.name) for trial in trials]
     if isinstance(parameter, Choice):
         last = len(parameter.choices) - 1
         at = {choice: i / last if last else 0.5 for i, choice in enumerate(parameter.choices)}
         pairs = zip(values, trials, strict=True)
         places = [UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in pairs]
-        return Row(parameter.name, {place: cell_text(value) for value, place in at.items()}, places)
-    low, high, scale = float(parameter.low), float(parameter.high), parameter.scale
-    ticks = {scale.unit(value): plain(value) for value in (low, _middle(low, high, parameter.is_log), high)}
+        ticks = {place: cell_text(value) for value, place in at.items()}
+        return Row(parameter.name, ticks, places, _tells([str(value) for value in values]))
+    scale = parameter.scale
+    ticks = {scale.unit(value): plain(value) for value in _ticks(parameter)}
     places = [UNUSED_AT if value is None else scale.unit(float(value)) for value in values]
-    return Row(parameter.name, ticks, places)
+    parts = [
+        -1 if value is None else min(PARTS - 1, int(PARTS * place))
+        for value, place in zip(values, places, strict=True)
+    ]
+    name = f"{parameter.name} (log)" if parameter.is_log else parameter.name
+    return Row(name, ticks, places, _tells(parts))
 
 
-def _middle(low: float, high: float, log: bool) -> float:
-    """Return a value between the ends: on a logarithmic row, the power of ten nearest to the middle."""
-    if not log:
-        return (low + high) / 2
-    power = 10.0 ** round((math.log10(low) + math.log10(high)) / 2)
-    # Close to an end, its text would lie over the end's.
-    return float(power) if low * 1.5 < power < high / 1.5 else math.sqrt(low * high)
+def _tells(groups: Sequence[object]) -> float:
+    """Return the share of the variance of ranks that groups explain, less what as many random groups would.
+
+    The trials stand in the order of their scores; a parameter that does not vary comes last. This only
+    chooses the rows: with intervals, see `contrasweep.tuning.sensitivity`.
+    """
+    names, group, sizes = np.unique(np.array(groups), return_inverse=True, return_counts=True)
+    n, k = len(groups), len(names)
+    if k < 2:
+        return -math.inf
+    if n <= k:
+        return 0.0
+    ranks = np.arange(n) - (n - 1) / 2
+    between = float((np.bincount(group, weights=ranks) ** 2 / sizes).sum())
+    total = float((ranks**2).sum())
+    return (between - (k - 1) * (total - between) / (n - k)) / total
+
+
+def _ticks(parameter: Range) -> list[float]:
+    """Return the ends of a range and round values between them, far enough apart to be read on a phone."""
+    low, high, scale = float(parameter.low), float(parameter.high), parameter.scale
+    ticks = [low, high]
+    for value in log_ticks(low, high) if parameter.is_log else [(low + high) / 2]:
+        if all(abs(scale.unit(value) - scale.unit(other)) >= APART for other in ticks):
+            ticks.append(value)
+    return sorted(ticks)
 
 
 def _score_row(metric: str, scores: Sequence[float]) -> Row:
@@ -137,13 +188,17 @@ def _draw_band(
     figure.add_scatter(x=x, y=y, customdata=numbers, mode="lines", hovertemplate=hover, **look)
 
 
-def _draw_ticks(figure: go.Figure, rows: Sequence[Row]) -> None:
+def _draw_words(figure: go.Figure, rows: Sequence[Row]) -> None:
+    """Write the name of each row above it, and its values below it."""
     for i, row in enumerate(rows):
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=i, yshift=14, text=f"<b>{row.name}</b>", showarrow=False
+        )
         ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
         for number, (place, text) in enumerate(ticks.items()):
-            # Many words side by side would touch on a phone, so every second one stands above the row.
-            above = len(ticks) > 3 and number % 2 == 1
-            look = {"showarrow": False, "yshift": 12 if above else -12, "font": {"size": 11}}
+            # Many words side by side would touch on a phone, so every second one stands lower.
+            lower = len(ticks) > 3 and number % 2 == 1
+            look = {"showarrow": False, "yshift": -26 if lower else -12, "font": {"size": 11}}
             figure.add_annotation(x=place, y=i, text=text, **look)
     if any(UNUSED_AT in row.places for row in rows):
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})

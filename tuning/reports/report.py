@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import refuse_repeats
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.page import check_page, render_page, while_running
@@ -22,8 +22,7 @@ def report(store: ResultsStore, studies: Sequence[str], *, refresh: float | None
         InputError: no study is given, one is given twice, or one holds final runs.
         StoreError: there is no such study.
     """
-    if not studies or len(set(studies)) < len(studies):
-        raise InputError(f"give each study once; given {', '.join(studies) or 'none'}")
+    refuse_repeats("study", studies)
     return _page([read_study(store, name) for name in studies], refresh)
 
 

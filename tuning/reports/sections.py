@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
@@ -18,13 +19,13 @@ from contrasweep.tuning.reports.figures import (
 )
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
-from contrasweep.tuning.reports.parallel import FEWEST, draw_parallel
-from contrasweep.tuning.results.selection import RULE
+from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
+from contrasweep.tuning.results.best import RULE, best_name
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
 
 MAX_MARKS = 2000
 MAX_CURVES = 200
-MAX_LINES = 300
+MAX_LINES = 150
 MAX_FRONT = 1000
 TOP = 10
 MAX_ROWS = 50
@@ -36,6 +37,7 @@ FEW = 5
 def study_sections(data: StudyData) -> list[Section]:
     """Return the sections of a study's report; sections without content are left out."""
     found = [
+        answer_section(data),
         _progress(data),
         _best(data),
         final_section(data),
@@ -62,8 +64,9 @@ def state_line(data: StudyData) -> str:
 def _progress(data: StudyData) -> Section:
     drawn = sampled(data, data.trials, MAX_MARKS)
     best = (
-        f"The dashed line is the untrained encoder. {data.rung_metric} is read on the validation split "
-        f"after every epoch, and decides which trials are stopped early."
+        f"The line is the {best_name(data.metric)}: the {RULE.format(metric=data.metric)}. The dashed line "
+        f"is the untrained encoder. {data.rung_metric} is read on the validation split after every epoch, "
+        "and decides which trials are stopped early; of these it is the last score."
     )
     figures = [draw_progress(data, drawn.trials)] if data.curves else []
     return Section("Progress", _text(state_line(data), best if figures else "", drawn.said), figures)
@@ -140,14 +143,20 @@ def _parallel(data: StudyData) -> Section | None:
     if not data.space.searched:
         return None
     drawn = sampled(data, [trial for trial in data.trials if trial.last is not None], MAX_LINES)
-    figure = draw_parallel(data, drawn.trials)
-    if figure is None:
+    found = draw_parallel(data, drawn.trials)
+    if found is None:
         return Section(title, f"Too few to tell: fewer than {FEWEST} trials have a score.")
     how = (
         "Each line is a trial, from one parameter's value to the next, down to its score. A click on a fifth "
         "in the legend hides it. Trials that were stopped early have the score they had then."
     )
-    return Section(title, _text(how, drawn.said), [figure])
+    left_out = (
+        f"The rows are the {MOST_ROWS} parameters that tell good trials from bad ones most, each by itself; "
+        f"without a row: {', '.join(found.left_out)}. `contrasweep sensitivity {data.name}` says how surely."
+        if found.left_out
+        else ""
+    )
+    return Section(title, _text(how, left_out, drawn.said), [found.figure])
 
 
 def _pareto(data: StudyData) -> Section | None:

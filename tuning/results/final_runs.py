@@ -15,13 +15,27 @@ TrialSeed = tuple[int, int]
 """The trial and the seed of a final run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FinalRuns:
-    """The study that holds final runs, the rows of those that completed, and the number of the others."""
+    """The study that holds final runs, the rows of those that completed, and the number of the others.
+
+    `held` counts the runs that the study held before: they were not trained again.
+    """
 
     study: str
     rows: list[dict[str, Any]]
     failed: int
+    held: int = 0
+
+    def __repr__(self) -> str:
+        """Return the study, the counts, and the main score of each encoder."""
+        scores = (
+            f"{one.encoder} {main_score(list(one.scores))} {one.accuracy.mean:.4g}"
+            for one in summarise_runs(self.rows)
+        )
+        return (
+            f"FinalRuns({self.study}: {len(self.rows)} completed, {self.failed} failed; {', '.join(scores)})"
+        )
 
 
 def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str, Any]]:

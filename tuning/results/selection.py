@@ -12,7 +12,10 @@ import pyarrow as pa
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.results.best import RULE, best_final, best_order
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
+from contrasweep.tuning.statistics import binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 
@@ -31,6 +34,9 @@ def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
             front.append(place)
     return sorted(front)
 
+
+MOST_TIES = 10
+"""How many trials that tie with the best are named."""
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -77,10 +83,7 @@ def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
     raise unknown_name("metric", found[1], known)
 
 
-RULE = "highest {metric} at the last epoch among completed trials"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SelectedTrial:
     """A trial that was selected: its values, its experiment, its score and that of its untrained encoder.
 
@@ -104,6 +107,16 @@ class SelectedTrial:
     rule: str = ""
     results: str = "results"
     data_root: Path | None = None
+
+    def __repr__(self) -> str:
+        """Return the trial, its score, that of its untrained encoder, and its values."""
+        untrained = "" if self.untrained is None else f", untrained {self.untrained:.4g}"
+        values = ", ".join(
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.values.items()
+        )
+        score = f"final {self.metric} {self.score:.4g}{untrained}"
+        return f"SelectedTrial({self.study} trial {self.trial}: {score}; {values})"
 
     @property
     def beats_untrained(self) -> bool:
@@ -131,8 +144,7 @@ def best_trials(
         SweepFailed: no trial of the study has completed, or no completed trial meets the conditions.
         StoreError: there is no such study.
     """
-    if top is not None and top < 1:
-        raise InputError(f"top must be at least 1, given {top}")
+    check_count("top", top)
     record = store.study(study)
     search = record.require_search()
     conditions = [parse_condition(text, record.columns.metrics) for text in where]
@@ -145,7 +157,9 @@ def best_trials(
         wanted = " and ".join(map(str, conditions))
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
     front = _front(search.metrics, kept)
-    kept.sort(key=lambda one: (one.trial not in front, -one.metrics[record.metric].mean, one.trial))
+    kept.sort(
+        key=lambda one: (one.trial not in front, best_order(one.trial, one.metrics[record.metric].mean))
+    )
     controls = untrained_scores(tables.epochs, record, record.metric)
     return [
         SelectedTrial(
@@ -166,6 +180,59 @@ def best_trials(
         )
         for one in kept[: (len(front) or 1) if top is None else top]
     ]
+
+
+def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] | None:
+    """Return the best completed trial of a search, and its final score; None if none has completed.
+
+    Args:
+        trials: the study's table of trials.
+        record: its record.
+    """
+    return best_final(_final_scores(trials, record))
+
+
+def final_scores(store: ResultsStore, study: str) -> dict[int, float]:
+    """Return the final score of each completed trial of a search, by its number."""
+    return _final_scores(store.trials(study), store.study(study))
+
+
+def ties_of_best(scores: Mapping[int, float], images: int) -> tuple[Sequence[int], float]:
+    """Return the trials that cannot be told from the best one, and the noise of its score.
+
+    Args:
+        scores: the final accuracies of completed trials.
+        images: how many validation images each was scored on.
+    """
+    best = best_final(scores)
+    if best is None:
+        return (), 0.0
+    noise = binomial_noise(best[1], images)
+    ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial]))
+    return [trial for trial in ranked if trial != best[0] and scores[trial] >= best[1] - noise], noise
+
+
+def ties_in_words(study: StudyRecord, scores: Mapping[int, float]) -> str:
+    """Say which completed trials cannot be told from the best one; empty unless one accuracy is maximised.
+
+    Args:
+        study: its record; one that does not know its number of validation images gives nothing.
+        scores: the final score of each completed trial.
+    """
+    search = study.require_search()
+    images = search.validation_images
+    if len(search.metrics) > 1 or not study.metric.endswith("accuracy") or images is None or not scores:
+        return ""
+    tied, noise = ties_of_best(scores, images)
+    within = f"within {100 * noise:.1f} points, the noise of {images:,} validation images"
+    if not tied:
+        return f"No other completed trial comes {within}." if len(scores) > 1 else ""
+    shown = ", ".join(map(str, tied[:MOST_TIES])) + (" ..." if len(tied) > MOST_TIES else "")
+    return f"{f'Trials {shown} tie' if len(tied) > 1 else f'Trial {shown} ties'} with the best: {within}."
+
+
+def _final_scores(trials: pa.Table, record: StudyRecord) -> dict[int, float]:
+    return {one.trial: one.metrics[record.metric].mean for one in _candidates(trials, record)}
 
 
 def front_trials(store: ResultsStore, study: str) -> frozenset[int]:

@@ -1,5 +1,6 @@
 """A study as reports need it, read once from the store: its trials, curves, final runs and hardware."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +8,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.best import best_order
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
@@ -19,6 +23,7 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
+from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, SearchRecord, StudyRecord, study_names
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
@@ -65,7 +70,8 @@ class TrialResult:
 class StudyData:
     """A study as it stood at `read_at`.
 
-    `rows` and `epochs` are the store's tables; `final_rows` are the rows of its final runs.
+    `rows` and `epochs` are the store's tables; `final_rows` are the rows of its final runs; `results` is the
+    results folder, as it was given.
     """
 
     record: StudyRecord
@@ -76,6 +82,7 @@ class StudyData:
     final_record: StudyRecord | None
     final_rows: Sequence[Mapping[str, Any]]
     damaged: Sequence[DamagedFile]
+    results: str
 
     @property
     def name(self) -> str:
@@ -102,10 +109,10 @@ class StudyData:
         """How many trials the sweep was given."""
         return self.search.trials
 
-    @cached_property
+    @property
     def space(self) -> Space:
         """The search space."""
-        return Space.parse(self.record.space, f"the space of study {self.name}")
+        return self.record.space
 
     @cached_property
     def trials(self) -> Sequence[TrialResult]:
@@ -121,7 +128,33 @@ class StudyData:
     def ranked(self) -> Sequence[TrialResult]:
         """The trials that can be selected, best first; equal scores in order of number."""
         scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
-        return [trial for _, trial in sorted(scored, key=lambda pair: (-pair[0], pair[1].number))]
+        return [trial for _, trial in sorted(scored, key=lambda pair: best_order(pair[1].number, pair[0]))]
+
+    @cached_property
+    def defaults(self) -> TrialResult | None:
+        """The trial that ran the defaults of the space; None if none has."""
+        values = self.space.defaults()
+        names = [parameter.name for parameter in self.space.searched]
+        return next(
+            (t for t in self.trials if all(t.values.get(name) == values.get(name) for name in names)), None
+        )
+
+    def by_seed(self, trial: TrialResult, metric: str) -> dict[int, float]:
+        """Return what a trial scored by `metric` at its end, by seed; seeds without a number are left out."""
+        rows = self.rows.filter(pc.equal(self.rows["trial"], trial.number))
+        return _finite(rows, metric)
+
+    def untrained_by_seed(self, trial: TrialResult, metric: str) -> dict[int, float]:
+        """Return what a trial's encoders scored before training, by seed."""
+        at_start = pc.and_(pc.equal(self.epochs["trial"], trial.number), pc.equal(self.epochs["epoch"], 0))
+        return _finite(self.epochs.filter(at_start), metric)
+
+    @cached_property
+    def best_so_far(self) -> tuple[list[int], list[float]]:
+        """The completed trials whose final score beat those of all earlier ones, and these scores."""
+        scored = [(trial.number, trial.score) for trial in self.trials if trial.score is not None]
+        places = improvements(np.array([score for _, score in scored], dtype=float))
+        return [scored[place][0] for place in places], [scored[place][1] for place in places]
 
     @cached_property
     def curves(self) -> Mapping[int, Curve]:
@@ -157,6 +190,12 @@ class StudyData:
         )
 
 
+def _finite(rows: pa.Table, metric: str) -> dict[int, float]:
+    """Return the numbers of a metric by seed."""
+    pairs = zip(rows["seed"].to_pylist(), rows[f"metric.{metric}"].to_pylist(), strict=True)
+    return {seed: score for seed, score in pairs if score is not None and math.isfinite(score)}
+
+
 def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> StudyData:
     """Read a study, and its final runs if there are any.
 
@@ -173,8 +212,7 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     heartbeat = read_heartbeat(store.location, name)
     ended = heartbeat is not None and heartbeat.state == "ended"
     alive = driver_alive(heartbeat, read_at.timestamp())
-    final = name + FINAL_SUFFIX
-    has_final = final in study_names(store.location)
+    final_record = _final_runs_of(name, store)
     tables = store.tables(name)
     return StudyData(
         record=record,
@@ -182,7 +220,15 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
         read_at=read_at,
         rows=tables.trials,
         epochs=tables.epochs,
-        final_record=store.study(final) if has_final else None,
-        final_rows=store.trials(final).to_pylist() if has_final else [],
+        final_record=final_record,
+        final_rows=[] if final_record is None else store.trials(final_record.name).to_pylist(),
         damaged=tables.damaged,
+        results=store.location.uri,
     )
+
+
+def _final_runs_of(name: str, store: ResultsStore) -> StudyRecord | None:
+    """Return the record of a study's final runs; None if there are none, or a search has their name."""
+    final = name + FINAL_SUFFIX
+    record = store.study(final) if final in study_names(store.location) else None
+    return record if record is not None and record.is_final else None

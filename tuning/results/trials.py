@@ -3,6 +3,8 @@
 Only this module decides a trial's status, its score, and its encoder's score before training.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment, parse_experiment
+from contrasweep.tuning.errors import InputError, one_line
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import StudyRecord
@@ -22,6 +24,8 @@ from contrasweep.version import __version__
 
 Floats = NDArray[np.float64]
 _METRIC: Final = "metric."
+_OF_ONE_TRIAL: Final = re.compile(r"\{[^{}]*\}|[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+"""What differs between the errors of trials that failed in the same way: values by name, and numbers."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +137,31 @@ def untrained_mean(scores: Mapping[int, float]) -> float | None:
     return None if found is None else found.mean
 
 
+def common_error(errors: Sequence[str | None]) -> str | None:
+    """Return the error that most trials have in common, and how many have it; None without any error.
+
+    An error is told by its last line, where Python names it. Errors that differ in numbers or in the values
+    of a configuration alone count as one; the first of them is told.
+
+    Args:
+        errors: the error of each trial; None for a trial without one.
+    """
+    last = [error.strip().splitlines()[-1] for error in errors if error and error.strip()]
+    if not last:
+        return None
+    kinds = [_OF_ONE_TRIAL.sub("#", line) for line in last]
+    kind, count = Counter(kinds).most_common(1)[0]
+    return f"{one_line(last[kinds.index(kind)])} ({count} of {len(errors)})"
+
+
 def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
     """Return the complete experiment of a trial with these active values, from the study's record alone.
 
     Raises:
-        InputError: another version made the study, or the record's experiment or a value is not allowed.
+        InputError: another version made the study, or a value is not allowed.
     """
     refuse_other_version(record)
-    return parse_experiment(record.experiment).with_searched(record.space, values)
+    return record.experiment.with_searched(record.space.names, values)
 
 
 def refuse_other_version(record: StudyRecord) -> None:

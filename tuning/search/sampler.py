@@ -122,7 +122,7 @@ class SpaceSampler(BaseSampler):
         self._earlier = earlier
         self._draw_of = sampler.start(space, trials)
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
-        self._redraws = space.size() is not None and not sampler.exhaustive
+        self._redraws = space.is_finite and not sampler.exhaustive
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return every searched parameter: `sample_relative` settles them all."""

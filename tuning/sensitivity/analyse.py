@@ -6,11 +6,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from contrasweep.tuning.errors import refuse_repeats
 from contrasweep.tuning.sensitivity import comparison, enough
 from contrasweep.tuning.sensitivity.budget import BudgetCurve, budget_curve
+from contrasweep.tuning.sensitivity.effects import Effect, effects
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
-from contrasweep.tuning.sensitivity.forest import Forest, fit_forest, scored_trials
+from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
 from contrasweep.tuning.sensitivity.importance import Importance, importances
 from contrasweep.tuning.sensitivity.marginals import (
     Marginal,
@@ -23,6 +25,7 @@ from contrasweep.tuning.sensitivity.marginals import (
 )
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, observe
+from contrasweep.tuning.sensitivity.scores import Stage, stages
 from contrasweep.tuning.sensitivity.tunability import (
     BestDefault,
     Robustness,
@@ -42,12 +45,45 @@ class Surrogate:
         trials, estimated: the number of trials that it was fitted on, and of those with an estimated score.
         left_out: the number of ended trials without a score.
         r2: the share of the variance that it predicts; 0 or less means none (see `Forest.r2`).
+        error: the root mean square error of its predictions of measured scores.
+        known: the share of the scores' variance that is not uncertainty of estimates.
     """
 
     trials: int
     estimated: int
     left_out: int
     r2: float
+    error: float
+    known: float
+
+
+@dataclass(frozen=True)
+class StageSensitivity:
+    """What the parameters do to the score at one stage. TooFew stands in place of what needs more trials.
+
+    Attributes:
+        stage: a rung, or the end.
+        surrogate: the model behind marginals, pairs and shares.
+        effects: whether each parameter matters beyond the others.
+        importances: of each parameter, by PED-ANOVA.
+        marginals: one curve per parameter; a conditional parameter has one per condition.
+        shares, interactions: shares of the surrogate's variance, by parameter and by pair.
+        pairs: maps of the same pairs.
+    """
+
+    stage: Stage
+    surrogate: Surrogate | TooFew
+    effects: tuple[Effect, ...] | TooFew
+    importances: tuple[Importance | TooFew, ...]
+    marginals: tuple[Marginal, ...]
+    shares: tuple[Share, ...]
+    interactions: tuple[Share, ...] | TooFew
+    pairs: tuple[PairMap, ...]
+
+    @property
+    def judged(self) -> list[Importance]:
+        """The importances that are known."""
+        return [entry for entry in self.importances if isinstance(entry, Importance)]
 
 
 @dataclass(frozen=True)
@@ -56,30 +92,26 @@ class StudySensitivity:
 
     Attributes:
         observations: the trials.
-        surrogate: the model behind marginals, pairs, shares, tunability and robustness.
-        marginals: one curve per parameter; a conditional parameter has one per condition.
-        importances: of each parameter, by PED-ANOVA.
-        shares, interactions: shares of the surrogate's variance, by parameter and by pair.
-        pairs: maps of the same pairs.
-        fidelity: how early scores agree with final ones.
-        tunability: gains over the defaults.
-        robustness: ranges around the best configuration that are as good.
+        stages: what the parameters do at each rung where trials were stopped, and at the end.
+        fidelity: how early scores agree with later ones.
+        tunability: gains over the defaults, at the end.
+        robustness: ranges around the best configuration that are as good, at the end.
         budget: the expected best score by number of trials.
         noise: scatter of seeds and of configurations.
     """
 
     observations: Observations
-    surrogate: Surrogate | TooFew
-    marginals: tuple[Marginal, ...]
-    importances: tuple[Importance | TooFew, ...]
-    shares: tuple[Share, ...]
-    interactions: tuple[Share, ...] | TooFew
-    pairs: tuple[PairMap, ...]
+    stages: tuple[StageSensitivity, ...]
     fidelity: Fidelity | TooFew
     tunability: Tunability | TooFew
     robustness: Robustness | TooFew
     budget: BudgetCurve | TooFew
     noise: SeedNoise | TooFew
+
+    @property
+    def end(self) -> StageSensitivity:
+        """What the parameters do to the final score."""
+        return self.stages[-1]
 
 
 @dataclass(frozen=True)
@@ -106,8 +138,10 @@ def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
     """Analyse the hyperparameters of studies in the store.
 
     Raises:
+        InputError: no study is given, or one is given twice.
         StoreError: there is no such study.
     """
+    refuse_repeats("study", studies)
     return analyse_observations([observe(store, study) for study in studies])
 
 
@@ -115,8 +149,9 @@ def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
     """Analyse one or more studies that were already read."""
     # The matrices are small: starting more threads would take longer than multiplying.
     with threadpool_limits(limits=1, user_api="blas"):
-        forests = [_forest(one) for one in studies]
-        single = tuple(_study(one, forest) for one, forest in zip(studies, forests, strict=True))
+        of_studies = [stages(one) for one in studies]
+        ends = [_forest(one, found[-1]) for one, found in zip(studies, of_studies, strict=True)]
+        single = tuple(map(_study, studies, of_studies, ends))
         if len(studies) == 1:
             return Sensitivity(single, None, None, None, None, ())
         budgets = comparison.equal_budget(studies)
@@ -126,12 +161,14 @@ def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
             ranks=None if isinstance(budgets, TooFew) else comparison.method_ranks(budgets),
             methods=None if isinstance(budgets, TooFew) else comparison.method_tests(budgets),
             seeds=comparison.seed_tests(studies),
-            defaults=_defaults(studies, forests),
+            defaults=_defaults(studies, ends),
         )
 
 
-def _forest(observations: Observations) -> Forest | TooFew:
-    trials = scored_trials(observations)
+def _forest(observations: Observations, stage: Stage) -> Forest | TooFew:
+    trials = stage.known
+    if isinstance(trials, TooFew):
+        return trials
     if len(trials) < enough.SURROGATE:
         return TooFew(len(trials), enough.SURROGATE, "trials with a score")
     if not observations.axes:
@@ -139,38 +176,50 @@ def _forest(observations: Observations) -> Forest | TooFew:
     return fit_forest(observations.axes, observations.strata, trials)
 
 
-def _study(observations: Observations, forest: Forest | TooFew) -> StudySensitivity:
+def _study(observations: Observations, found: Sequence[Stage], end: Forest | TooFew) -> StudySensitivity:
+    rungs = [_stage(observations, stage, _forest(observations, stage)) for stage in found[:-1]]
     return StudySensitivity(
         observations=observations,
-        importances=tuple(importances(observations)),
-        fidelity=fidelity(observations),
+        stages=(*rungs, _stage(observations, found[-1], end)),
+        fidelity=fidelity(observations, found),
+        tunability=end if isinstance(end, TooFew) else tunability(end),
+        robustness=end if isinstance(end, TooFew) else robustness(end),
         budget=budget_curve(observations),
         noise=seed_noise(observations),
+    )
+
+
+def _stage(observations: Observations, stage: Stage, forest: Forest | TooFew) -> StageSensitivity:
+    o, trials = observations, stage.known
+    return StageSensitivity(
+        stage=stage,
+        effects=forest if isinstance(forest, TooFew) else tuple(effects(o.axes, forest.trials)),
+        importances=(trials,) if isinstance(trials, TooFew) else tuple(importances(o.axes, o.strata, trials)),
         **_without_forest(forest) if isinstance(forest, TooFew) else _by_forest(forest),
     )
 
 
 def _without_forest(lack: TooFew) -> dict[str, Any]:
-    instead = dict.fromkeys(("surrogate", "interactions", "tunability", "robustness"), lack)
-    return {**instead, "marginals": (), "shares": (), "pairs": ()}
+    return {"surrogate": lack, "interactions": lack, "marginals": (), "shares": (), "pairs": ()}
 
 
 def _by_forest(forest: Forest) -> dict[str, Any]:
-    """Return the results that rest on the surrogate, by their names in `StudySensitivity`."""
+    """Return the results that rest on the surrogate, by their names in `StageSensitivity`."""
     trials, shares = forest.trials, variance_shares(forest)
     interactions: tuple[Share, ...] | TooFew = TooFew(len(trials), enough.INTERACTIONS, "trials with a score")
     pairs: list[PairMap] = []
     if len(trials) >= enough.INTERACTIONS:
         views, found = interaction_shares(forest, shares)
         interactions, pairs = tuple(found), pair_maps(forest, views)
+    estimated = int(trials.estimated.sum())
     return {
-        "surrogate": Surrogate(len(trials), int(trials.estimated.sum()), trials.left_out, forest.r2),
+        "surrogate": Surrogate(
+            len(trials), estimated, trials.left_out, forest.r2, forest.error, trials.known
+        ),
         "marginals": tuple(marginals(forest)),
         "shares": tuple(shares),
         "interactions": interactions,
         "pairs": tuple(pairs),
-        "tunability": tunability(forest),
-        "robustness": robustness(forest),
     }
 
 

@@ -1,6 +1,12 @@
-"""Fidelity: whether the score after few epochs predicts the final score, so that stopping early is safe."""
+"""Fidelity: whether the score after few epochs predicts a later one, so that stopping early is safe.
+
+Trials that went on are alike in their early scores, because these chose them. So the correlation among them
+is smaller than it is among all. The estimated scores of the others (see `scores`) undo this: the correlation
+over all trials is taken on each draw of them; the interval covers both what is drawn and which trials ran.
+"""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,7 +17,11 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.statistics import normal_interval
+from contrasweep.tuning.sensitivity.scores import ScoredTrials, Stage, stage_name
+from contrasweep.tuning.statistics import normal_interval, percentile_interval
+
+RESAMPLES: Final = 384
+"""Four bootstrap samples of the trials for each draw of estimated scores."""
 
 SAFE: Final = 0.5
 """An epoch is called safe if the whole interval of its rank correlation lies above this, unsafe if below."""
@@ -30,7 +40,6 @@ class EpochFidelity:
         low, high: its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
         kendall: Kendall's rank correlation: the share of pairs in the same order less those in the opposite.
         kendall_low, kendall_high: its 95 % interval (Fieller et al. 1957).
-        corrected: `spearman` corrected for the selection (see `Fidelity`); None if nothing was stopped.
         best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first.
         reached: the number of trials that reached the epoch, completed or not.
     """
@@ -43,36 +52,70 @@ class EpochFidelity:
     kendall: float
     kendall_low: float
     kendall_high: float
-    corrected: float | None
     best_rank: int
     reached: int
 
     @property
     def verdict(self) -> Verdict:
         """Whether it is safe to stop trials at this epoch."""
-        if self.low >= SAFE:
-            return "safe"
-        return "unsafe" if self.high < SAFE else "too few to tell"
+        return _verdict(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class RungFidelity:
+    """How well the scores at one rung rank the trials at a later stage.
+
+    Attributes:
+        epoch: the rung.
+        later: the later epoch.
+        is_end: whether it is the end of training.
+        trials: the number of trials with both scores.
+        spearman, low, high: rank correlation among those, and its 95 % interval, as in `EpochFidelity`.
+        everyone: the number of trials with a measured or an estimated score at the later stage.
+        estimated: the rank correlation among those, the mean over draws of the estimates.
+        estimated_low, estimated_high: its 95 % interval.
+    """
+
+    epoch: int
+    later: int
+    is_end: bool
+    trials: int
+    spearman: float
+    low: float
+    high: float
+    everyone: int
+    estimated: float
+    estimated_low: float
+    estimated_high: float
+
+    @property
+    def later_name(self) -> str:
+        """The later stage in words."""
+        return stage_name(self.later, self.is_end)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it is safe to stop trials at the rung, as far as the later stage tells."""
+        return _verdict(self.estimated_low, self.estimated_high)
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Fidelity at every epoch.
-
-    Stopped trials have no final score, so fidelity is measured on the trials that went on. Their early scores
-    are alike, which makes the correlation smaller than it is over all trials. `corrected` undoes this, if the
-    relation is a straight line with even scatter (Thorndike's case 2, from the spread of the early score over
-    all trials and over completed ones). Neither number shows a trial that was stopped by mistake.
+    """Fidelity of every epoch to the final score, and of each rung to the later ones.
 
     Attributes:
-        epochs: one entry for each epoch with scores.
+        epochs: one entry for each epoch with scores; none with too few completed trials.
         rungs: the epochs at which trials were stopped.
+        links: each rung against each later stage, as far as enough trials have both scores.
+        missing: what the first later stage without links lacks; None if all have them.
         completed, stopped: the number of trials with a final score, and of those that were stopped.
         metric, final_metric: the early score and the final one.
     """
 
     epochs: tuple[EpochFidelity, ...]
     rungs: tuple[int, ...]
+    links: tuple[RungFidelity, ...]
+    missing: TooFew | None
     completed: int
     stopped: int
     metric: str
@@ -83,24 +126,69 @@ class Fidelity:
         return next((one for one in self.epochs if one.epoch == epoch), None)
 
 
-def fidelity(observations: Observations) -> Fidelity | TooFew:
-    """Return how well each epoch ranks the trials."""
+def fidelity(observations: Observations, found: Sequence[Stage]) -> Fidelity | TooFew:
+    """Return how well each epoch ranks the trials in the end, and each rung at the later ones.
+
+    Args:
+        observations: the trials.
+        found: their stages.
+    """
     done = observations.completed
-    if np.count_nonzero(done) < enough.FIDELITY:
+    links = tuple(_links(found))
+    if np.count_nonzero(done) < enough.FIDELITY and not links:
         return TooFew(int(np.count_nonzero(done)), enough.FIDELITY, "completed trials")
-    final = observations.score[done]
-    found = [
-        _at_epoch(epoch, observations.curve[:, epoch], observations.curve[done, epoch], final)
-        for epoch in range(1, observations.curve.shape[1])
+    final, curve = observations.score[done], observations.curve
+    epochs = [
+        _at_epoch(epoch, curve[:, epoch], curve[done, epoch], final) for epoch in range(1, curve.shape[1])
     ]
-    stops = observations.rung[observations.ending == "stopped"]
     return Fidelity(
-        epochs=tuple(one for one in found if one is not None),
-        rungs=tuple(int(rung) for rung in np.unique(stops[np.isfinite(stops)])),
+        epochs=tuple(one for one in epochs if one is not None),
+        rungs=tuple(stage.epoch for stage in found if not stage.is_end),
+        links=links,
+        missing=next((stage.trials for stage in found if isinstance(stage.trials, TooFew)), None),
         completed=len(final),
         stopped=observations.count("stopped"),
         metric=observations.rung_metric,
         final_metric=observations.metric,
+    )
+
+
+def _links(found: Sequence[Stage]) -> Iterator[RungFidelity]:
+    for place, rung in enumerate(found):
+        for stage in found[place + 1 :]:
+            if isinstance(rung.trials, TooFew) or isinstance(stage.trials, TooFew):
+                continue
+            link = _link(rung, rung.trials, stage, stage.trials)
+            if link is not None:
+                yield link
+
+
+def _link(rung: Stage, before: ScoredTrials, stage: Stage, after: ScoredTrials) -> RungFidelity | None:
+    _, early, late = np.intersect1d(before.row, after.row, return_indices=True)
+    first, second = before.draws[:, early], after.draws[:, late]
+    both = ~before.estimated[early] & ~after.estimated[late]
+    own, other = before.score[early][both], after.score[late][both]
+    if len(own) < enough.LINK or np.ptp(own) == 0 or np.ptp(other) == 0:
+        return None
+    spearman = float(_spearman(own, other))
+    low, high = _spearman_interval(spearman, len(own))
+    first = np.broadcast_to(first, (max(len(first), len(second)), len(early)))
+    rng = np.random.default_rng(0)
+    draw = np.arange(RESAMPLES)[:, None] % len(second)
+    rows = rng.integers(len(early), size=(RESAMPLES, len(early)))
+    ends = percentile_interval(_spearman(first[draw, rows], second[draw, rows]))
+    return RungFidelity(
+        epoch=rung.epoch,
+        later=stage.epoch,
+        is_end=stage.is_end,
+        trials=len(own),
+        spearman=spearman,
+        low=low,
+        high=high,
+        everyone=len(early),
+        estimated=float(_spearman(first, second).mean()),
+        estimated_low=float(ends[0]),
+        estimated_high=float(ends[1]),
     )
 
 
@@ -110,10 +198,10 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
     n = len(early)
     if n < enough.FIDELITY or np.ptp(early) == 0 or np.ptp(final) == 0:
         return None
-    spearman = float(np.corrcoef(rankdata(early), rankdata(final))[0, 1])
+    spearman = float(_spearman(early, final))
     kendall = float(kendalltau(early, final).statistic)
     reached = everyone[np.isfinite(everyone)]
-    low, high = _fisher(spearman, math.sqrt((1 + spearman**2 / 2) / (n - 3)))
+    low, high = _spearman_interval(spearman, n)
     kendall_low, kendall_high = _fisher(kendall, math.sqrt(0.437 / (n - 4)))
     return EpochFidelity(
         epoch=epoch,
@@ -124,15 +212,26 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
         kendall=kendall,
         kendall_low=kendall_low,
         kendall_high=kendall_high,
-        corrected=None if len(reached) == n else widened(spearman, reached.std() / early.std()),
         best_rank=int(np.count_nonzero(early > early[np.argmax(final)])) + 1,
         reached=len(reached),
     )
 
 
-def widened(correlation: float, ratio: float) -> float:
-    """Return the correlation in a population that is spread `ratio` times as widely as its selected part."""
-    return correlation * ratio / math.sqrt(1 + correlation**2 * (ratio**2 - 1))
+def _spearman(first: Floats, second: Floats) -> Floats:
+    """Return the rank correlation of each row of two arrays, (..., n); 0 where scores of a row are alike."""
+    one, other = (rankdata(scores, axis=-1) - (first.shape[-1] + 1) / 2 for scores in (first, second))
+    norm = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.asarray(np.divide((one * other).sum(axis=-1), norm, out=np.zeros_like(norm), where=norm > 0))
+
+
+def _spearman_interval(spearman: float, count: int) -> tuple[float, float]:
+    return _fisher(spearman, math.sqrt((1 + spearman**2 / 2) / (count - 3)))
+
+
+def _verdict(low: float, high: float) -> Verdict:
+    if low >= SAFE:
+        return "safe"
+    return "unsafe" if high < SAFE else "too few to tell"
 
 
 def _fisher(correlation: float, error: float) -> tuple[float, float]:

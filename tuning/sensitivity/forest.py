@@ -8,11 +8,13 @@ boxes, so averages over parameters are exact sums.
 Standard errors come from forests that are fitted on halves of the trials. The spread of a statistic over
 half-samples drawn without replacement equals its sampling spread on the whole (the delete-half jackknife,
 Shao and Wu 1989). Halves come in complementary pairs, so that one half can judge a choice of the other.
+Where scores are estimated, each half takes another draw of them: their uncertainty adds to the spread
+(multiple imputation, Rubin 1987).
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,9 +24,8 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 
-from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
-from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.sensitivity.scores import ScoredTrials
 
 TREES: Final = 200
 DEPTH: Final = 4
@@ -36,31 +37,6 @@ MOST_TRIALS: Final = 1500
 
 INACTIVE: Final = -0.25
 """The place of an inactive number on its axis: outside 0..1, so that a tree can split it off."""
-
-LEAST_CORRELATION: Final = 0.5
-"""Below this correlation with the final score, the score after an epoch gives no estimate of it."""
-
-
-@dataclass(frozen=True)
-class ScoredTrials:
-    """Trials with a score, in an order that does not depend on how the trials are numbered.
-
-    Attributes:
-        codes: values in units, (trials, axes).
-        score: final scores.
-        estimated: which scores are estimates.
-        is_default: which trials ran the defaults (trial 0).
-        left_out: the number of ended trials without a score: failed, or stopped without an estimate.
-    """
-
-    codes: Floats
-    score: Floats
-    estimated: NDArray[np.bool_]
-    is_default: NDArray[np.bool_]
-    left_out: int
-
-    def __len__(self) -> int:
-        return len(self.score)
 
 
 @dataclass(frozen=True)
@@ -86,7 +62,7 @@ class Forest:
     @cached_property
     def halves(self) -> tuple[Any, ...]:
         """Trees fitted on each half."""
-        return _fit_each([(self._columns[rows], self.trials.score[rows]) for rows in self.members])
+        return _fit_each([(self._columns[rows], self._drawn(i)[rows]) for i, rows in enumerate(self.members)])
 
     @cached_property
     def shuffled(self) -> tuple[Any, ...]:
@@ -98,17 +74,30 @@ class Forest:
     @cached_property
     def r2(self) -> float:
         """The share of the scores' variance that halves predict on the other trials; 0 or less means none."""
-        predicted = np.where(self.members, np.nan, self.predict_halves(self.trials.codes))
-        score = self.trials.score
+        # Judged by other draws than those it was fitted on, an estimate is as uncertain as it is.
+        score = self._drawn(len(self.members))
         variance = float(score.var())
-        if variance == 0:
-            return 0.0
-        return 1 - float(np.mean((np.nanmean(predicted, axis=0) - score) ** 2)) / variance
+        return 1 - float(np.mean((self._predicted - score) ** 2)) / variance if variance > 0 else 0.0
+
+    @property
+    def error(self) -> float:
+        """The root mean square error of halves on measured scores of the other trials."""
+        return float(np.sqrt(np.mean((self._predicted - self.trials.score)[~self.trials.estimated] ** 2)))
 
     @cached_property
     def best(self) -> Floats:
         """The trials' configuration with the highest predicted score, in units, (axes,)."""
         return np.asarray(self.trials.codes[int(np.argmax(self.predict(self.trials.codes)))])
+
+    @cached_property
+    def _predicted(self) -> Floats:
+        """The score of each trial as the halves without it predict it."""
+        predicted = np.where(self.members, np.nan, self.predict_halves(self.trials.codes))
+        return np.asarray(np.nanmean(predicted, axis=0))
+
+    def _drawn(self, place: int) -> Floats:
+        """Return the scores with the estimates as drawn at a place; each half takes its own."""
+        return np.asarray(self.trials.draws[place % len(self.trials.draws)])
 
     @cached_property
     def _columns(self) -> NDArray[np.float32]:
@@ -124,44 +113,6 @@ class Forest:
         return np.stack([half.predict(columns) for half in self.halves])
 
 
-def scored_trials(observations: Observations) -> ScoredTrials:
-    """Return the completed trials, and the stopped ones whose last epoch predicts the final score.
-
-    Completed trials alone would show bad regions by their few survivors. The score of a stopped trial is
-    estimated by least squares: the completed trials' final scores on their scores at the same epoch. With
-    fewer than `enough.FIDELITY` completed trials, or a correlation below `LEAST_CORRELATION`, the stopped
-    trial is left out.
-    """
-    score, curve = observations.score.copy(), observations.curve
-    stopped, done = observations.ending == "stopped", observations.completed
-    last = np.where(np.isfinite(curve), np.arange(curve.shape[1]), 0).max(axis=1)
-    for epoch in np.unique(last[stopped & (last > 0)]):
-        rows = stopped & (last == epoch)
-        score[rows] = _estimates(curve[done, epoch], score[done], curve[rows, epoch])
-    known = np.flatnonzero(np.isfinite(score))
-    keys = np.nan_to_num(observations.codes[known], nan=-1.0)
-    order = known[np.lexsort((*keys.T, score[known]))]
-    return ScoredTrials(
-        codes=observations.codes[order],
-        score=score[order],
-        estimated=stopped[order],
-        is_default=observations.trial[order] == 0,
-        left_out=int(np.count_nonzero(observations.over)) - len(known),
-    )
-
-
-def _estimates(early: Floats, final: Floats, stopped: Floats) -> Floats | float:
-    """Return final scores for the early scores of stopped trials; NaN if early scores do not predict them."""
-    both = np.isfinite(early) & np.isfinite(final)
-    early, final = early[both], final[both]
-    if len(early) < enough.FIDELITY or np.ptp(early) == 0 or np.ptp(final) == 0:
-        return np.nan
-    if np.corrcoef(early, final)[0, 1] < LEAST_CORRELATION:
-        return np.nan
-    slope, intercept = np.polyfit(early, final, 1)
-    return np.asarray(intercept + slope * stopped)
-
-
 def fit_forest(axes: tuple[Axis, ...], strata: tuple[Stratum, ...], trials: ScoredTrials) -> Forest:
     """Return the surrogate of the trials' scores; it takes at least four trials and one axis."""
     rng = np.random.default_rng(0)
@@ -174,8 +125,7 @@ def _thinned(trials: ScoredTrials, rng: np.random.Generator) -> ScoredTrials:
         return trials
     # The defaults stay, because gains are measured from them.
     rows = np.union1d(rng.permutation(len(trials))[:MOST_TRIALS], np.flatnonzero(trials.is_default))
-    arrays = ("codes", "score", "estimated", "is_default")
-    return replace(trials, **{name: getattr(trials, name)[rows] for name in arrays})
+    return trials.some(rows)
 
 
 def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from contrasweep.search_spaces import Space
 from contrasweep.tuning.results.study import hardware_of
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
@@ -115,8 +114,7 @@ def observe(store: ResultsStore, study: str) -> Observations:
 
 def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -> Observations:
     """Return the observations in a study's two tables, as `ResultsStore` gives them."""
-    space = Space.parse(record.space, f"the space of study {record.name}")
-    axes = axes_of(space)
+    axes = axes_of(record.space)
     outcomes = trial_outcomes(trials, record)
     score = [one.mean(record.metric) if one.status == "completed" else None for one in outcomes]
     ending = np.array(
@@ -142,7 +140,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         epochs=budget,
         sampler="" if record.is_final else record.require_search().sampler,
         axes=axes,
-        strata=strata_of(space),
+        strata=strata_of(record.space),
         trial=numbers,
         codes=_codes(outcomes, axes),
         ending=ending,
@@ -176,9 +174,12 @@ def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -
     found = np.full((len(numbers), budget + 1), np.nan)
     if f"metric.{record.rung_metric}" not in epochs.column_names:
         return found
+    place = {int(number): row for row, number in enumerate(numbers)}
     for number, curve in epoch_means(epochs, record, record.rung_metric).items():
+        if number not in place:
+            continue  # it began after the rows of trials were read, or its row is damaged
         within = curve.epochs <= budget
-        found[np.searchsorted(numbers, number), curve.epochs[within].astype(int)] = curve.scores[within]
+        found[place[number], curve.epochs[within].astype(int)] = curve.scores[within]
     return found
 
 

@@ -13,6 +13,7 @@ from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.sections import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
 from contrasweep.tuning.sensitivity.sections.studies import comparison_sections, trials_section
+from contrasweep.tuning.sensitivity.sections.summary import summary_section
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 MOST_NAMED = 4
@@ -66,7 +67,7 @@ def sensitivity_page(
         found, records: the analysis, and the records of the same studies in the same order.
         command: the command that makes the page again.
         refresh: seconds after which a browser loads the page again; None for never.
-        parts: the sections about each study that follow the first one.
+        parts: the sections about each study, between what it comes to and its trials.
     """
     several = len(found.studies) > 1
     sections = list(comparison_sections(found)) if several else []
@@ -80,7 +81,11 @@ def sensitivity_sections(
     one: StudySensitivity, several: bool = False, parts: Sequence[Part[Any]] = PARTS
 ) -> Iterator[Section]:
     """Yield the sections about one study; with several studies, their titles name the study."""
-    for section in (trials_section(one), *(part.section(one) for part in parts)):
+    told = [section for part in parts if (section := part.section(one)) is not None]
+    lines = [line for part in parts if (line := part.line(one)) is not None]
+    if lines:
+        told.append(Section("Too few to tell", "\n".join(f"- {line}" for line in lines)))
+    for section in (summary_section(one), *told, trials_section(one)):
         yield section.named(one.observations.study) if several else section
 
 

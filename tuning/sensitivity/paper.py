@@ -1,4 +1,4 @@
-"""Four figures of a sensitivity analysis for papers, drawn with matplotlib as PDF and PNG."""
+"""The figures of a sensitivity analysis for papers, drawn with matplotlib as PDF and PNG."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +11,10 @@ from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.fidelity import Fidelity
+from contrasweep.tuning.sensitivity.fidelity import SAFE, Fidelity, RungFidelity
 from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal, by_parameter
+from contrasweep.tuning.sensitivity.scores import Stage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +25,7 @@ COLUMNS = 3
 
 
 def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
-    """Draw marginals, importance, budget and fidelity into `folder`, unless they need more trials.
+    """Draw marginals, importance, budget, fidelity and rungs into `folder`, unless they need more trials.
 
     Returns:
         The written files: `STUDY-FIGURE.pdf` and `.png`.
@@ -52,15 +53,23 @@ def _figures(found: StudySensitivity) -> Iterator[tuple[str, "Figure"]]:
         return Figure(figsize=(width, height), layout="constrained")
 
     metric, untrained = found.observations.metric, found.observations.untrained
-    if groups := by_parameter(found.marginals):
+    curves = [stage for stage in found.stages if stage.marginals]
+    if curves:
+        # The latest of which enough is known: the end, unless early stopping left too few trials.
+        latest, groups = curves[-1].stage, by_parameter(curves[-1].marginals)
         rows = -(-len(groups) // COLUMNS)
-        yield "marginals", _marginals(new(7.0, 2.2 * rows), rows, groups, metric)
-    if known := sorted((i for i in found.importances if isinstance(i, Importance)), key=lambda i: i.share):
-        yield "importance", _importance(new(4.5, 0.9 + 0.26 * len(known)), known)
+        label = latest.metric if latest.is_end else f"{latest.metric}, {latest.name}"
+        yield "marginals", _marginals(new(7.0, 2.2 * rows), rows, groups, label)
+    judged = [(stage.stage, known) for stage in found.stages if (known := stage.judged)]
+    if judged:
+        height = 0.9 + 0.26 * max(len(known) for _, known in judged)
+        yield "importance", _importance(new(4.5 + 2.5 * (len(judged) - 1), height), judged)
     if not isinstance(found.budget, TooFew):
         yield "budget", _budget(new(3.5, 2.6), found.budget, metric, untrained)
     if not isinstance(found.fidelity, TooFew) and found.fidelity.epochs:
         yield "fidelity", _fidelity(new(3.5, 2.6), found.fidelity)
+    if not isinstance(found.fidelity, TooFew) and found.fidelity.links:
+        yield "rungs", _rungs(new(3.5, 1.0 + 0.28 * len(found.fidelity.links)), found.fidelity.links)
 
 
 def _marginals(
@@ -96,17 +105,37 @@ def _draw_marginal(axes: "Axes", curve: Marginal, colour: str) -> None:
     axes.set_xscale("log" if curve.axis.is_log else "linear")
 
 
-def _importance(figure: "Figure", known: Sequence[Importance]) -> "Figure":
+def _importance(figure: "Figure", judged: Sequence[tuple[Stage, Sequence[Importance]]]) -> "Figure":
+    """Draw the importances of each stage beside each other, in the order of the first."""
+    order = [i.name for i in sorted(judged[0][1], key=lambda i: i.share)]
+    grid = figure.subplots(1, len(judged), sharey=True, squeeze=False)[0]
+    for axes, (stage, known) in zip(grid, judged, strict=True):
+        places = [order.index(i.name) for i in known if i.name in order]
+        shown = [i for i in known if i.name in order]
+        share, low, high = np.array([(i.share, i.low, i.high) for i in shown]).T
+        colours = [COLOURS[0] if i.above_chance else GREY for i in shown]
+        arms = np.maximum(0, [share - low, high - share])
+        axes.barh(places, share, color=colours, xerr=arms, error_kw={"elinewidth": 1, "capsize": 2})
+        chance = [i.by_chance for i in shown]
+        axes.plot(chance, places, "|", color=COLOURS[5], markersize=12, label="chance")
+        if len(judged) > 1:
+            axes.set_title(stage.name, fontsize=9)
+    grid[0].set_yticks(range(len(order)), order)
+    figure.supxlabel("share of being among the best", fontsize=10)
+    grid[-1].legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=7)
+    return figure
+
+
+def _rungs(figure: "Figure", links: Sequence[RungFidelity]) -> "Figure":
+    """Draw the rank correlation of each rung with each later stage, over all trials."""
     axes = figure.subplots()
-    names = [i.name for i in known]
-    share, low, high = np.array([(i.share, i.low, i.high) for i in known]).T
-    colours = [COLOURS[0] if i.above_chance else GREY for i in known]
-    arms = np.maximum(0, [share - low, high - share])
-    axes.barh(names, share, color=colours, xerr=arms, error_kw={"elinewidth": 1, "capsize": 2})
-    chance = [i.by_chance for i in known]
-    axes.plot(chance, range(len(known)), "|", color=COLOURS[5], markersize=12, label="chance")
-    axes.set_xlabel("share of being among the best")
-    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    value, low, high = np.array([(e.estimated, e.estimated_low, e.estimated_high) for e in links[::-1]]).T
+    rows = np.arange(len(links))
+    arms = np.maximum(0, [value - low, high - value])
+    axes.errorbar(value, rows, xerr=arms, fmt="o", color=COLOURS[0], markersize=4, capsize=2)
+    axes.axvline(SAFE, color=GREY, linestyle=":")
+    axes.set_yticks(rows, [f"{e.epoch} to {e.later_name.removeprefix('epoch ')}" for e in links[::-1]])
+    axes.set(xlabel="rank correlation", ylabel="epoch", xlim=(min(0, *low) - 0.02, 1.02))
     return figure
 
 
@@ -132,9 +161,6 @@ def _fidelity(figure: "Figure", f: Fidelity) -> "Figure":
     axes.fill_between(epochs, low, high, color=COLOURS[0], alpha=0.18, linewidth=0)
     axes.plot(epochs, [e.spearman for e in f.epochs], "o-", color=COLOURS[0], markersize=3, label="Spearman")
     axes.plot(epochs, [e.kendall for e in f.epochs], "--", color=COLOURS[1], label="Kendall")
-    corrected = [(e.epoch, e.corrected) for e in f.epochs if e.corrected is not None]
-    if corrected:
-        axes.plot(*zip(*corrected, strict=True), "D", mfc="none", color=COLOURS[3], label="selection undone")
     for rung in f.rungs:
         axes.axvline(rung, color=GREY, linestyle=":", linewidth=1)
     axes.set(xlabel="epoch", ylabel="rank correlation", ylim=(min(0, *low), 1.02))

@@ -11,17 +11,17 @@ from contrasweep.tuning.store.filesystem import (
 )
 from contrasweep.tuning.store.heartbeat import Heartbeat
 from contrasweep.tuning.store.reader import ResultsStore
-from contrasweep.tuning.store.schema import StudySchema
-from contrasweep.tuning.store.study import (
+from contrasweep.tuning.store.record import (
     FINAL_SUFFIX,
     FinalRecord,
     SearchRecord,
     StudyRecord,
     WarmStartRecord,
+    WarmTrialRecord,
     check_study_name,
-    save_study,
-    study_names,
 )
+from contrasweep.tuning.store.schema import StudySchema
+from contrasweep.tuning.store.study import save_study, study_names
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "TrialOvertaken",
     "TrialWriter",
     "WarmStartRecord",
+    "WarmTrialRecord",
     "check_study_name",
     "compact",
     "end_trial",

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.parts import Key, Kind, Part, list_parts, read_parts
+from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import FINAL_STATUSES
-from contrasweep.tuning.store.study import StudyRecord
 
 # The columns of a trial table that winning_trials and winning_epochs need.
 TRIAL_RULE_COLUMNS: Final = ["trial", "seed", "attempt", "status", "epoch", "finished"]

@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from contrasweep.given_files import FILE, FOLDER
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import replace_file
+from contrasweep.tuning.store import local
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +40,6 @@ _OBJECT_STORE_ERRORS: Final = {
 }
 """Marks in the error messages of AWS's library, and what they mean to a user."""
 
-# These errors are about the path, not the filesystem: another try would give the same answer.
-_ANSWERS: Final = (FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, IsADirectoryError)
-
 
 class StoreError(InputError):
     """The results store cannot do what was asked; the message says what was given and what is wrong."""
@@ -50,8 +49,20 @@ class StudyBusy(StoreError):
     """Another driver is running the study."""
 
 
+class WrongKind(StoreError, OSError):
+    """A path of the store is of the wrong kind: a folder, a pipe or a broken link in place of a file, ..."""
+
+
 class StoreUnavailable(OSError):
     """The results store failed in all tries; its contents are unchanged."""
+
+
+class StoreRefuses(StoreUnavailable, PermissionError):
+    """The results store permits an operation no more; another try would give the same answer."""
+
+
+# These errors are about the path, not the filesystem: another try would give the same answer.
+_ANSWERS: Final = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, WrongKind)
 
 
 @dataclass(frozen=True)
@@ -74,14 +85,17 @@ class Retry:
             action: the operation; it may be called many times.
 
         Raises:
-            FileNotFoundError, PermissionError, ...: an error about the path; it is not tried again.
-            StoreUnavailable: no try succeeded; the message gives the last error.
+            FileNotFoundError, IsADirectoryError, ...: an error about the path; it is not tried again.
+            StoreUnavailable: no try succeeded, or (StoreRefuses) the first was refused; the message gives the
+                last error.
         """
         for done in range(len(self.waits) + 1):
             try:
                 return action()
             except _ANSWERS:
                 raise
+            except PermissionError as error:
+                raise StoreRefuses(f"the results store permits no {what}: {error}") from error
             except OSError as error:
                 last = error
             if done < len(self.waits):
@@ -91,6 +105,9 @@ class Retry:
         message = f"the results store cannot be used: {what} was tried {tries}; the last answer: {last}"
         raise StoreUnavailable(message) from last
 
+
+PROBE_BYTES: Final = 4096
+"""A full disk takes an empty file."""
 
 ONCE: Final = Retry(waits=())
 """One try: for work that a user waits for, and for work that is repeated anyway."""
@@ -122,41 +139,68 @@ class Location:
 
         Raises:
             FileNotFoundError: there is no such file.
+            WrongKind: there is no file but something else.
             OSError: it cannot be read.
         """
-        path = self.path(relative)
-        return self.retry.call(f"reading {path}", lambda: _read(self.filesystem, path))
+        return self._call("reading", relative, lambda path: _read(self.filesystem, path))
 
     def write(self, relative: str, content: bytes) -> None:
         """Write one file atomically: a reader sees the whole new file, or what was there before.
 
         Raises:
+            WrongKind: a folder is in its place, or a file in the place of its folder.
             OSError: it cannot be written.
         """
-        path = self.path(relative)
-        self.retry.call(f"writing {path}", lambda: _write_whole(self.filesystem, path, content))
+        self._call("writing", relative, lambda path: _write_whole(self.filesystem, path, content))
 
-    def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
-        """Return the files directly inside ``folder``, unordered; none if the folder does not exist.
+    def entries(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
+        """Return the files and folders directly inside ``folder``, unordered; none if it does not exist.
 
         Args:
             folder: the folder.
-            below: include the files in folders inside it.
+            below: include the contents of folders inside it.
 
         Raises:
+            WrongKind: ``folder`` is no folder.
             OSError: the folder cannot be read.
         """
-        path = self.path(folder)
-        return self.retry.call(f"listing {path}", lambda: _files(self.filesystem, path, below))
+        return self._call("listing", folder, lambda path: _entries(self.filesystem, path, below), FOLDER)
+
+    def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
+        """Return the files among the ``entries`` of a folder."""
+        return [info for info in self.entries(folder, below=below) if info.type == fs.FileType.File]
 
     def delete(self, relative: str) -> None:
         """Delete one file; a file that is already gone is no error.
 
         Raises:
+            WrongKind: it is a folder.
             OSError: it cannot be deleted.
         """
+        self._call("deleting", relative, lambda path: _delete_if_there(self.filesystem, path))
+
+    def delete_folder(self, relative: str) -> None:
+        """Delete a folder with all that is in it; one that is not there is no error.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        self._call("deleting", relative, lambda path: _delete_folder_if_there(self.filesystem, path))
+
+    def _call(self, doing: str, relative: str, action: Callable[[str], T], belongs: str = FILE) -> T:
+        """Run an action on a path where a file (or a folder) belongs, again and again if it fails."""
         path = self.path(relative)
-        self.retry.call(f"deleting {path}", lambda: _delete_if_there(self.filesystem, path))
+
+        def once() -> T:
+            try:
+                return action(path)
+            except OSError as error:
+                odd = local.oddity(path, belongs) if _is_local(self.filesystem) else None
+                if odd is not None:
+                    raise WrongKind(odd) from error
+                raise
+
+        return self.retry.call(f"{doing} {path}", once)
 
     def reachable(self) -> bool:
         """Whether the filesystem answers; one try. It tells an unreachable store from a damaged file."""
@@ -190,7 +234,7 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
         filesystem, root = open_filesystem(text)
         location = Location(filesystem, root.rstrip("/"), text)
         kind = filesystem.get_file_info(location.root).type
-        if kind == fs.FileType.File:
+        if kind not in (fs.FileType.Directory, fs.FileType.NotFound):
             raise StoreError(f"The results location {text} is a file; a folder is needed.")
         if kind == fs.FileType.NotFound:
             _refuse_missing_bucket(location)
@@ -244,7 +288,7 @@ def _prove_writable(location: Location) -> None:
     # A mistyped folder should be reported at once, not after a minute of retries.
     location = replace(location, retry=ONCE)
     try:
-        location.write(probe, b"")
+        location.write(probe, bytes(PROBE_BYTES))
         location.delete(probe)
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
@@ -252,19 +296,26 @@ def _prove_writable(location: Location) -> None:
         ) from error
 
 
+def _is_local(filesystem: fs.FileSystem) -> bool:
+    return bool(filesystem.type_name == "local")
+
+
 def _read(filesystem: fs.FileSystem, path: str) -> bytes:
+    if _is_local(filesystem):
+        return local.read(path)
     with filesystem.open_input_stream(path) as stream:
         return bytes(stream.read())
 
 
-def _files(filesystem: fs.FileSystem, folder: str, below: bool) -> list[fs.FileInfo]:
+def _entries(filesystem: fs.FileSystem, folder: str, below: bool) -> list[fs.FileInfo]:
+    if _is_local(filesystem):
+        return local.entries(folder, below)
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=below)
     try:
-        found = filesystem.get_file_info(selector)
+        return list(filesystem.get_file_info(selector))
     except FileNotFoundError:
         # Arrow lists a folder, and then asks whether it is there: another writer made it in between.
-        found = filesystem.get_file_info(selector)
-    return [info for info in found if info.type == fs.FileType.File]
+        return list(filesystem.get_file_info(selector))
 
 
 def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None:
@@ -273,7 +324,7 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
         return
     folder, name = target.rsplit("/", 1)
     filesystem.create_dir(folder, recursive=True)
-    if filesystem.type_name == "local":
+    if _is_local(filesystem):
         replace_file(Path(target), content)
         return
     # `replace_file` gives its unfinished file the same kind of name, for the same reason.
@@ -290,6 +341,13 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
 def _write_stream(filesystem: fs.FileSystem, path: str, content: bytes) -> None:
     with filesystem.open_output_stream(path) as stream:
         stream.write(content)
+
+
+def _delete_folder_if_there(filesystem: fs.FileSystem, path: str) -> None:
+    try:
+        filesystem.delete_dir(path)
+    except FileNotFoundError:
+        return
 
 
 def _delete_if_there(filesystem: fs.FileSystem, path: str) -> None:

@@ -12,21 +12,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy
+from contrasweep.tuning.errors import first_reason
+from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user waits.
 STALE_SECONDS: Final = 30.0
+# No clock that is set at all is wrong by more: such a beat comes from a damaged file, and would never age.
+_MOST_AHEAD_SECONDS: Final = 86_400.0
+# The widest type that a system has for the number of a process; 0 and below name groups of processes.
+_MAX_PID: Final = 2**31 - 1
 
 log = logging.getLogger(__name__)
 
 # The drivers of this process. A driver that ended while the store was away could not record its end there.
-_beating: Final[set[str]] = set()
+_beating: Final[dict[str, Heartbeat]] = {}
 
 
 class HeartbeatRecord(BaseModel):
@@ -44,33 +49,38 @@ class HeartbeatRecord(BaseModel):
     driver: str
     host: str
     machine: str | None
-    pid: int
-    time: float
+    pid: Annotated[int, Field(ge=1, le=_MAX_PID)]
+    time: Annotated[float, Field(allow_inf_nan=False)]
     state: Literal["running", "ended", "interrupted"]
 
 
 def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
     """Return the study's last heartbeat; None if there is none, or the file is damaged."""
     try:
-        return HeartbeatRecord.model_validate_json(location.read(_path(study)))
+        return HeartbeatRecord.model_validate_json(location.read(_path(study)), strict=True)
     except FileNotFoundError:
         return None
+    except WrongKind as error:
+        log.warning("A heartbeat is ignored: %s", error)
     except ValidationError as error:
-        log.warning("The heartbeat %s is damaged and is ignored: %s", location.path(_path(study)), error)
-        return None
+        path = location.path(_path(study))
+        log.warning("The heartbeat %s is damaged and is ignored: %s", path, first_reason(error))
+    return None
 
 
 def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
     """Whether a driver is running the study.
 
-    A driver is dead if it recorded its end, if its last beat is older than ``STALE_SECONDS``, or if it ran on
-    this machine and its process no longer exists.
+    A driver is dead if it recorded its end, if its last beat is older than ``STALE_SECONDS`` or more than a
+    day ahead, or if it ran on this machine and its process no longer exists.
 
     Args:
         heartbeat: as read from the store.
         now: seconds since 1970 UTC.
     """
-    if heartbeat is None or heartbeat.state != "running" or now - heartbeat.time > STALE_SECONDS:
+    if heartbeat is None or heartbeat.state != "running":
+        return False
+    if not -_MOST_AHEAD_SECONDS <= now - heartbeat.time <= STALE_SECONDS:
         return False
     here = _machine()
     if here is None or heartbeat.machine != here:
@@ -139,7 +149,7 @@ class Heartbeat:
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
         self._write("running")
-        _beating.add(self._driver)
+        _beating[self._driver] = self
         self._thread.start()
         return self
 
@@ -148,10 +158,14 @@ class Heartbeat:
     ) -> None:
         self._left.set()
         self._thread.join()
-        _beating.discard(self._driver)
+        _beating.pop(self._driver, None)
+        self.record_end("ended" if kind is None else "interrupted")
+
+    def record_end(self, state: Literal["ended", "interrupted"]) -> None:
+        """Record that the driver has ended, unless another one has taken over the study."""
         try:
             if self.holds():
-                self._write("ended" if kind is None else "interrupted")
+                self._write(state)
         except (OSError, pa.ArrowException) as problem:
             # The missing beats will show it; the error that ended the work matters more.
             log.warning("The driver of study %s could not record its end: %s", self._study, problem)
@@ -173,6 +187,12 @@ class Heartbeat:
             state=state,
         )
         self._location.write(_path(self._study), record.model_dump_json().encode())
+
+
+def record_interruptions() -> None:
+    """Record that all drivers of this process were interrupted: it must end at once, without clean-up."""
+    for driver in list(_beating.values()):
+        driver.record_end("interrupted")
 
 
 def _path(study: str) -> str:

@@ -18,9 +18,12 @@ from typing import Any, Final, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import one_line
+from contrasweep.tuning.store.cells import impossible_cell
 from contrasweep.tuning.store.filesystem import OBJECT_STORES, Location
+from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY
-from contrasweep.tuning.store.study import StudyRecord
 
 Kind = Literal["trials", "epochs"]
 
@@ -81,6 +84,17 @@ class Parts:
         """Return all rows, repeats included."""
         return pa.concat_tables(self.tables.values()) if self.tables else self.schema.empty_table()
 
+    def leave_out_impossible(self, location: Location, space: Space) -> None:
+        """Move the files with a cell that no writer writes to those that are skipped."""
+        # All rows at once, and file by file only if one of them is impossible: files are small and many.
+        if impossible_cell(self.table().combine_chunks(), space) is None:
+            return
+        for part, rows in list(self.tables.items()):
+            reason = impossible_cell(rows, space)
+            if reason is not None:
+                del self.tables[part]
+                self.damaged.append(DamagedFile(location.path(part.path), one_line(reason)))
+
 
 def trial_path(study: str, key: Key) -> str:
     """Return a new path for a trial row; each call gives another one, so writers never overwrite a row."""
@@ -113,16 +127,15 @@ def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], sch
     # from_pylist would turn a missing cell into null; here it must be an error.
     columns = {name: [row[name] for row in rows] for name in schema.names}
     buffer = io.BytesIO()
-    pq.write_table(
-        pa.Table.from_pydict(columns, schema=schema), buffer, use_dictionary=False, write_statistics=False
-    )
+    table = pa.Table.from_pydict(columns, schema=schema)
+    pq.write_table(table, buffer, use_dictionary=False, write_statistics=False, write_page_checksum=True)
     location.write(path, buffer.getvalue())
 
 
 def write_table(location: Location, path: str, table: pa.Table) -> None:
     """Write many rows as one Parquet file."""
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     location.write(path, buffer.getvalue())
 
 
@@ -187,6 +200,7 @@ def read_parts(
                     found.tables[part] = result
             if round_ > 0 and not merging:
                 break
+    found.leave_out_impossible(location, study.space)
     return found
 
 
@@ -202,21 +216,21 @@ def _read_part(
         # Otherwise an unreachable store would look like a store of damaged files, without trials.
         if not location.reachable():
             raise
-        return DamagedFile(location.path(part.path), f"cannot be read: {error}")
+        return DamagedFile(location.path(part.path), one_line(f"cannot be read: {error}"))
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         table = file.read(columns=names, use_threads=False)
         # A whole table has the schema of the file; reading it again would take a tenth of the time.
         found = table.schema if names is None else file.schema_arrow
         difference = _difference(found, schema)
         if difference:
-            return DamagedFile(location.path(part.path), difference)
+            return DamagedFile(location.path(part.path), one_line(difference))
         if names is None and found.equals(schema, check_metadata=True):
             return table
         # Concatenation needs the same order and metadata in every table.
         return table.select(names or schema.names).replace_schema_metadata(schema.metadata)
-    except (pa.ArrowException, OSError) as error:
-        return DamagedFile(location.path(part.path), f"is not a whole Parquet file: {error}")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        return DamagedFile(location.path(part.path), one_line(f"is not a whole Parquet file: {error}"))
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
@@ -228,6 +242,9 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
         return f"has store version {version}, not {SCHEMA_VERSION}"
     missing = [name for name in expected.names if name not in found.names]
     foreign = [name for name in found.names if name not in expected.names]
+    twice = sorted({name for name in found.names if found.names.count(name) > 1})
+    if twice:
+        return f"has columns of one name: {', '.join(twice)}"
     retyped = [
         f"has {name} as {found.field(name).type} and not {expected.field(name).type}"
         for name in expected.names

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,15 @@ from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile, Kind, Parts, read_parts
-from contrasweep.tuning.store.study import StudyRecord, load_study, study_names
+from contrasweep.tuning.store.record import StudyRecord
+from contrasweep.tuning.store.schema import StudySchema
+from contrasweep.tuning.store.study import load_study, study_names
+from contrasweep.tuning.store.union import stacked
 
 State = Literal["running", "interrupted", "ended"]
+Read = TypeVar("Read")
+# What a folder without studies holds: no rows of the columns that every study has.
+_NO_STUDY: Final = StudySchema(hyperparameters={}, metrics=())
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +50,10 @@ class StudySummary:
     created: datetime
     state: State
     counts: Mapping[str, int]
+
+    def age(self) -> tuple[datetime, str]:
+        """Return the key that sorts studies, oldest first."""
+        return self.created, self.name
 
 
 @dataclass(frozen=True)
@@ -78,14 +88,42 @@ class ResultsStore:
         self._named: set[str] = set()
 
     def studies(self) -> list[StudySummary]:
-        """Return all studies, oldest first. A study with a damaged record is left out, with a warning."""
-        records = []
-        for name in study_names(self.location):
+        """Return all studies, oldest first. A study that cannot be read is left out, with a warning."""
+        found = self.of_all(lambda record: self.summary(record, self._trials(record, TRIAL_RULE_COLUMNS)))
+        return sorted(found, key=StudySummary.age)
+
+    def summary(self, record: StudyRecord, trials: pa.Table) -> StudySummary:
+        """Return the line of a study, from its record and its rows as ``trials`` gives them."""
+        return StudySummary(
+            name=record.name,
+            method=record.method,
+            dataset=record.dataset,
+            created=record.created,
+            state=self.state(record.name),
+            counts=dict(Counter(trials["status"].to_pylist())),
+        )
+
+    def of_all(
+        self, read: Callable[[StudyRecord], Read], where: Callable[[str], bool] = lambda name: True
+    ) -> list[Read]:
+        """Return what `read` gives for each study, by name.
+
+        A study that cannot be read is left out, with one warning for each reason.
+
+        Args:
+            read: called with the record of a study.
+            where: takes a name, and says whether its study counts; without it all do.
+        """
+        found = []
+        for name in filter(where, study_names(self.location)):
             try:
-                records.append(load_study(self.location, name))
+                found.append(read(load_study(self.location, name)))
             except StoreError as error:
-                log.warning("Skipped a study: %s", error)
-        return [self._summary(record) for record in sorted(records, key=lambda r: (r.created, r.name))]
+                told = f"the study {name}: {error}"
+                if told not in self._named:
+                    log.warning("Skipped %s", told)
+                    self._named.add(told)
+        return found
 
     def study(self, name: str) -> StudyRecord:
         """Return the record of a study.
@@ -102,27 +140,50 @@ class ResultsStore:
             return "ended"
         return "running" if driver_alive(heartbeat, self._now()) else "interrupted"
 
-    def trials(self, study: str) -> pa.Table:
+    def trials(self, *studies: str) -> pa.Table:
         """Return one row for each (trial, seed), in their order: its highest attempt; first column ``study``.
 
-        A running row of a study whose driver is gone reads as interrupted.
+        A running row of a study whose driver is gone reads as interrupted. Several studies stand one below
+        the other under the columns of all, as ``union.stacked`` says.
+
+        Args:
+            studies: names; without any, all studies by name, and one that cannot be read is left out with a
+                warning.
 
         Raises:
             StoreError: as ``study``.
         """
-        record = self.study(study)
-        return _with_study(self._shown(record, winning_trials(self._table(record, "trials"))), study)
+        return self._tables(studies, self._trials, _NO_STUDY.trials)
 
-    def epochs(self, study: str) -> pa.Table:
+    def epochs(self, *studies: str) -> pa.Table:
         """Return one row for each (trial, seed, epoch), in their order; the first column is ``study``.
 
+        Args:
+            studies: as for ``trials``.
+
         Raises:
             StoreError: as ``study``.
         """
-        record = self.study(study)
+        return self._tables(studies, self._epochs, _NO_STUDY.epochs)
+
+    def _tables(
+        self, names: Sequence[str], read: Callable[[StudyRecord], pa.Table], columns: pa.Schema
+    ) -> pa.Table:
+        """Return the rows that `read` gives for each study; `columns` are those where there is no study."""
+
+        def named(record: StudyRecord) -> pa.Table:
+            return _with_study(read(record), record.name)
+
+        found = [named(self.study(name)) for name in names] if names else self.of_all(named)
+        return stacked(found or [_with_study(columns.empty_table(), "")])
+
+    def _trials(self, record: StudyRecord, names: list[str] | None = None) -> pa.Table:
+        return self._shown(record, winning_trials(self._table(record, "trials", names)))
+
+    def _epochs(self, record: StudyRecord) -> pa.Table:
         # Trials first: a trial that ends between the two reads then keeps its newest epochs.
         winners = winning_trials(self._table(record, "trials", TRIAL_RULE_COLUMNS))
-        return _with_study(winning_epochs(self._table(record, "epochs"), winners), study)
+        return winning_epochs(self._table(record, "epochs"), winners)
 
     def tables(self, study: str) -> StudyTables:
         """Return all rows, reading each file once; calls of ``trials`` and ``epochs`` read the trials twice.
@@ -148,18 +209,6 @@ class ResultsStore:
         """
         record = self.study(study)
         return list(_by_path(self._read(record, "trials"), self._read(record, "epochs")))
-
-    def _summary(self, record: StudyRecord) -> StudySummary:
-        winners = winning_trials(self._table(record, "trials", TRIAL_RULE_COLUMNS))
-        counts = Counter(self._shown(record, winners)["status"].to_pylist())
-        return StudySummary(
-            name=record.name,
-            method=record.method,
-            dataset=record.dataset,
-            created=record.created,
-            state=self.state(record.name),
-            counts=dict(counts),
-        )
 
     def _shown(self, record: StudyRecord, winners: pa.Table) -> pa.Table:
         """Return the rows with the status that users see: running rows without a driver are interrupted."""

@@ -39,6 +39,9 @@ _STATUSES: Final[Mapping[Status, Any]] = {
 }
 
 
+_BEST: Final = "The best trial is the completed one in which this is highest after the last epoch."
+
+
 class TrialEvents:
     """Writes the event file of one attempt at a trial.
 
@@ -130,13 +133,14 @@ class TrialEvents:
 
 
 def write_experiment(
-    folder: str | Path, columns: StudySchema, *, now: Callable[[], float] = time.time
+    folder: str | Path, columns: StudySchema, metric: str, *, now: Callable[[], float] = time.time
 ) -> None:
     """Write the summary that gives the HParams tab its columns.
 
     Args:
         folder: the folder of the study, which holds those of its trials; a local path.
         columns: the study's hyperparameters and metrics.
+        metric: the one that the search maximises, which comes first.
         now: seconds since 1970 UTC.
     """
     experiment = api_pb2.Experiment(
@@ -146,8 +150,12 @@ def write_experiment(
             for name, kind in columns.hyperparameters.items()
         ],
         metric_infos=[
-            api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag(name)), display_name=name)
-            for name in columns.metrics
+            api_pb2.MetricInfo(
+                name=api_pb2.MetricName(tag=tag(name)),
+                display_name=name,
+                description=_BEST if name == metric else "",
+            )
+            for name in sorted(columns.metrics, key=lambda name: name != metric)
         ],
     )
     writer = EventFileWriter(str(folder))

@@ -14,8 +14,8 @@ from typing import Any, Final
 from contrasweep.tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
+from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
-from contrasweep.tuning.store.study import StudyRecord
 
 FLUSH_SECONDS: Final = 10.0
 

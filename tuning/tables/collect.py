@@ -19,9 +19,10 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resolve import space_of
+from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.provenance import same_series
-from contrasweep.tuning.results.selection import RULE, SelectedTrial, best_trials
+from contrasweep.tuning.results.best import RULE
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
@@ -50,10 +51,15 @@ class StoredRuns:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of the final runs of tables, by the name of the study without `-final`."""
-        names = [name for name in study_names(self.store.location) if name.startswith(STUDY_PREFIX)]
-        final = [name for name in names if name.endswith(FINAL_SUFFIX)]
-        return {name.removesuffix(FINAL_SUFFIX): self.store.trials(name).to_pylist() for name in final}
+        """The rows of the final runs of tables, by the name of the study without `-final`.
+
+        A study that cannot be read is left out, with a warning.
+        """
+
+        def read(record: StudyRecord) -> tuple[str, list[dict[str, Any]]]:
+            return record.name.removesuffix(FINAL_SUFFIX), self.store.trials(record.name).to_pylist()
+
+        return dict(self.store.of_all(read, lambda name: _of_a_table(name) and name.endswith(FINAL_SUFFIX)))
 
     @cached_property
     def completed(self) -> dict[tuple[str, int], list[HeldRun]]:
@@ -100,15 +106,16 @@ def search_held(
     """Return the study that holds the search of a tuned row; None where there is none.
 
     The study is the row's own, else one of another table that searched the same. It may be incomplete. A
-    study of the row in another search space, as an earlier version had, is not the row's.
+    study of the row in another search space, as an earlier version had, is not the row's. One of another
+    table that cannot be read is left out, with a warning.
     """
-    names = study_names(store.location)
-    if cell.study in names:
-        held = Space.parse(store.study(cell.study).space)
+    if cell.study in study_names(store.location):
+        held = store.study(cell.study).space
         return None if search_space(cell).difference(held) else cell.study
-    others = [n for n in names if n.startswith(STUDY_PREFIX) and not n.endswith(FINAL_SUFFIX)]
     wanted = (cell.planned.method, cell.planned.dataset)
-    records = [store.study(name) for name in others]
+    records = store.of_all(
+        lambda record: record, lambda name: _of_a_table(name) and not name.endswith(FINAL_SUFFIX)
+    )
     # This contrasweep must read what the one that made the study wrote, and be able to continue it.
     ours = [r for r in records if same_series(r.versions.get("contrasweep", "unknown"), __version__)]
     alike = [record for record in ours if (record.method, record.dataset) == wanted]
@@ -116,6 +123,10 @@ def search_held(
         return None
     search = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
     return next((record.name for record in alike if _searched_by(record) == search), None)
+
+
+def _of_a_table(study: str) -> bool:
+    return study.startswith(STUDY_PREFIX)
 
 
 def _searched_by(record: StudyRecord) -> dict[str, Any]:

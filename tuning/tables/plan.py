@@ -14,10 +14,11 @@ from contrasweep.search_spaces import preset
 from contrasweep.search_spaces.tables import ColumnRun, Form, Override, Scale, Table
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
-from contrasweep.tuning.store.study import MAX_NAME_LENGTH
+from contrasweep.tuning.store.record import MAX_NAME_LENGTH
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
@@ -214,8 +215,7 @@ def _check_form(table: Table, scale: str, tune: bool, counts: Mapping[str, int |
     if tune and chosen == "released":
         raise InputError("--tune searches what --scale released fixes: leave one of them out")
     for name, count in counts.items():
-        if count is not None and count < 1:
-            raise InputError(f"{name} must be at least 1, given {count}")
+        check_count(name, count)
     return chosen
 
 

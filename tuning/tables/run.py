@@ -10,6 +10,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected
+from contrasweep.tuning.progress.states import Progress
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
@@ -22,12 +23,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TableProgress:
-    """The progress of a table: `done` of `runs` final runs; `study` is running now."""
+    """The progress of a table: `done` of `runs` final runs; `study` is running now.
+
+    `training` is true once a run of the study trains: what the store holds is not trained again.
+    """
 
     study: str
     done: int
     runs: int
     searching: bool = False
+    training: bool = False
 
 
 Show = Callable[[TableProgress], None]
@@ -62,14 +67,14 @@ def run_table(
         of = plan.seeds * len(cells)
         report(TableProgress(study, before, plan.runs, searching=plan.tuned))
 
-        def tell(done: int, missing: int, study: str = study, end: int = before + of) -> None:
-            report(TableProgress(study, end - missing + done, plan.runs))
+        def tell(runs: Progress, study: str = study, end: int = before + of) -> None:
+            report(TableProgress(study, end - runs.planned + runs.done, plan.runs, training=True))
 
         try:
             configs = [cell.config for cell in cells]
             if plan.tuned:
                 configs = [_searched(plan, cells[0], store, results, command, **on)]
-            _run_missing(plan, configs, store, results=results, command=command, show=tell, **on)
+            _run_missing(plan, configs, store, results=results, command=command, progress=tell, **on)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
@@ -97,8 +102,8 @@ def _searched(
         study = cell.study
         if study in study_names(store.location):
             raise InputError(f"study {study} searched an earlier space: use another results folder")
-        run_sweep(plan_search(plan, cell, results, command=command, **on))
+        run_sweep(plan_search(plan, cell, results, command=command, **on), progress=False)
     else:
         expected = Expected(trials=plan.trials, values=dict(cell.settings))
-        resume_sweep(study, results, expected=expected, **on)
+        resume_sweep(study, results, expected=expected, progress=False, **on)
     return config_of(best_trials(store, study)[0])

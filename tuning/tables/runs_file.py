@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from contrasweep.tuning.errors import InputError, did_you_mean
+from contrasweep.given_files import MIB, check_given
+from contrasweep.tuning.errors import InputError, did_you_mean, one_line, told_to_user
 from contrasweep.tuning.tables.results import RunValue
 
 OWN = ""
@@ -28,13 +29,19 @@ TYPES: Mapping[str, pa.DataType] = {
 OPTIONAL = ("untrained", "table")
 ENDINGS = (".parquet", ".csv")
 
+MOST_BYTES = 256 * MIB
+"""The size of the largest file of runs that is read."""
+
+MOST_RUNS = 1_000_000
+MOST_COLUMNS = 1_000
+
 
 def read_runs(path: Path) -> dict[str, tuple[RunValue, ...]]:
     """Return the runs by the table that they are of; other columns of the file are not read.
 
     Raises:
-        InputError: the file is missing or neither Parquet nor CSV, lacks a column, or holds a run that is
-            not a finite number, names no cell, or is given twice.
+        InputError: the file cannot be read, is too large or neither Parquet nor CSV, lacks a column, or holds
+            a run that is not a finite number, names no cell, or is given twice.
     """
     content = _content(path)
     lines = content.to_pylist()
@@ -58,27 +65,42 @@ def _content(path: Path) -> pa.Table:
     """Return the columns that count, each of its type."""
     if path.suffix not in ENDINGS:
         raise InputError(f"{path}: runs are read from a file that ends in {' or '.join(ENDINGS)}")
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+    with told_to_user():
+        check_given(path, MOST_BYTES)
     try:
-        content = pq.read_table(path) if path.suffix == ".parquet" else _comma_separated(path)
-    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise InputError(f"{path} cannot be read: {_one_line(error)}") from None
-    names = [name for name in TYPES if name in content.column_names]
-    for name in TYPES:
-        if name not in names and name not in OPTIONAL:
-            near = did_you_mean(name, content.column_names)
-            given = ", ".join(content.column_names)
-            raise InputError(f"{path} has no column {name!r}.{near} Columns of the file: {given}.")
-        if content.column_names.count(name) > 1:
-            raise InputError(f"{path} has {content.column_names.count(name)} columns {name!r}: one is needed")
-    return pa.table({name: _cast(path, name, content[name]) for name in names})
+        content = _parquet(path) if path.suffix == ".parquet" else _comma_separated(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}") from None
+    return pa.table({name: _cast(path, name, content[name]) for name in content.column_names})
+
+
+def _parquet(path: Path) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        if file.metadata.num_rows > MOST_RUNS:
+            raise InputError(f"{path} holds {file.metadata.num_rows:,} runs; allowed: at most {MOST_RUNS:,}")
+        return file.read(columns=_needed(path, file.schema_arrow.names))
 
 
 def _comma_separated(path: Path) -> pa.Table:
+    with pa.csv.open_csv(path) as reader:
+        names = reader.schema.names
     # Keys are text even where they look like numbers.
     text = {name: kind for name, kind in TYPES.items() if kind == pa.string()}
-    return pa.csv.read_csv(path, convert_options=pa.csv.ConvertOptions(column_types=text))
+    options = pa.csv.ConvertOptions(column_types=text, include_columns=_needed(path, names))
+    return pa.csv.read_csv(path, convert_options=options)
+
+
+def _needed(path: Path, names: Sequence[str]) -> list[str]:
+    """Return the columns to read of a file with columns of these names."""
+    if len(names) > MOST_COLUMNS:
+        raise InputError(f"{path} has {len(names):,} columns; allowed: at most {MOST_COLUMNS:,}")
+    for name in TYPES:
+        if name not in names and name not in OPTIONAL:
+            near = did_you_mean(name, names)
+            raise InputError(f"{path} has no column {name!r}.{near} Columns of the file: {', '.join(names)}.")
+        if names.count(name) > 1:
+            raise InputError(f"{path} has {names.count(name)} columns {name!r}: one is needed")
+    return [name for name in TYPES if name in names]
 
 
 def _cast(path: Path, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -88,7 +110,7 @@ def _cast(path: Path, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return values.cast(TYPES[name])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{path}: column {name!r} is not {TYPES[name]}: {_one_line(error)}") from None
+        raise InputError(f"{path}: column {name!r} is not {TYPES[name]}: {one_line(error)}") from None
 
 
 def _check_finite(run: RunValue, told: str) -> None:
@@ -117,7 +139,3 @@ def _told(name: str, run: RunValue) -> str:
     table = f"table {name!r}, " if name != OWN else ""
     seed = "without a seed" if run.seed is None else f"seed {run.seed}"
     return f"{table}row {run.row!r}, column {run.column!r}, {seed}"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -7,7 +7,7 @@ step. So a resumed run gives the same numbers as a run that was never interrupte
 import hashlib
 import io
 import json
-import pickle
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, one_line, told_to_user
 from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
 
 FORMAT = 1
 DIGEST_BYTES = 16
+_FIELDS = {"experiment": str, "epoch": int, "objective": OrderedDict, "optimizer": dict}
+_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,19 @@ class Checkpoint:
     epoch: int
     objective: dict[str, Any]
     optimizer: dict[str, Any]
+
+    def restore(self, objective: nn.Module, optimizer: Optimizer) -> None:
+        """Load the states.
+
+        Raises:
+            InputError: they do not fit.
+        """
+        try:
+            objective.load_state_dict(self.objective)
+            optimizer.load_state_dict(self.optimizer)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            why = one_line(error) or type(error).__name__
+            raise InputError(f"the checkpoint does not fit the experiment: {why}") from error
 
 
 def dump_checkpoint(experiment: Experiment, epoch: int, objective: nn.Module, optimizer: Optimizer) -> bytes:
@@ -55,8 +70,9 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
             names the settings that differ.
     """
     content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
+    with told_to_user("not a readable checkpoint: "):
+        there = parse_experiment(json.loads(content["experiment"]))
     # A setting that did not exist when the checkpoint was written has its default there.
-    there = parse_experiment(json.loads(content["experiment"]))
     saved = flat_settings(there.model_dump(mode="json"))
     wanted = flat_settings(experiment.model_dump(mode="json"))
     different = sorted(path for path in {**saved, **wanted} if saved.get(path) != wanted.get(path))
@@ -65,6 +81,10 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
             f"{path}: {saved.get(path)!r} there, {wanted.get(path)!r} here" for path in different
         )
         raise InputError(f"the checkpoint belongs to another experiment ({changes})")
+    if not 0 <= content["epoch"] <= experiment.epochs:
+        raise InputError(
+            f"not a readable checkpoint: its epoch is {content['epoch']}, allowed: 0 to {experiment.epochs}"
+        )
     return Checkpoint(content["epoch"], content["objective"], content["optimizer"])
 
 
@@ -85,10 +105,14 @@ def _load(data: bytes, device: torch.device) -> dict[str, Any]:
         raise InputError("not a readable checkpoint: it is damaged, or no checkpoint at all")
     try:
         content = torch.load(io.BytesIO(state), map_location=device, weights_only=True)
-    except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:
-        raise InputError(f"not a readable checkpoint: {error}") from error
+    except Exception as error:  # on bytes of another origin, torch raises nearly everything
+        why = one_line(error)[:_SHOWN]
+        raise InputError(f"not a readable checkpoint: {why or type(error).__name__}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"not a checkpoint of format {FORMAT}")
+    for key, kind in _FIELDS.items():
+        if type(content.get(key)) is not kind:
+            raise InputError(f"not a readable checkpoint: its {key} is no {kind.__name__}")
     return content
 
 

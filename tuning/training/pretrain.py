@@ -6,7 +6,7 @@ global batch. So results do not depend on the number of workers, nor on whether 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
-from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size, synchronise_batch_norm
+from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
@@ -60,6 +60,10 @@ class EpochRecord:
         return dump_checkpoint(self._run.experiment, self.epoch, self.objective, self._run.optimizer)
 
 
+OnStep = Callable[[int, int, int], object]
+"""Called with the epoch, the step in it, and the steps of an epoch."""
+
+
 @dataclass(frozen=True)
 class _Run:
     """The parts of a run in progress."""
@@ -70,6 +74,7 @@ class _Run:
     optimizer: Optimizer
     feed: Feed
     ranks: Ranks
+    on_step: OnStep | None
 
 
 def pretrain(
@@ -80,6 +85,7 @@ def pretrain(
     data_root: Path | None = None,
     device: torch.device | str = "cpu",
     ranks: Ranks = ONE,
+    on_step: OnStep | None = None,
 ) -> Iterator[EpochRecord]:
     """Train `experiment` and yield a record after every epoch, the first (epoch 0) before any training.
 
@@ -92,6 +98,7 @@ def pretrain(
         ranks: the place of this process among those that train the run together. All of them call `pretrain`
             and ask for each record together; the numbers are those of one process. The first rank's
             checkpoint counts, and any number of ranks can go on from it.
+        on_step: called after each step with the epoch, the number of the step, and the steps of an epoch.
 
     Raises:
         InputError: a file of the experiment is missing, its batches do not divide among the ranks, or the
@@ -102,7 +109,7 @@ def pretrain(
     check_batch_size(experiment.batch_size, ranks.world)
     place = torch.device(device)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)
-    run = _start(experiment, prepared, ranks)
+    run = _start(experiment, prepared, ranks, on_step)
     state = ranks.once(lambda: resume.read_bytes() if isinstance(resume, Path) else resume)
     first = 1
     if state is None:
@@ -111,8 +118,7 @@ def pretrain(
         yield record
     else:
         checkpoint = load_checkpoint(state, experiment, place)
-        run.objective.load_state_dict(checkpoint.objective)
-        run.optimizer.load_state_dict(checkpoint.optimizer)
+        checkpoint.restore(run.objective, run.optimizer)
         first = checkpoint.epoch + 1
     for epoch in range(first, experiment.epochs + 1):
         with computing(experiment.compute, place):
@@ -138,15 +144,17 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     return objective
 
 
-def _start(experiment: Experiment, data: Prepared, ranks: Ranks) -> _Run:
+def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep | None) -> _Run:
     feed = METHODS[experiment.method].feed(experiment, data)
     objective = build_objective(experiment, data)
     if ranks.world > 1:
         feed = feed.shared(ranks)
+        from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
+
         synchronise_batch_norm(objective, data.device)
         ranks.copy_first(objective)
     optimizer = build_optimizer(objective, experiment.optimizer)
-    return _Run(experiment, data, objective, optimizer, feed, ranks)
+    return _Run(experiment, data, objective, optimizer, feed, ranks, on_step)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
@@ -209,6 +217,8 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
         objective.after_step()
         for name, value in {"loss": loss.detach(), **metrics}.items():
             trace.setdefault(name, []).append(value)
+        if run.on_step is not None:
+            run.on_step(epoch, step + 1, steps)
     # The values are read once an epoch: reading after every step would make an accelerator wait for the host.
     stacked = {name: torch.stack(values) for name, values in trace.items()}
     stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from contrasweep.losses import InfoNCE
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import OneOf
 from contrasweep.models import Encoder
+from contrasweep.rules import OneOf
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import Hyperparameter, Method

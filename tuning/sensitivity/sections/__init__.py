@@ -6,7 +6,7 @@ its result, and a part in one of the files here shows it.
 
 from typing import Any
 
-from contrasweep.tuning.sensitivity.sections import effects, gains, search
+from contrasweep.tuning.sensitivity.sections import curves, gains, importance, search
 from contrasweep.tuning.sensitivity.sections.part import Part
 
-PARTS: tuple[Part[Any], ...] = (*effects.PARTS, *gains.PARTS, *search.PARTS)
+PARTS: tuple[Part[Any], ...] = (*importance.PARTS, *curves.PARTS, *gains.PARTS, *search.PARTS)

@@ -46,7 +46,7 @@ class Part(Generic[R]):
         tables: what the section shows below its figures, and what is written as CSV and JSON.
         name: what the table of too few calls this analysis.
         hint: a sentence that the page adds where the result is TooFew.
-        missing: names the entries of a result that are TooFew, where an analysis has several.
+        missing: names what a result lacks in part: entries or stages that are TooFew.
     """
 
     title: str
@@ -55,15 +55,13 @@ class Part(Generic[R]):
     tables: Sequence[TidyTable[R]] = field(default=())
     name: str = ""
     hint: str = ""
-    missing: Callable[[R], Iterable[tuple[str, TooFew]]] = lambda found: ()
+    missing: Callable[[R, StudySensitivity], Iterable[tuple[str, TooFew]]] = lambda found, one: ()
 
-    def section(self, one: StudySensitivity) -> Section:
-        """Return the section about a study; where trials are too few, it says so."""
+    def section(self, one: StudySensitivity) -> Section | None:
+        """Return the section about a study; None where trials are too few."""
         found = self.result(one)
         if isinstance(found, TooFew):
-            words = str(found)
-            said = f"{words[:1].upper()}{words[1:]}."
-            return Section(self.title, f"{said} {self.hint}" if self.hint else said)
+            return None
         text, figures = self.tell(found, one)
         shown = [
             Table.of(table.title, records)
@@ -71,6 +69,13 @@ class Part(Generic[R]):
             if table.on_page and (records := list(table.records(found, one)))
         ]
         return Section(self.title, text, figures, shown)
+
+    def line(self, one: StudySensitivity) -> str | None:
+        """Return a line about what this analysis lacks; None where it has a section."""
+        found = self.result(one)
+        if not isinstance(found, TooFew):
+            return None
+        return f"{self.title}: {found}." + (f" {self.hint}" if self.hint else "")
 
     def records(self, table: TidyTable[R], one: StudySensitivity) -> Iterable[Record]:
         """Return the rows of one of the tables; none where trials are too few."""
@@ -80,7 +85,7 @@ class Part(Generic[R]):
     def lacking(self, one: StudySensitivity) -> Iterable[tuple[str, TooFew]]:
         """Return what this analysis cannot say about a study, by name."""
         found = self.result(one)
-        return [(self.name or self.title, found)] if isinstance(found, TooFew) else self.missing(found)
+        return [(self.name or self.title, found)] if isinstance(found, TooFew) else self.missing(found, one)
 
 
 def add_band(figure: go.Figure, x: Any, low: Any, high: Any, colour: str) -> None:

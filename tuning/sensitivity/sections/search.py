@@ -12,7 +12,7 @@ from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
-from contrasweep.tuning.sensitivity.fidelity import Fidelity
+from contrasweep.tuning.sensitivity.fidelity import SAFE, Fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.sections.part import (
@@ -20,43 +20,62 @@ from contrasweep.tuning.sensitivity.sections.part import (
     Record,
     TidyTable,
     add_band,
+    error_bars,
     label_log_axis,
 )
 
 
 def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
-    if not found.epochs:
+    if not found.epochs and not found.links:
         return "The early scores were not recorded, or are all alike.", []
-    text = (
-        f"Rank correlation of {found.metric} after each epoch with the final {found.final_metric}, over "
-        f"completed trials. {_safety_line(found)}"
-    )
-    if found.stopped:
-        text += (
-            f"\n\n{found.stopped} trials were stopped and have no final score. The early scores of the "
-            "others are alike, which makes the correlation smaller than it is over all trials. The open "
-            "marks undo this, if the relation is a straight line. Neither shows a good trial that was "
-            "stopped by mistake: only a search without early stopping does."
+    parts = []
+    if found.links:
+        parts.append(_rungs_text(found))
+    if found.epochs:
+        parts.append(
+            f"Rank correlation of {found.metric} after each epoch with the final {found.final_metric}, over "
+            f"the {found.completed} completed trials. {_safety_line(found)}"
         )
-    return text, [_fidelity_figure(found)]
+    figures = [
+        *([_links_figure(found)] if found.links else []),
+        *([_fidelity_figure(found)] if found.epochs else []),
+    ]
+    return "\n\n".join(parts), figures
+
+
+def _rungs_text(found: Fidelity) -> str:
+    told = "; ".join(
+        f"epoch {link.epoch} to {link.later_name}: {link.verdict} ({link.estimated:.2f}, 95 % "
+        f"{link.estimated_low:.2f} to {link.estimated_high:.2f}; {link.trials} trials with both)"
+        for link in found.links
+    )
+    return (
+        f"{found.stopped} trials were stopped. The figure shows how well {found.metric} at each rung ranks "
+        "the trials later: among those that reached both (grey), and over all trials (blue). The first is "
+        "too small, because the trials that went on are alike in what chose them. The second has estimated "
+        "scores for the others; its interval says how little is known of these. An epoch is safe if the "
+        f"interval lies above {SAFE}.\n\n{told[:1].upper()}{told[1:]}."
+        + (f" Beyond: {found.missing}." if found.missing else "")
+        + "\n\nNone of this shows a good trial that was stopped by mistake: only a search without early "
+        "stopping does (--scheduler none)."
+    )
 
 
 def _safety_line(found: Fidelity) -> str:
-    rungs = [e for rung in found.rungs if (e := found.at(rung)) is not None]
-    if not rungs:
-        first = next((e for e in found.epochs if e.verdict == "safe"), None)
-        if first is None:
-            return "No epoch is surely safe to stop at (correlation above 0.5, interval and all)."
-        return (
-            f"Nothing was stopped; stopping would have been safe from epoch {first.epoch} on (correlation "
-            "above 0.5, interval and all)."
+    if found.rungs:
+        ranks = "; ".join(
+            f"number {e.best_rank} of {e.trials} at epoch {e.epoch}"
+            for rung in found.rungs
+            if (e := found.at(rung)) is not None
         )
-    told = "; ".join(
-        f"epoch {e.epoch}: {e.verdict} ({e.spearman:.2f}, 95 % {e.low:.2f} to {e.high:.2f}; the final best "
-        f"was number {e.best_rank} of {e.trials} then)"
-        for e in rungs
+        return f"The final best was {ranks}." if ranks else ""
+    first = next((e for e in found.epochs if e.verdict == "safe"), None)
+    if first is None:
+        return f"No epoch is surely safe to stop at (correlation above {SAFE}, interval and all)."
+    return (
+        f"Nothing was stopped; stopping would have been safe from epoch {first.epoch} on (correlation "
+        f"above {SAFE}, interval and all)."
     )
-    return f"Where trials were stopped: {told}."
 
 
 def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Record]:
@@ -67,20 +86,52 @@ def _fidelity_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Record]:
         yield {**named, "rank of the final best": rank, "reached": reached, **stopped}
 
 
+def _link_rows(found: Fidelity, one: StudySensitivity) -> Iterator[Record]:
+    for link in found.links:
+        named = {name.replace("_", " "): value for name, value in asdict(link).items()}
+        yield {**named, "verdict": link.verdict}
+
+
+def _links_figure(found: Fidelity) -> go.Figure:
+    """Draw the rank correlation of each rung with each later stage, measured and over all trials."""
+    links = found.links[::-1]
+    rows = np.arange(len(links), dtype=float)
+    figure = go.Figure()
+    for shift, colour, name, ends in (
+        (
+            0.12,
+            COLOURS[0],
+            "over all trials, 95 %",
+            [(e.estimated, e.estimated_low, e.estimated_high) for e in links],
+        ),
+        (-0.12, GREY, "among those that reached both, 95 %", [(e.spearman, e.low, e.high) for e in links]),
+    ):
+        value, low, high = np.array(ends).T
+        arms = error_bars(np.maximum(0, high - value), np.maximum(0, value - low))
+        look = {"mode": "markers", "marker": {"color": colour, "size": 9}, "name": name}
+        figure.add_scatter(x=value, y=rows + shift, error_x={**arms, "color": colour}, **look)
+    figure.add_vline(x=SAFE, line={"color": GREY, "dash": "dot"})
+    labels = [f"{e.epoch} → {e.later_name.removeprefix('epoch ')}" for e in links]
+    figure.update_yaxes(tickvals=rows, ticktext=labels, range=[-0.6, len(links) - 0.4])
+    figure.update_xaxes(range=[-1.05, 1.05] if min(e.estimated_low for e in links) < 0 else [0, 1.05])
+    return figure.update_layout(
+        title="How far a rung foretells later ones",
+        xaxis_title="rank correlation",
+        yaxis_title="epoch",
+        height=190 + 46 * len(links),
+    )
+
+
 def _fidelity_figure(found: Fidelity) -> go.Figure:
     """Draw the rank correlation of each epoch's score with the final one."""
-    epochs, low, high, spearman, kendall, corrected = zip(
-        *((e.epoch, e.low, e.high, e.spearman, e.kendall, e.corrected) for e in found.epochs), strict=True
+    epochs, low, high, spearman, kendall = zip(
+        *((e.epoch, e.low, e.high, e.spearman, e.kendall) for e in found.epochs), strict=True
     )
     figure = go.Figure()
     add_band(figure, epochs, low, high, COLOURS[0])
     mode, dashed = "lines+markers", {"color": COLOURS[1], "dash": "dash"}
     figure.add_scatter(x=epochs, y=spearman, mode=mode, line_color=COLOURS[0], name="Spearman, 95 %")
     figure.add_scatter(x=epochs, y=kendall, mode=mode, line=dashed, name="Kendall")
-    if any(value is not None for value in corrected):
-        marker = {"symbol": "diamond-open", "size": 9, "color": COLOURS[3]}
-        name = "Spearman, selection undone"
-        figure.add_scatter(x=epochs, y=corrected, mode="markers", marker=marker, name=name)
     for rung in found.rungs:
         line = {"color": GREY, "dash": "dot"}
         figure.add_vline(x=rung, line=line, annotation_text="stops", annotation_position="bottom right")
@@ -181,7 +232,10 @@ PARTS: tuple[Part[Any], ...] = (
         result=lambda one: one.fidelity,
         tell=_tell_fidelity,
         name="fidelity",
-        tables=(TidyTable("fidelity", "Early scores against final ones", _fidelity_rows),),
+        tables=(
+            TidyTable("rungs", "Scores at rungs against later ones", _link_rows),
+            TidyTable("fidelity", "Early scores against final ones", _fidelity_rows),
+        ),
     ),
     Part[BudgetCurve](
         title="Score against budget",

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table, cell_text
-from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, Surrogate
+from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -20,9 +20,6 @@ from contrasweep.tuning.sensitivity.sections.part import (
     interval_figure,
     short,
 )
-
-LEAST_R2 = 0.1
-"""A surrogate with a smaller r2 predicts too little for its curves to mean much; the page says so."""
 
 
 def comparison_sections(found: Sensitivity) -> Iterator[Section]:
@@ -143,7 +140,7 @@ def _from(title: str, items: Sequence[Any]) -> Table:
 
 def trials_record(one: StudySensitivity) -> Record:
     """Return a study's row in the table of studies."""
-    o, s = one.observations, one.surrogate
+    o, s = one.observations, one.end.surrogate
     known = o.score[np.isfinite(o.score)]
     fitted = (None, None, None) if isinstance(s, TooFew) else (s.trials, s.estimated, s.r2)
     return {
@@ -164,7 +161,6 @@ def trials_section(one: StudySensitivity) -> Section:
         f"{len(o.trial)} trials of {o.method} on {o.dataset}; score: {o.metric} after {o.epochs} epochs at "
         "most, on the validation split, larger is better.",
         _best_line(o.score[np.isfinite(o.score)], o.untrained),
-        _surrogate_line(one.surrogate),
     ]
     rows = [(name, cell_text(value)) for name, value in trials_record(one).items() if name != "study"]
     table = Table("Studies", ("", "this study"), rows)
@@ -179,19 +175,3 @@ def _best_line(scores: Floats, untrained: float) -> str:
         return f"{best}."
     beaten = "" if scores.max() > untrained else ": training did not beat it"
     return f"{best}; the untrained encoder has {untrained:.4g}{beaten}."
-
-
-def _surrogate_line(surrogate: Surrogate | TooFew) -> str:
-    if isinstance(surrogate, TooFew):
-        return f"Curves, pairs, gains and robust ranges come from a model of the score: {surrogate}."
-    estimated = f", {surrogate.estimated} of them stopped early with an estimated score"
-    line = (
-        f"Curves, pairs, gains and robust ranges come from a forest fitted on {surrogate.trials} trials"
-        f"{estimated if surrogate.estimated else ''}. It predicts "
-        f"{100 * max(0.0, surrogate.r2):.0f} % of the variance of unseen trials."
-    )
-    if surrogate.left_out:
-        line += f" {surrogate.left_out} ended trials without a score are left out of it."
-    if surrogate.r2 < LEAST_R2:
-        line += " That is next to nothing: do not rely on what follows from it here."
-    return line

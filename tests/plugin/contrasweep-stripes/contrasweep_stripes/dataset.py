@@ -5,7 +5,8 @@ from pathlib import Path
 import torch
 
 from contrasweep.data import DatasetFamily, DatasetSpec, LabelledImages, torch_generator
-from contrasweep.data.spec import Options, Split
+from contrasweep.data.options import Options
+from contrasweep.data.spec import Split
 from contrasweep.search_spaces import load_dataset_settings
 
 SIZES = {"train": 96, "test": 32}

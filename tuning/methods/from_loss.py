@@ -9,17 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
-from contrasweep.losses.validation import nearest_name
 from contrasweep.models import Encoder
+from contrasweep.rules import nearest_name
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.methods.method import (
-    Hyperparameter,
-    Method,
-    Need,
-    hyperparameters_of,
-    with_projection_head,
-)
+from contrasweep.tuning.methods.declaration import Hyperparameter, Need
+from contrasweep.tuning.methods.method import Method, hyperparameters_of, with_projection_head
 from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData

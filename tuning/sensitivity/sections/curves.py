@@ -1,17 +1,15 @@
-"""The sections on the effects of parameters: importance, one at a time, and two together."""
+"""The sections on one parameter at a time and on two together, at each stage of which enough is known."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_ticks, log_ticks, plain
-from contrasweep.tuning.sensitivity.analyse import StudySensitivity
+from contrasweep.tuning.sensitivity.analyse import StageSensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Axis
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.importance import Importance
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, Share, by_parameter, condition_text
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
@@ -19,118 +17,123 @@ from contrasweep.tuning.sensitivity.sections.part import (
     TidyTable,
     add_band,
     error_bars,
-    interval_bars,
     label_log_axis,
+)
+from contrasweep.tuning.sensitivity.sections.stage import (
+    LEAST_R2,
+    share_row,
+    stage_selector,
+    surrogate_line,
+    surrogate_rows,
 )
 from contrasweep.tuning.statistics import Z
 
 PAIRS_DRAWN = 4
+SCALE = 66
+"""The height of the colour scale above a map, in pixels."""
 MOST_POINTS = 400
 """More trials than this are drawn as a sample: the page stays small and the curve visible."""
 
-Importances = Sequence[Importance | TooFew]
+Known = Sequence[StageSensitivity]
+"""The stages with a surrogate, or with interactions: in the order of the epochs, the end last."""
 
 
-def _share_row(share: Share) -> Record:
-    """Return a share's row in the tables of shares of the variance."""
-    found = {"share": share.share, "by chance": share.by_chance, "above chance": share.above_chance}
-    return {"parameter": " x ".join(share.parameters), "condition": condition_text(share.condition), **found}
+def _with_marginals(one: StudySensitivity) -> Known | TooFew:
+    known = [stage for stage in one.stages if stage.marginals]
+    return known or _lack(one, [stage.surrogate for stage in one.stages])
 
 
-def _tell_importance(found: Importances, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
-    text = (
-        "Blue and green bars lie above what chance gives (the red mark); grey bars do not. "
-        "PED-ANOVA asks what sets the best trials apart; fANOVA asks what moves the score over the whole "
-        "space, bad regions included, so the two need not agree. A parameter that depends on another is "
-        "judged within each value of that other."
-    )
-    for name, lack in _missing(found):
-        text += f"\n\nPED-ANOVA{name.removeprefix('importance')}: {lack}."
-    known = [entry for entry in found if isinstance(entry, Importance)]
-    figures = [_importance_figure(known)] if known else []
-    return text, figures + ([_variance_figure(one.shares)] if one.shares else [])
+def _with_pairs(one: StudySensitivity) -> Known | TooFew:
+    known = [stage for stage in one.stages if not isinstance(stage.interactions, TooFew)]
+    return known or _lack(one, [stage.interactions for stage in one.stages])
 
 
-def _missing(found: Importances) -> Iterator[tuple[str, TooFew]]:
-    """Yield the number of entries that need more trials, and the one that has the fewest."""
-    missing = [entry for entry in found if isinstance(entry, TooFew)]
-    if missing:
-        yield f"importance of {len(missing)} entries", min(missing, key=lambda entry: entry.found)
+def _lack(one: StudySensitivity, results: Sequence[object]) -> TooFew:
+    """Return what the first stage lacks: it is the one that the most trials reached."""
+    return next((lack for lack in results if isinstance(lack, TooFew)), TooFew(0, 1, "searched parameters"))
 
 
-def _importance_rows(found: Importances, one: StudySensitivity) -> Iterator[Record]:
-    for i in found:
-        if not isinstance(i, TooFew):
-            named = {name.replace("_", " "): value for name, value in asdict(i).items()}
-            yield {**named, "condition": condition_text(i.condition)}
-
-
-def _importance_figure(importances: Sequence[Importance]) -> go.Figure:
-    """Draw PED-ANOVA's shares with bootstrap intervals, and the shares by chance."""
-    ordered = sorted(importances, key=lambda i: i.share)
-    arms = interval_bars([i.share for i in ordered], ordered)
-    figure = _share_bars(ordered, COLOURS[0], error_x=arms)
-    return figure.update_layout(title="Importance (PED-ANOVA)", xaxis_title="share explained")
-
-
-def _variance_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw the shares of the surrogate's variance, and the shares by chance."""
-    figure = _share_bars(sorted(shares, key=lambda s: s.share), COLOURS[2])
-    return figure.update_layout(title="Variance explained (fANOVA)", xaxis_title="share explained")
-
-
-def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **bar: Any) -> go.Figure:
-    """Draw a bar for each share, grey where chance could explain it, and a mark for the share by chance."""
-    # On two lines: a long label leaves a phone no room for the bars.
-    names = [one.name.replace(" (", "<br>(") for one in shares]
-    colours = [colour if one.above_chance else GREY for one in shares]
-    figure = go.Figure()
-    values, look = [one.share for one in shares], {"marker_color": colours, "showlegend": False, **bar}
-    figure.add_bar(x=values, y=names, orientation="h", name="share", **look)
-    marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
-    chance = [one.by_chance for one in shares]
-    figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
-    return figure.update_layout(height=150 + 34 * len(names))
-
-
-def _tell_marginals(found: Sequence[Marginal], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+def _tell_marginals(found: Known, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     text = (
         "Mean predicted score over one parameter, averaged over the whole space of the others, with a "
         "pointwise 95 % interval; dots are trials (open: estimated score), the dotted vertical line is "
         "the default. The mean over the others is lower than the best trials: read the shape, not the "
         "height. Dotted or grey: very few trials."
     )
-    metric = one.observations.metric
-    return text, [_marginal_figure(curves, metric) for curves in by_parameter(found).values()]
+    weak = [surrogate_line(stage) for stage in found if len(found) == 1 or _is_weak(stage)]
+    text = "\n\n".join([text, *weak])
+    by_name = [by_parameter(stage.marginals) for stage in found]
+    return text, [
+        stage_selector(
+            [
+                (stage.stage, _marginal_figure(own[name], stage.stage.metric))
+                for stage, own in zip(found, by_name, strict=True)
+            ]
+        )
+        for name in by_name[0]
+    ]
 
 
-def _marginal_rows(found: Sequence[Marginal], one: StudySensitivity) -> Iterator[Record]:
-    for m in found:
-        for i, code in enumerate(m.code):
-            numbers = {"mean": float(m.mean[i]), "low": float(m.low[i]), "high": float(m.high[i])}
-            where = {"parameter": m.axis.name, "condition": condition_text(m.condition)}
-            yield {**where, "value": m.axis.value(code), **numbers, "few trials": bool(m.thin[i])}
+def _is_weak(stage: StageSensitivity) -> bool:
+    return not isinstance(stage.surrogate, TooFew) and stage.surrogate.r2 < LEAST_R2
 
 
-def _tell_interactions(found: Sequence[Share], one: StudySensitivity) -> tuple[str, list[go.Figure]]:
-    above = sum(share.above_chance for share in found)
+def _marginal_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
+    for stage in found:
+        for m in stage.marginals:
+            for i, code in enumerate(m.code):
+                numbers = {"mean": float(m.mean[i]), "low": float(m.low[i]), "high": float(m.high[i])}
+                where = {"parameter": m.axis.name, "condition": condition_text(m.condition)}
+                value = {"value": m.axis.value(code), **numbers, "few trials": bool(m.thin[i])}
+                yield {"epoch": stage.stage.epoch, **where, **value}
+
+
+def _tell_interactions(found: Known, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    counts = "; ".join(
+        f"{sum(share.above_chance for share in shares)} of {len(shares)} pairs at {stage.stage.name}"
+        for stage in found
+        if (shares := _interactions(stage))
+    )
     text = (
         "The share of the surrogate's variance that two parameters explain beyond the sum of their own "
-        f"shares. {above} of {len(found)} pairs explain more than chance gives. The maps show the mean score "
-        "over both; the largest interactions come first."
+        f"shares. More than chance gives: {counts}. The maps show the mean score over both; the largest "
+        "interactions come first."
     )
-    maps = {(p.first.name, p.second.name): p for p in one.pairs}
-    drawn = ((maps[share.parameters[0], share.parameters[1]], share) for share in found[:PAIRS_DRAWN])
-    return text, [_pair_figure(pair, share, one.observations.metric) for pair, share in drawn]
+    figures = []
+    for place in range(PAIRS_DRAWN):
+        drawn = [(stage.stage, _pair_at(stage, place)) for stage in found]
+        figures += [stage_selector([(s, figure) for s, figure in drawn if figure is not None], SCALE)]
+    return text, [figure for figure in figures if figure.data]
 
 
-def _pair_rows(found: Sequence[Share], one: StudySensitivity) -> Iterator[Record]:
-    for p in one.pairs:
-        for i, j in np.argwhere(np.isfinite(p.mean)):
-            first, second = p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j])
-            names = {"first": p.first.name, "second": p.second.name}
-            numbers = {"mean": float(p.mean[i, j]), "error": float(p.error[i, j])}
-            yield {**names, "first value": first, "second value": second, **numbers}
+def _interactions(stage: StageSensitivity) -> Sequence[Share]:
+    return () if isinstance(stage.interactions, TooFew) else stage.interactions
+
+
+def _pair_at(stage: StageSensitivity, place: int) -> go.Figure | None:
+    """Draw the map of the interaction at a place in their order; None if there are fewer."""
+    shares = _interactions(stage)
+    if place >= len(shares):
+        return None
+    maps = {(p.first.name, p.second.name): p for p in stage.pairs}
+    share = shares[place]
+    return _pair_figure(maps[share.parameters[0], share.parameters[1]], share, stage.stage.metric)
+
+
+def _interaction_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
+    for stage in found:
+        for share in _interactions(stage):
+            yield {"epoch": stage.stage.epoch, **share_row(share)}
+
+
+def _pair_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
+    for stage in found:
+        for p in stage.pairs:
+            for i, j in np.argwhere(np.isfinite(p.mean)):
+                first, second = p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j])
+                names = {"epoch": stage.stage.epoch, "first": p.first.name, "second": p.second.name}
+                numbers = {"mean": float(p.mean[i, j]), "error": float(p.error[i, j])}
+                yield {**names, "first value": first, "second value": second, **numbers}
 
 
 def _marginal_figure(curves: Sequence[Marginal], metric: str) -> go.Figure:
@@ -237,38 +240,25 @@ def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
 
 
 PARTS: tuple[Part[Any], ...] = (
-    Part[Importances](
-        title="Importance",
-        result=lambda one: one.importances,
-        tell=_tell_importance,
-        missing=_missing,
-        tables=(
-            TidyTable("importance", "Importance (PED-ANOVA)", _importance_rows),
-            TidyTable(
-                "variance",
-                "Variance explained by one parameter (fANOVA)",
-                lambda found, one: map(_share_row, one.shares),
-            ),
-        ),
-    ),
-    Part[Sequence[Marginal]](
+    Part[Known](
         title="One parameter at a time",
-        result=lambda one: one.surrogate if isinstance(one.surrogate, TooFew) else one.marginals,
+        result=_with_marginals,
         tell=_tell_marginals,
         name="surrogate (marginals, variance, tunability, robust region)",
-        tables=(TidyTable("marginals", "Marginal curves", _marginal_rows, on_page=False),),
+        tables=(
+            TidyTable(
+                "surrogate", "The forest: what it rests on, and how it predicts unseen trials", surrogate_rows
+            ),
+            TidyTable("marginals", "Marginal curves", _marginal_rows, on_page=False),
+        ),
     ),
-    Part[Sequence[Share]](
+    Part[Known](
         title="Two parameters together",
-        result=lambda one: one.interactions,
+        result=_with_pairs,
         tell=_tell_interactions,
         name="interactions",
         tables=(
-            TidyTable(
-                "interactions",
-                "Variance explained by interactions",
-                lambda found, one: map(_share_row, found),
-            ),
+            TidyTable("interactions", "Variance explained by interactions", _interaction_rows),
             TidyTable("pairs", "Maps of pairs", _pair_rows, on_page=False),
         ),
     ),

@@ -1,0 +1,82 @@
+"""Tables as text: nothing is cut, at any width."""
+
+import pytest
+
+from contrasweep.tuning.cli.columns import Row, separated, table_lines, wrapped
+
+TRIALS = [
+    Row(
+        {"trial": 0, "status": "completed", "accuracy": 0.90281},
+        {"kernel": "rbf", "sigma2": 3000.0, "lam": 1.0, "flip": 0.5},
+    ),
+    Row(
+        {"trial": 11, "status": "failed", "accuracy": None},
+        {"kernel": "cosine", "sigma2": None, "lam": 0.0123, "flip": 0.5},
+        ["TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits"],
+    ),
+]
+
+
+def test_searched_values_stand_in_columns_where_all_fit() -> None:
+    assert table_lines(TRIALS, 100) == [
+        "trial  status     accuracy  kernel  sigma2     lam",
+        "─" * 50,
+        "    0  completed    0.9028  rbf       3000       1",
+        "   11  failed            -  cosine       -  0.0123",
+        "    TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits",
+        "",
+        "In all rows: flip 0.5",
+    ]
+
+
+def test_else_they_stand_below_the_trial_without_those_it_has_not() -> None:
+    assert table_lines(TRIALS, 40) == [
+        "trial  status     accuracy",
+        "─" * 26,
+        "    0  completed    0.9028",
+        "    kernel rbf · sigma2 3000 · lam 1",
+        "   11  failed            -",
+        "    kernel cosine · lam 0.0123",
+        "    TrainingDiverged: loss nan at epoch",
+        "    1, step 3: fair-cclk on",
+        "    colour-digits",
+        "",
+        "In all rows: flip 0.5",
+    ]
+
+
+def test_a_column_that_does_not_fit_goes_below_under_its_name() -> None:
+    rows = [Row({"study": "demo", "endings": "2 completed, 6 stopped", "created": "2026-11-23 01:06"})]
+    assert table_lines(rows, 24) == [
+        "study  created",
+        "───────────────────────",
+        "demo   2026-11-23 01:06",
+        "    endings 2 completed,",
+        "    6 stopped",
+    ]
+
+
+@pytest.mark.parametrize("width", range(20, 130, 7))
+def test_every_word_is_whole_at_every_width(width: int) -> None:
+    lines = table_lines(TRIALS, width)
+    words = " ".join(lines).split()
+    for word in ("0.9028", "completed", "3000", "cosine", "0.0123", "0.5", "TrainingDiverged:", "lam"):
+        assert word in words
+    assert all(len(line) <= width or " " not in line.strip() for line in lines[2:] if width > 26)
+
+
+def test_another_program_gets_a_line_a_row_with_tabs_and_no_break() -> None:
+    rows = [*TRIALS, Row({"trial": 12, "status": "failed", "accuracy": None}, {}, ["of two\nlines"])]
+    assert separated(rows) == [
+        "trial\tstatus\taccuracy\tkernel\tsigma2\tlam\tflip\tnote",
+        "0\tcompleted\t0.9028\trbf\t3000\t1\t0.5\t-",
+        "11\tfailed\t-\tcosine\t-\t0.0123\t0.5\t"
+        "TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits",
+        "12\tfailed\t-\t-\t-\t-\t-\tof two lines",
+    ]
+
+
+def test_a_line_is_broken_at_points_before_words() -> None:
+    assert wrapped("a b · c d · e f", 9) == ["a b · c d", "e f"]
+    assert wrapped("a b c d", 4) == ["a b", "c d"]
+    assert wrapped("short", 40, "  ") == ["  short"]

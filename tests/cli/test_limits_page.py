@@ -1,0 +1,43 @@
+"""docs/limits.md says the limits that the code has."""
+
+from pathlib import Path
+
+import pytest
+
+from contrasweep.data import decoding, encoded, hierarchy, text_table
+from contrasweep.data.sources import hub_parquet
+from contrasweep.models import export
+from contrasweep.search_spaces import parameters, yaml_text
+from contrasweep.tuning import limits
+from contrasweep.tuning.reports import page
+from contrasweep.tuning.search import grid
+from contrasweep.tuning.tables import runs_file
+
+PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8").splitlines()
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("row", "figures"),
+    [
+        ("| trials, epochs", [f"{limits.MOST:,}"]),
+        ("| `--grid-points`", [f"{limits.MOST_LEVELS:,}"]),
+        ("| points of a grid", [f"{grid.LARGEST_GRID:,}"]),
+        ("| values of one choice", [f"{parameters.MOST_CHOICES:,}"]),
+        ("| a seed", [f"2^{limits.LARGEST_SEED.bit_length() - 1}"]),
+        ("| `--watch`", [f"{page.LONGEST_WATCH:,.0f} seconds"]),
+        ("| YAML", [f"{yaml_text.MOST_BYTES // MIB} MiB", f"{yaml_text.MOST_VALUES:,} values"]),
+        ("| YAML", [f"{yaml_text.DEEPEST} levels"]),
+        ("| runs of", [f"{runs_file.MOST_BYTES // MIB} MiB", f"{runs_file.MOST_COLUMNS:,} columns"]),
+        ("| runs of", [f"{runs_file.MOST_RUNS:,} runs"]),
+        ("| a CSV", [f"{text_table.MOST_BYTES // 2**30} GiB", f"{text_table.MOST_COLUMNS:,} columns"]),
+        ("| a hierarchy", [f"{hierarchy.MOST_BYTES // MIB} MiB"]),
+        ("| an image", [f"{encoded.MOST_BYTES // MIB} MiB", f"{decoding.MOST_PIXELS:,} pixels"]),
+        ("| an image", [f"{decoding.MOST_ELONGATED} times", f"{decoding.LARGEST_SIDE:,} pixels a side"]),
+        ("| labels in Parquet", [f"{hub_parquet.MOST_CLASSES:,} classes"]),
+        ("| an encoder", [f"{export.LARGEST:,} channels"]),
+    ],
+)
+def test_a_row(row: str, figures: list[str]) -> None:
+    (line,) = [line for line in PAGE if line.startswith(row)]
+    assert all(figure in line for figure in figures), line

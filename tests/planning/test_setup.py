@@ -1,0 +1,85 @@
+"""What a run consists of is said before it starts; a batch larger than the data is refused."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.setup import few_images_in_words, scored_images, setup_in_words
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Ten grey training images of 2 x 2 pixels in each of two classes, and a test image of each."""
+    for split, count in (("train", 10), ("test", 1)):
+        for name in ("a", "b"):
+            for number in range(count):
+                file = tmp_path / split / name / f"{number}.png"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                Image.new("L", (2, 2)).save(file)
+    return tmp_path
+
+
+def test_a_line_says_network_images_views_batches_epochs_and_device() -> None:
+    experiment = resolve("infonce", "digits", {"views.hue": 0.1, "views.padding": 1, "epochs": 1})
+    said = setup_in_words(experiment, spec_for(experiment), "cuda", ["views.hue", "batch_size", "lam"])
+    assert said == (
+        "small-conv on 1 x 8 x 8 images; views: crops of 40 to 100 %, shifts of up to 1 pixel, "
+        "colour jitter (hue searched); "
+        "batches of 128 (searched) from 1,294 images; 144 held out for validation; 1 epoch; on cuda"
+    )
+    final = setup_in_words(experiment.on_all_training_data(), spec_for(experiment), "cpu")
+    assert "from 1,438 images; 1 epoch; on cpu" in final
+
+
+def test_objects_with_views_of_their_own_are_said_to_have_them() -> None:
+    experiment = resolve("herocon", "two-view-digits")
+    said = setup_in_words(experiment, spec_for(experiment), "cpu")
+    assert "; views of the data's own; batches of 512; " in said
+
+
+def test_few_validation_images_are_warned_of() -> None:
+    experiment = resolve("infonce", "digits", {"validation.fraction": 48 / 1438})
+    assert scored_images(experiment, 1, None) == 48
+    warned = few_images_in_words(experiment, spec_for(experiment))
+    assert warned is not None
+    assert "48 images: one of them is 2.1 percentage points" in warned
+    enough = experiment.with_values({"validation.fraction": 0.1})
+    assert few_images_in_words(enough, spec_for(enough)) is None
+    assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None
+
+
+def test_a_batch_of_more_images_than_a_trial_trains_on_is_refused() -> None:
+    with pytest.raises(InputError, match="batch_size 1,295 is above the 1,294 images of digits"):
+        plan_sweep("infonce", "digits", values={"batch_size": 1295})
+    assert plan_sweep("infonce", "digits", values={"batch_size": 1294}).experiment.batch_size == 1294
+    space = Space.parse({"batch_size": {"choice": [64, 2048], "default": 64}})
+    with pytest.raises(InputError, match="batch_size 2,048 is above"):
+        plan_sweep("infonce", "digits", space=space)
+    # Its batches are of unlabelled objects, of which there are more than labelled ones.
+    assert plan_sweep("herocon", "two-view-digits").experiment.batch_size == 512
+
+
+@pytest.mark.parametrize(
+    ("size", "values", "encoder"),
+    [
+        (32, {}, "resnet18-cifar"),
+        (65, {}, "resnet18"),
+        (96, {"views.size": 64}, "resnet18-cifar"),
+        (32, {"encoder.name": "resnet18"}, "resnet18"),
+    ],
+)
+def test_own_images_that_are_small_get_the_stem_for_small_ones(
+    size: int, values: dict[str, int | str], encoder: str, tree: Path
+) -> None:
+    experiment = resolve("infonce", f"image-folder:path={tree},size={size}", values)
+    assert experiment.encoder.name == encoder
+
+
+def test_a_benchmark_keeps_the_network_that_it_is_published_with() -> None:
+    assert resolve("infonce", "corrupted-cifar10").encoder.name == "resnet18"

@@ -1,0 +1,113 @@
+"""Progress on terminals, in files, in notebooks, and in functions of the caller."""
+
+import sys
+from io import StringIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contrasweep.tuning.progress.display import Lines, Shown, Terminal, following
+from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
+from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
+
+SWEEP = SweepProgress(
+    planned=24,
+    epochs=10,
+    metric="val.accuracy",
+    running={3: 4, 5: 0},
+    counts={"completed": 3, "stopped": 5},
+    best=(4, 0.91234),
+    left=160.0,
+)
+
+
+def test_a_sweep_in_a_line() -> None:
+    assert sweep_line(SWEEP, elapsed=80) == (
+        "8/24 trials (3 completed, 5 stopped) · trial 3: epoch 4/10, trial 5: epoch 0/10 · "
+        "best final val.accuracy 0.9123 (trial 4) · 1:20 spent · about 2:40 left"
+    )
+    many = SweepProgress(24, 10, "m", running={0: 1, 1: 7, 2: 3, 3: 0})
+    assert sweep_line(many, 5) == "0/24 trials · 4 running, trial 1: epoch 7/10 · 0:05 spent"
+    starting = SweepProgress(24, 10, "m", stage="starting Ray")
+    assert sweep_line(starting, 5) == "0/24 trials · starting Ray · 0:05 spent"
+
+
+def test_runs_and_a_training_in_a_line() -> None:
+    runs = RunsProgress(1, 5, {"trial 0, seed 7": (3, 20)}, left=61.0)
+    assert (
+        runs_line(runs, 10) == "1/5 final runs · trial 0, seed 7: epoch 3/20 · 0:10 spent · about 1:01 left"
+    )
+    step = TrainingProgress(2, 20, 120, 390, left=None)
+    assert training_line(step, 3) == "epoch 2/20: step 120/390 · 0:03 spent"
+
+
+def test_a_terminal_shows_one_text_at_a_time_and_breaks_it_between_words() -> None:
+    stream = StringIO()
+    terminal = Terminal(stream, width=lambda: 31)
+    terminal.show("a text of more than thirty columns")
+    terminal.show("short")
+    terminal.clear()
+    erased = "\x1b[2F\x1b[J", "\x1b[1F\x1b[J"
+    assert stream.getvalue() == f"a text of more than thirty\ncolumns\n{erased[0]}short\n{erased[1]}"
+
+
+def test_a_file_gets_a_line_now_and_then_and_the_last_one() -> None:
+    clock = iter([0.0, 5.0, 16.0, 16.0, 17.0])
+    stream = StringIO()
+    lines = Lines(stream, lambda: next(clock))
+    for text in ("first", "too soon", "later", "last"):
+        lines.show(text)
+    lines.close()
+    lines.close()
+    assert stream.getvalue() == "first\nlater\nlast\n"
+
+
+def test_several_studies_are_told_apart() -> None:
+    stream = StringIO()
+    Shown(Lines(stream, lambda: 0.0), lambda: 0.0).study("compared-infonce", SWEEP)
+    assert stream.getvalue().startswith("compared-infonce: 8/24 trials")
+
+
+def test_a_training_is_shown_twice_a_second() -> None:
+    stream, clock = StringIO(), iter([0.0, 0.1, 0.6, 0.7])
+    shown = Shown(Lines(stream, lambda: 0.0), lambda: next(clock))
+    for step in range(1, 4):
+        shown.training(TrainingProgress(1, 5, step, 9))
+    assert stream.getvalue() == "epoch 1/5: step 2/9 · 0:01 spent\n"
+
+
+def test_a_function_of_the_caller_is_called() -> None:
+    seen: list[Any] = []
+    with following(seen.append) as show:
+        assert show is not None
+        show(SWEEP)
+    assert seen == [SWEEP]
+
+
+def test_by_default_only_terminals_show_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in (None, False):
+        with following(asked) as show:
+            assert show is None
+    with following(True) as show:
+        assert show is not None
+        show(SWEEP)
+    assert capsys.readouterr().err.startswith("8/24 trials")
+
+
+def test_a_notebook_rewrites_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs: list[str] = []
+    handle = SimpleNamespace(update=lambda content, raw: outputs.append(f"again {content['text/plain']}"))
+
+    def display(content: dict[str, str], raw: bool, display_id: bool) -> SimpleNamespace:
+        outputs.append(content["text/plain"])
+        return handle
+
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    with following(None) as show:
+        assert show is not None
+        show(SWEEP)
+        show(SWEEP)
+    assert [text.partition(" trials")[0] for text in outputs] == ["8/24", "again 8/24"]

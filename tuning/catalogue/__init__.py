@@ -1,0 +1,1 @@
+"""What there is by name, known without torch: declarations of methods, datasets, encoders and samplers."""

@@ -1,0 +1,192 @@
+"""The declarations of methods, datasets, encoders and samplers, without importing torch.
+
+A method is defined beside the code that trains it, so importing one imports torch, which takes seconds. What
+users type is checked before that, against `declared.json`: what our own methods and datasets declare, written
+by `make catalogue` (see `writing`). Plug-ins are imported when their names are used.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
+from contrasweep.data.options import DatasetOption, OptionsInName, OptionValue
+from contrasweep.plugins import Named, plugin_names
+from contrasweep.rules import Number, OneOf, Rule
+from contrasweep.tuning.methods.declaration import Declaration, Hyperparameter
+
+FILE = "declared.json"
+KINDS = {"float": float, "int": int, "str": str}
+
+T = TypeVar("T", bound=Named)
+
+
+class Declared(Mapping[str, T], Generic[T]):
+    """Our own objects of one kind, as they are declared, and those of plug-ins, each imported on use.
+
+    Args:
+        kind: one of `plugins.KINDS`.
+        own: returns our own objects.
+        plugin: returns the object of a plug-in by its name; it imports the plug-in.
+    """
+
+    def __init__(self, kind: str, own: Callable[[], Mapping[str, T]], plugin: Callable[[str], T]) -> None:
+        self._kind = kind
+        self._own = own
+        self._plugin = plugin
+
+    def __getitem__(self, name: str) -> T:
+        own = self._own()
+        if name in own:
+            return own[name]
+        if name in self._others:
+            return self._plugin(name)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own() or name in self._others
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._own(), self._others)
+
+    def __len__(self) -> int:
+        return len(self._own()) + len(self._others)
+
+    @cached_property
+    def _others(self) -> list[str]:
+        """The names that plug-ins add; to find them, Python reads a file of every installed distribution."""
+        return [name for name in plugin_names(self._kind) if name not in self._own()]
+
+
+@dataclass(frozen=True)
+class DeclaredDataset(OptionsInName):
+    """A family of datasets as it is declared.
+
+    Attributes:
+        name: what users type.
+        options: the options in its name.
+        facts: of the member without options; None where they are in files, or an option must be given.
+        settings: defaults for an experiment, of a plug-in; None for those of `search_spaces/datasets.yaml`.
+    """
+
+    name: str
+    options: Mapping[str, DatasetOption]
+    facts: DatasetFacts | None = None
+    settings: Mapping[str, OptionValue] | None = None
+
+
+@dataclass(frozen=True)
+class DeclaredEncoder:
+    """An encoder as it is declared: its name, and whether it takes images or vectors."""
+
+    name: str
+    takes: str
+
+
+@dataclass(frozen=True)
+class DeclaredSampler:
+    """A sampler as it is declared: its name, and whether it proposes each point of a finite space once."""
+
+    name: str
+    exhaustive: bool = False
+
+
+def _plugin_method(name: str) -> Declaration:
+    from contrasweep.tuning.methods import METHODS
+
+    return METHODS[name]
+
+
+def _plugin_dataset(name: str) -> DeclaredDataset:
+    from contrasweep.data import DATASETS
+
+    family = DATASETS[name]
+    return DeclaredDataset(name, family.options, settings=family.settings)
+
+
+def _plugin_encoder(name: str) -> DeclaredEncoder:
+    from contrasweep.models import ENCODERS
+
+    return DeclaredEncoder(name, "images" if name in ENCODERS else "vectors")
+
+
+def _plugin_sampler(name: str) -> DeclaredSampler:
+    from contrasweep.tuning.search import SAMPLERS
+
+    return DeclaredSampler(name, SAMPLERS[name].exhaustive)
+
+
+@cache
+def _content() -> Mapping[str, Any]:
+    content: Mapping[str, Any] = json.loads(
+        files("contrasweep.tuning.catalogue").joinpath(FILE).read_text(encoding="utf-8")
+    )
+    return content
+
+
+@cache
+def _methods() -> Mapping[str, Declaration]:
+    return {name: _method(name, content) for name, content in _content()["methods"].items()}
+
+
+@cache
+def _datasets() -> Mapping[str, DeclaredDataset]:
+    return {name: _dataset(name, content) for name, content in _content()["datasets"].items()}
+
+
+@cache
+def _encoders() -> Mapping[str, DeclaredEncoder]:
+    return {name: DeclaredEncoder(name, **content) for name, content in _content()["encoders"].items()}
+
+
+@cache
+def _samplers() -> Mapping[str, DeclaredSampler]:
+    return {name: DeclaredSampler(name, **content) for name, content in _content()["samplers"].items()}
+
+
+DECLARED_METHODS: Mapping[str, Declaration] = Declared("method", _methods, _plugin_method)
+DECLARED_DATASETS: Mapping[str, DeclaredDataset] = Declared("dataset", _datasets, _plugin_dataset)
+DECLARED_ENCODERS: Mapping[str, DeclaredEncoder] = Declared("encoder", _encoders, _plugin_encoder)
+DECLARED_SAMPLERS: Mapping[str, DeclaredSampler] = Declared("sampler", _samplers, _plugin_sampler)
+
+
+def _method(name: str, content: Mapping[str, Any]) -> Declaration:
+    settings = {one: _hyperparameter(own) for one, own in content["hyperparameters"].items()}
+    sets = {"needs": frozenset(content.get("needs", ()))}
+    tuples = {"train_metrics": tuple(content.get("train_metrics", ()))}
+    return Declaration(name=name, **{**content, "hyperparameters": settings, **sets, **tuples})
+
+
+def _hyperparameter(content: Mapping[str, Any]) -> Hyperparameter:
+    needs = MappingProxyType(content.get("needs", {}))
+    return Hyperparameter(content["summary"], _rule(content["rule"]), needs)
+
+
+def _rule(content: Mapping[str, Any]) -> Rule:
+    return OneOf(tuple(content["choices"])) if "choices" in content else Number(**content)
+
+
+def _dataset(name: str, content: Mapping[str, Any]) -> DeclaredDataset:
+    options = {one: _option(own) for one, own in content["options"].items()}
+    return DeclaredDataset(name, options, _facts(content.get("facts")))
+
+
+def _option(content: Mapping[str, Any]) -> DatasetOption:
+    choices = tuple(content.get("choices", ()))
+    return DatasetOption(**{"default": None, **content, "kind": KINDS[content["kind"]], "choices": choices})
+
+
+def _facts(content: Mapping[str, Any] | None) -> DatasetFacts | None:
+    if content is None:
+        return None
+    fields = {name: _tuples(value) for name, value in content.items()}
+    return TransductiveSpec(**fields) if "views" in fields else DatasetSpec(**fields)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

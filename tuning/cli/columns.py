@@ -1,0 +1,175 @@
+"""Rows as lines of text: aligned columns that are never cut; what does not fit goes below its row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len
+
+GAP = "  "
+POINT = " · "
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        cells: by column; each is shown in its column where that fits.
+        settings: by name; shown in columns if all of the table's fit, else on a line below, without those
+            that are None. Those that are the same in all rows are said once.
+        notes: longer texts, always on lines below.
+    """
+
+    cells: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def text(value: Any) -> str:
+    """Return the text of a cell: four significant digits for a float, a dash for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def settings_line(values: Mapping[str, Any]) -> str:
+    """Return values as text, `kernel rbf · lam 1`; values that are None are left out."""
+    return POINT.join(f"{name} {text(value)}" for name, value in values.items() if value is not None)
+
+
+def separated(rows: Sequence[Row]) -> list[str]:
+    """Return the rows for other programs: one line each, cells separated by tabs, after a line of names."""
+    names = _names(row.cells for row in rows)
+    settings = [name for name in _names(row.settings for row in rows) if name not in names]
+    notes = max((len(row.notes) for row in rows), default=0)
+    lines = [[*names, *settings, *["note"] * notes]]
+    for row in rows:
+        values = [*map(row.cells.get, names), *map(row.settings.get, settings)]
+        lines.append([*map(text, values), *row.notes, *["-"] * (notes - len(row.notes))])
+    return ["\t".join(" ".join(cell.split()) for cell in line) for line in lines]
+
+
+def table_lines(rows: Sequence[Row], width: int) -> list[str]:
+    """Return the rows as lines of at most `width` columns; only a wider word exceeds them."""
+    common = common_settings(rows)
+    own = [{name: value for name, value in row.settings.items() if name not in common} for row in rows]
+    names, searched = _filled([row.cells for row in rows]), _filled(own)
+    whole = [{**row.cells, **settings} for row, settings in zip(rows, own, strict=True)]
+    widths = _widths([*names, *searched], whole)
+    if _width([*names, *searched], widths) <= width:
+        shown, below = [*names, *searched], [""] * len(rows)
+    else:
+        shown = _fitting(names, widths, width)
+        rest = [name for name in names if name not in shown]
+        below = [
+            settings_line({**{name: row.cells.get(name) for name in rest}, **settings})
+            for row, settings in zip(rows, own, strict=True)
+        ]
+    head, *body = _aligned(shown, whole, widths)
+    lines = [head, "─" * max(map(cell_len, (head, *body)))]
+    for row, line, under in zip(rows, body, below, strict=True):
+        lines.append(line)
+        for more in filter(None, [under, *row.notes]):
+            lines += wrapped(more, width, INDENT)
+    if common:
+        lines += ["", *wrapped(f"In all rows: {settings_line(common)}", width)]
+    return lines
+
+
+def common_settings(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the settings that all of several rows share."""
+    if len(rows) < 2:
+        return {}
+    first, *others = (row.settings for row in rows)
+    return {
+        name: value
+        for name, value in first.items()
+        if value is not None and all(name in one and one[name] == value for one in others)
+    }
+
+
+def wrapped(line: str, width: int, indent: str = "") -> list[str]:
+    """Return a text as lines of at most `width` columns, broken at points or else between words."""
+    lines: list[str] = []
+    for part in _pieces(line, width - len(indent)):
+        joined = f"{lines[-1]}{part}" if lines else ""
+        if lines and cell_len(_ended(joined)) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(indent + part)
+    return [_ended(line) for line in lines]
+
+
+def _ended(line: str) -> str:
+    """Return a line without the point or space at which it was broken."""
+    return line.removesuffix(POINT).rstrip()
+
+
+def _pieces(line: str, width: int) -> list[str]:
+    """Cut a text after its points, and parts that are too wide after their spaces: where a line may end."""
+    parts = [f"{part}{POINT}" for part in line.split(POINT)]
+    parts[-1] = parts[-1].removesuffix(POINT)
+    pieces = []
+    for part in parts:
+        if cell_len(part) <= width:
+            pieces.append(part)
+        else:
+            words = part.split(" ")
+            pieces += [f"{word} " for word in words[:-1]] + [words[-1]]
+    return pieces
+
+
+def _names(rows: Any) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _filled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names that have a value in some row; the first one always."""
+    first, *others = _names(rows) or [""]
+    there = [name for name in others if any(row.get(name) is not None for row in rows)]
+    return [first, *there] if first else []
+
+
+def _fitting(names: Sequence[str], widths: Mapping[str, int], width: int) -> list[str]:
+    """Return the first column, and in their order the others that fit."""
+    shown = list(names[:1])
+    for name in names[1:]:
+        if _width([*shown, name], widths) <= width:
+            shown.append(name)
+    return shown
+
+
+def _width(names: Sequence[str], widths: Mapping[str, int]) -> int:
+    return sum(widths[name] for name in set(names)) + len(GAP) * (len(names) - 1)
+
+
+def _widths(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    return {name: max(cell_len(name), *(cell_len(text(row.get(name))) for row in rows)) for name in names}
+
+
+def _aligned(names: Sequence[str], rows: Sequence[Mapping[str, Any]], widths: Mapping[str, int]) -> list[str]:
+    """Return a line of names and one for each row; columns of numbers are aligned on the right."""
+    right = {name for name in names if _is_number([row.get(name) for row in rows])}
+
+    def line(cells: Mapping[str, str]) -> str:
+        padded = (_padded(cells[name], widths[name], name in right) for name in names)
+        return GAP.join(padded).rstrip()
+
+    return [
+        line({name: name for name in names}),
+        *(line({name: text(row.get(name)) for name in names}) for row in rows),
+    ]
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - cell_len(cell))
+    return space + cell if right else cell + space
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    there = [value for value in values if value is not None]
+    return bool(there) and all(type(value) in (int, float) for value in there)

@@ -1,0 +1,52 @@
+"""`contrasweep delete`: remove a study from its results folder."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrasweep.tuning.cli.completion import complete_studies
+from contrasweep.tuning.cli.options import RESULTS, Results
+from contrasweep.tuning.cli.rendering import print_rows, remark, say
+from contrasweep.tuning.errors import InputError
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.store.removal import Held
+
+
+def delete(
+    study: Annotated[
+        str, typer.Argument(help="Name of the study to delete.", autocompletion=complete_studies)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Delete a study: its record, trials, epochs, checkpoints, encoders and TensorBoard files.
+
+    Final runs are a study of their own (NAME-final), which stays. A study that is being run is not deleted.
+
+    Example: contrasweep delete my-study
+    """
+    from contrasweep.tuning.store import ResultsStore, open_location
+    from contrasweep.tuning.store.removal import delete_study, held_by
+
+    location = open_location(results)
+    store = ResultsStore(location)
+    record = store.study(study)
+    if store.state(study) == "running":
+        raise InputError(f"study {study} is being run: stop it first")
+    held = held_by(location, study)
+    final = "" if record.is_final else f"; {study}-final, if there is one, stays"
+    print_rows(
+        f"Of study {study} in {results}",
+        _rows(held),
+        footer=f"Its record, studies/{study}.json, goes last{final}.",
+    )
+    if not yes and not typer.confirm(f"Delete study {study}?", err=True):
+        remark("Nothing was deleted.")
+        raise typer.Exit(1)
+    delete_study(location, study)
+    say(f"Deleted study {study}.")
+
+
+def _rows(held: "list[Held]") -> list[dict[str, object]]:
+    return [{"place": one.place, "files": one.files, "kB": round(one.size / 1e3)} for one in held]

@@ -1,0 +1,39 @@
+"""The largest numbers that a user may give. Beyond them a number is a slip, or it fits nowhere."""
+
+from contrasweep.tuning.errors import InputError
+
+MOST = 1_000_000
+"""The largest count of anything: trials, seeds, epochs, workers, cores, trials at once."""
+
+LARGEST_SEED = 2**62
+"""The largest seed. The next ones, of further replicates and of final runs, fit 64 bits too."""
+
+MOST_LEVELS = 1_000
+"""The largest number of levels into which a grid cuts a range."""
+
+
+def check_count(what: str, given: int | None, *, least: int = 1, most: int = MOST) -> None:
+    """Check a count that a user gave; None was not given.
+
+    Raises:
+        InputError: it is below `least` or above `most`.
+    """
+    if given is not None and given < least:
+        raise InputError(f"{what} must be at least {least}, given {given}")
+    if given is not None and given > most:
+        raise InputError(f"{what} must be at most {most:,}, given {_shortly(given)}")
+
+
+def check_seed(what: str, given: int) -> None:
+    """Check a seed that a user gave.
+
+    Raises:
+        InputError: it is above `LARGEST_SEED` or below the negative of it.
+    """
+    if abs(given) > LARGEST_SEED:
+        raise InputError(f"{what} must be at most 2^62, given {_shortly(given)}")
+
+
+def _shortly(number: int) -> str:
+    # Python refuses to spell a number of thousands of digits.
+    return f"{number:,}" if abs(number) < 10**30 else "a number of more than 30 digits"

@@ -1,0 +1,47 @@
+"""What a method needs of the training data, and which datasets have it. Nothing here imports torch."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from contrasweep.data.facts import DatasetFacts
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Value
+from contrasweep.tuning.methods.declaration import Declaration
+
+NEED_IN_WORDS = {
+    "images": "images",
+    "labels": "class labels",
+    "condition": "a conditioning variable",
+    "bias": "a bias label",
+    "bias or condition": "a bias label or a conditioning variable",
+    "own views": "objects with views of their own",
+}
+
+
+def lacking(
+    method: Declaration, data: DatasetFacts, hyperparameters: Mapping[str, Value] = MappingProxyType({})
+) -> list[str]:
+    """Return what the method needs with these hyperparameters and the dataset lacks."""
+    needs: list[str] = sorted(method.needs_with(hyperparameters))
+    if "own views" not in needs:
+        needs = ["images", *needs]
+    return [NEED_IN_WORDS[need] for need in needs if data.offers.isdisjoint(need.split(" or "))]
+
+
+def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mapping[str, Value]) -> None:
+    """Raise InputError, with the datasets that fit, if the data lacks what the method needs."""
+    missing = lacking(method, data, hyperparameters)
+    if missing:
+        known = [one.facts for one in DECLARED_DATASETS.values() if one.facts is not None]
+        fitting = [facts.name for facts in known if not lacking(method, facts, hyperparameters)]
+        asking = [
+            f"{name}={value}"
+            for name, value in hyperparameters.items()
+            if value in method.hyperparameters[name].needs
+        ]
+        having = f" with {' and '.join(asking)}" if asking else ""
+        raise InputError(
+            f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not; "
+            f"datasets that do: {', '.join(fitting) or 'none'}"
+        )

@@ -1,0 +1,171 @@
+"""What is asked of a sweep, checked as far as that needs no torch: in a fraction of a second."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
+from contrasweep.tuning.errors import InputError, every_fault, unknown_name
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
+from contrasweep.tuning.methods.metrics import VALIDATION, chosen_goals, goals
+from contrasweep.tuning.planning.settings import known_experiment
+from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
+
+Scheduler = Literal["asha", "none"]
+DEFAULT_TRIALS = 24
+SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request for a sweep.
+
+    Attributes:
+        given: the settings that hold in every trial: the user's and those of a preset.
+        space: what is left to search.
+        trials: how many configurations are tried.
+        remarks: what of a preset is not searched although the space has it, a sentence each.
+    """
+
+    given: Mapping[str, Value]
+    space: Space
+    trials: int
+    remarks: tuple[str, ...] = ()
+
+
+def check_request(
+    method: str,
+    dataset: str,
+    *,
+    trials: int | None = None,
+    epochs: int | None = None,
+    values: Mapping[str, Value] | None = None,
+    space: Space | None = None,
+    use_preset: bool = False,
+    sampler: str = "tpe",
+    grid_points: int | None = None,
+    scheduler: str = "asha",
+    metric: str | None = None,
+    asha_metric: str | None = None,
+    seed: int = 0,
+    seeds: int | None = None,
+) -> Request:
+    """Check the names, numbers and settings of a sweep against what methods and datasets declare.
+
+    The arguments are those of `plan_sweep`, which begins with this and then checks the rest: the files of the
+    dataset, the network, both ends of every range, the machine.
+
+    Raises:
+        InputError: an argument is wrong.
+    """
+    check_names(method, dataset)
+    for what, count in (("trials", trials), ("seeds", seeds), ("epochs", epochs)):
+        check_count(what, count)
+    check_count("grid-points", grid_points, least=2, most=MOST_LEVELS)
+    check_seed("seed", seed)
+    if scheduler not in SCHEDULERS:
+        raise unknown_name("scheduler", scheduler, SCHEDULERS)
+    if sampler not in DECLARED_SAMPLERS:
+        raise unknown_name("sampler", sampler, DECLARED_SAMPLERS)
+    given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
+    start: Mapping[str, Value] = {}
+    remarks: tuple[str, ...] = ()
+    if use_preset:
+        start, held, remarks = split_preset(method, dataset, space, given)
+        given = {**held, **given}
+
+    def settled(values: Mapping[str, Value]) -> tuple[Space, Experiment]:
+        left = cut_into_levels(space_of(method, dataset, space, values, start), sampler, grid_points)
+        everywhere = {**outside(left, values), **left.defaults()}
+        return left, known_experiment(method, dataset, everywhere, space=left)
+
+    remaining, settings = every_fault(settled, given)
+    for named in (metric, asha_metric):
+        _check_metrics(named, method, dataset, settings)
+    return Request(given, remaining, _trials(trials, sampler, remaining), remarks)
+
+
+def outside(space: Space, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the given settings that the space does not hold."""
+    return {path: value for path, value in given.items() if path not in space}
+
+
+def _check_metrics(given: str | None, method: str, dataset: str, settings: Experiment) -> None:
+    """Raise InputError for a metric on which the method is scored on no dataset, or not on this one."""
+    if given is None:
+        return
+    declared, own = DECLARED_METHODS[method], DECLARED_DATASETS.get(dataset)
+    if own is not None and own.facts is not None:
+        chosen_goals(given, declared, own.facts, settings.probes)
+        return
+    facts = [one.facts for one in DECLARED_DATASETS.values() if one.facts is not None]
+    known = dict.fromkeys(name for one in facts for name in goals(declared, one, settings.probes))
+    for name in given.split(","):
+        if name.strip() not in known and VALIDATION + name.strip() not in known:
+            raise unknown_name("metric", name.strip(), known)
+
+
+def split_preset(
+    method: str, dataset: str, space: Space | None, values: Mapping[str, Value]
+) -> tuple[dict[str, Value], dict[str, Value], tuple[str, ...]]:
+    """Return a preset's settings that the search starts from, those that hold in every trial, and remarks.
+
+    Neither contains a setting that `values` names. A remark says of a setting why it is not searched.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    found = preset_beside(method, dataset, values)
+    free = {parameter.name for parameter in (space or DECLARED_METHODS[method].search_space()).searched}
+    # What the preset fixes decides which parameters there are, and the range of the learning rate.
+    fixed = {name: value for name, value in {**found, **values}.items() if name not in free}
+    searched = {parameter.name: parameter for parameter in space_of(method, dataset, space, fixed).searched}
+    start: dict[str, Value] = {}
+    held: dict[str, Value] = {}
+    remarks: list[str] = []
+    for name, value in found.items():
+        parameter = searched.get(name)
+        if parameter is not None and parameter.contains(value):
+            start[name] = value
+            continue
+        held[name] = value
+        if parameter is not None:
+            allowed = parameter.describe()
+            remarks.append(f"{name} is not searched: the preset has {value}, the space {allowed}")
+    return start, held, tuple(remarks)
+
+
+def default_name(method: str, dataset: str, created: datetime) -> str:
+    """Return `METHOD-DATASET-TIME`, with a dash for every character that a file name should not have."""
+    return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
+
+
+def study_of(prefix: str, method: str) -> str:
+    """Return the name of a method's study in a group of studies."""
+    return f"{prefix}-{method}"
+
+
+def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
+    """Return the space with its ranges cut into `grid_points` levels, if a grid is asked for."""
+    if grid_points is None:
+        return space
+    if not DECLARED_SAMPLERS[sampler].exhaustive:
+        raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
+    return space.with_levels(grid_points)
+
+
+def _trials(given: int | None, sampler: str, space: Space) -> int:
+    """Return how many trials to run; a grid runs all of its points."""
+    points = space.size() if DECLARED_SAMPLERS[sampler].exhaustive else None
+    if points is None:
+        return DEFAULT_TRIALS if given is None else given
+    if given is not None and given < points:
+        raise InputError(
+            f"the grid has {points} points, and {given} trials would leave {points - given} of them out; "
+            f"give --trials {points}, a smaller space, or another sampler (random draws some of the points)"
+        )
+    return points

@@ -1,0 +1,87 @@
+"""What a run consists of, in words and before it starts: network, images, views, batches, epochs, device."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from contrasweep.data import DatasetFacts
+from contrasweep.tuning.experiment import Experiment, ViewSettings
+from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.resources import counted
+
+FEW_IMAGES = 100
+"""A validation split of fewer images is warned of: one image is more than a percentage point."""
+
+
+def setup_in_words(
+    experiment: Experiment, facts: DatasetFacts, device: str, searched: Collection[str] = ()
+) -> str:
+    """Return what a run consists of, as one line.
+
+    Args:
+        experiment: the run; of a sweep, that of the defaults.
+        facts: its dataset's, with the size of view that the experiment asks for.
+        device: torch's name of the device.
+        searched: the names of the settings that differ from trial to trial.
+    """
+    batches = f"batches of {_value(experiment.batch_size, 'batch_size', searched)}"
+    share = experiment.validation.fraction
+    trained, held_out = facts.trained_size(share), facts.validation_size(share)
+    return "; ".join(
+        [
+            f"{_value(experiment.encoder.name, 'encoder.name', searched)} on {_inputs(facts)}",
+            _views(experiment.views, facts, searched),
+            batches if trained is None else f"{batches} from {trained:,} images",
+            *([f"{held_out:,} held out for validation"] if share else []),
+            counted(experiment.epochs, "epoch"),
+            f"on {device}",
+        ]
+    )
+
+
+def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | None:
+    """Return a warning of a validation split that is too small to tell trials apart; None of a larger one."""
+    share = experiment.validation.fraction
+    images = facts.validation_size(share)
+    if not images or images >= FEW_IMAGES or experiment.validation.split == "folds":
+        return None
+    return (
+        f"the validation split has {images} images: one of them is {100 / images:.1f} percentage points of "
+        "accuracy, so trials that are close cannot be told apart. More images, or --set "
+        f"validation.fraction={min(0.5, 3 * share):g}, would help."
+    )
+
+
+def scored_images(experiment: Experiment, seeds: int, data_root: Path | None) -> int:
+    """Return the number of different validation images that a trial of so many seeds is scored on."""
+    held_out = experiment.validation
+    images = spec_for(experiment, data_root).validation_size(held_out.fraction)
+    return images * min(seeds, held_out.rounds)
+
+
+def _value(value: object, name: str, searched: Collection[str]) -> str:
+    return f"{value} (searched)" if name in searched else str(value)
+
+
+def _inputs(facts: DatasetFacts) -> str:
+    if not facts.has_images:
+        return "vectors"
+    return f"{facts.channels} x {facts.view_size} x {facts.view_size} images"
+
+
+def _views(views: ViewSettings, facts: DatasetFacts, searched: Collection[str]) -> str:
+    """Return what makes the views of an image differ."""
+    if "images" not in facts.offers:
+        return "views of the data's own"
+    jitter = (views.brightness, views.contrast, views.saturation, views.hue)
+    there = {
+        f"crops of {100 * views.min_crop:.3g} to {100 * views.max_crop:.3g} %": views.min_crop < 1,
+        f"shifts of up to {counted(views.padding, 'pixel')}": views.padding,
+        "flips": views.flip,
+        "colour jitter": views.jitter_probability and any(jitter),
+        "greyscale": views.grayscale,
+        "blur": views.blur,
+        counted(views.local_crops, "local crop"): views.local_crops,
+    }
+    told = ", ".join(name for name, is_there in there.items() if is_there) or "unchanged images"
+    varied = [name.removeprefix("views.") for name in searched if name.startswith("views.")]
+    return f"views: {told}" + (f" ({', '.join(varied)} searched)" if varied else "")

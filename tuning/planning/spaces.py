@@ -1,0 +1,260 @@
+"""Search spaces of a method on a dataset, with settings pinned and presets beside them; names that exist.
+
+Nothing here imports torch, so that names and values are checked before it (see `catalogue.declared`).
+
+A search space fits a method if every parameter is known, and none that the method needs is missing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from contrasweep.data.names import unknown
+from contrasweep.search_spaces import (
+    Fixed,
+    Parameter,
+    Range,
+    Scalar,
+    Space,
+    available_presets,
+    learning_rates,
+    preset,
+    read_yaml,
+    shipped_dataset_settings,
+)
+from contrasweep.search_spaces.parameters import among
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
+from contrasweep.tuning.errors import Faults, InputError, did_you_mean, in_one, told_to_user, unknown_name
+from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, setting_names
+
+PROTOCOL = ("epochs", "seed", "validation.", "probes.")
+"""Settings by which trials are compared: trials that differ in them cannot be."""
+
+
+def dataset_settings(dataset: str) -> Mapping[str, Value]:
+    """Return the defaults that the dataset's family has for settings outside the method.
+
+    Raises:
+        InputError: the dataset is a plug-in's, and one of its settings is unknown or has a wrong value.
+    """
+    name = dataset.partition(":")[0]
+    family = DECLARED_DATASETS.get(name)
+    if family is None or family.settings is None:
+        return shipped_dataset_settings().get(name, {})
+    with told_to_user(f"the settings that dataset {name} brings: "):
+        Experiment(method=next(iter(DECLARED_METHODS)), dataset=name).with_values(family.settings)
+    return family.settings
+
+
+def check_names(method: str, dataset: str) -> None:
+    """Raise InputError unless both names are registered and the dataset has the options in its name."""
+    faults = Faults()
+    with faults.noted():
+        if method not in DECLARED_METHODS:
+            raise unknown_name("method", method, DECLARED_METHODS)
+    name, _, options = dataset.partition(":")
+    with faults.noted():
+        if name not in DECLARED_DATASETS:
+            raise InputError(unknown("dataset", name, DECLARED_DATASETS))
+        DECLARED_DATASETS[name].parse(options)
+    faults.tell()
+
+
+def space_of(
+    method: str,
+    dataset: str,
+    given: Space | None,
+    values: Mapping[str, Any] | None = None,
+    start: Mapping[str, Any] | None = None,
+) -> Space:
+    """Return the space to search: the given one or the method's own, with `values` pinned.
+
+    `start` replaces the defaults of searched parameters.
+
+    Raises:
+        InputError: see `complete_space` and `pin_values`.
+    """
+    if given is not None:
+        space = complete_space(method, given, values)
+    else:
+        own, suggested = DECLARED_METHODS[method].search_space(), dataset_settings(dataset)
+        optimizer = {**suggested, **own.fixed, **(values or {})}.get("optimizer.name")
+        # A name that is no text is refused with the other settings.
+        rated = with_rates_of(optimizer, own) if isinstance(optimizer, str) else own
+        space = with_defaults(rated, suggested)
+    return pin_values(with_defaults(space, start or {}), values or {}).settled()
+
+
+def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
+    """Return the settings of the preset `METHOD@DATASET`.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    found = preset(method, dataset.partition(":")[0])
+    if found is None:
+        known = [f"{one}@{other}" for one, other in available_presets()]
+        raise unknown_name("preset", f"{method}@{dataset}", known)
+    settings: Mapping[str, Any] = found["settings"]
+    return settings
+
+
+def preset_beside(method: str, dataset: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the preset `METHOD@DATASET` that `values` neither replace nor switch off.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    space = DECLARED_METHODS[method].search_space()
+    return {
+        name: value
+        for name, value in preset_settings(method, dataset).items()
+        if name not in values and not _is_switched_off(space, name, values)
+    }
+
+
+def _is_switched_off(space: Space, name: str, values: Mapping[str, Any]) -> bool:
+    """Whether a parameter has no effect beside `values`."""
+    conditions = space[name].when if name in space else {}
+    return any(parent in values and values[parent] not in allowed for parent, allowed in conditions.items())
+
+
+def space_of_file(path: Path, methods: Sequence[str]) -> Space:
+    """Return the search space of a YAML file, to be completed for each of the methods.
+
+    Raises:
+        InputError: it is no space; if forms are wrong, the message also has what a method does not know of
+            the other parameters.
+    """
+    origin = f"{path}: "
+    with told_to_user():
+        space, faults = Space.parse_sound(read_yaml(path), str(path))
+    if not faults:
+        return space
+    for method in filter(DECLARED_METHODS.__contains__, methods):
+        try:
+            complete_space(method, space)
+        except InputError as error:
+            faults.append(str(error).removeprefix(origin))
+    raise InputError(origin + in_one(faults))
+
+
+def complete_space(method: str, given: Space, values: Mapping[str, Any] | None = None) -> Space:
+    """Return `given` completed by the method's other hyperparameters, each fixed.
+
+    They are fixed at their value in `values`, else at their default. What `given` has fixed at its value in
+    `values` is not checked here: it is checked with the other settings, as theirs and not as the space's.
+
+    Raises:
+        InputError: a parameter is unknown (the message has the nearest name) or may not be searched, a value
+            is not allowed, or a condition leaves out a case in which the method needs the parameter.
+    """
+    faults = Faults()
+    for parameter in given.parameters:
+        if isinstance(parameter, Fixed) and among((values or {}).get(parameter.name), (parameter.default,)):
+            continue
+        with faults.noted():
+            _check_parameter(method, parameter)
+    with told_to_user(f"{given.origin}: "):
+        faults.tell()
+    forms = given.forms()
+    own = DECLARED_METHODS[method].search_space()
+    own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
+    for parameter in own.parameters:
+        if "." in parameter.name:
+            continue
+        needed = {
+            parent: _possible(given, own, parent, allowed) for parent, allowed in parameter.when.items()
+        }
+        if parameter.name in given:
+            _refuse_gaps(given, parameter.name, needed)
+        elif all(needed.values()):
+            forms[parameter.name] = (
+                {"fixed": parameter.default, "when": needed} if needed else parameter.default
+            )
+    return Space.parse(forms, given.origin)
+
+
+def with_defaults(space: Space, values: Mapping[str, Any]) -> Space:
+    """Return `space` with `values` as the defaults of its searched parameters."""
+    forms = space.forms()
+    for parameter in space.searched:
+        if parameter.name in values:
+            forms[parameter.name] = {**forms[parameter.name], "default": values[parameter.name]}
+    return Space.parse(forms, space.origin)
+
+
+def with_rates_of(optimizer: str | None, space: Space) -> Space:
+    """Return a method's `space` with the range of learning rates of `optimizer`, if the space is for another.
+
+    A rate of LARS or Adam is another quantity than one of SGD.
+    """
+    if "optimizer.name" in {parameter.name for parameter in space.searched} or "optimizer.lr" not in space:
+        return space
+    rate = learning_rates().get(optimizer or "")
+    if rate is None or optimizer == space.fixed.get("optimizer.name", OptimizerSettings().name):
+        return space
+    return Space.parse({**space.forms(), "optimizer.lr": rate.to_form()}, space.origin)
+
+
+def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
+    """Return `space` with each parameter that `values` names fixed at its value.
+
+    Raises:
+        InputError: a value has the wrong type, or its parameter has no effect beside the other values.
+    """
+    pinned = space
+    # Parameters with an exception to their condition come first: pinning their parents would remove them.
+    given = sorted((p for p in space.parameters if p.name in values), key=lambda p: not p.given)
+    for name in (parameter.name for parameter in given):
+        if isinstance(values[name], float) and not math.isfinite(values[name]):
+            raise InputError(f"{name} must be finite, given {values[name]}")
+        if name not in pinned:
+            because = ", ".join(f"{other}={values[other]}" for other in space[name].when if other in values)
+            raise InputError(f"{name} has no effect with {because}: leave it out")
+        with told_to_user():
+            pinned = pinned.pin(name, values[name])
+    return pinned
+
+
+def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
+    """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
+    known = {*setting_names(experiment), *DECLARED_METHODS[experiment.method].hyperparameters}
+    for path in values:
+        if path not in known:
+            kind = f"setting for {experiment.method}:"
+            near = did_you_mean(path, known)
+            # There are some sixty settings: the nearest would be lost among them.
+            raise InputError(f"unknown {kind} {path!r}.{near}") if near else unknown_name(kind, path, known)
+
+
+def _check_parameter(method: str, parameter: Parameter) -> None:
+    """Check one parameter's name, and the ends of its range or each of its values."""
+    name, declared = parameter.name, DECLARED_METHODS[method]
+    if name.startswith(PROTOCOL):
+        raise InputError(f"{name} is not searched: trials are compared by it; use --set or --epochs")
+    base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))
+    refuse_unknown(base, {name: None})
+    if name in declared.hyperparameters:
+        declared.check_parameter(parameter, declared.search_space().defaults())
+        return
+    extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
+    for value in extremes:
+        base.with_values({name: value})
+
+
+def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
+    """Return those of `values` that a trial can have for `parent`; a parent missing in `given` is fixed."""
+    held = list(given[parent].values()) if parent in given else [own[parent].default]
+    return [value for value in values if value in held]
+
+
+def _refuse_gaps(space: Space, name: str, needed: Mapping[str, list[Scalar]]) -> None:
+    for parent, values in needed.items():
+        covered = space[name].when.get(parent)
+        gaps = [value for value in values if covered is not None and value not in covered]
+        if gaps:
+            raise InputError(
+                f"{space.origin}: {name} is also needed when {parent} is {', '.join(map(str, gaps))}"
+            )

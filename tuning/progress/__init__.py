@@ -1,0 +1,1 @@
+"""How far a sweep, final runs or a training are, and how long they still take."""

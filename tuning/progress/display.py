@@ -1,0 +1,194 @@
+"""Where progress is shown: rewritten on a terminal or in a notebook, else a line from time to time."""
+
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TextIO
+
+from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
+from contrasweep.tuning.progress.states import Progress, SweepProgress, TrainingProgress
+
+LINE_SECONDS = 15.0
+"""Least seconds between two lines where nothing can be rewritten."""
+
+OnProgress = bool | Callable[[Progress], object] | None
+"""Whether progress is shown, or the function that it is passed to; None: on terminals and in notebooks."""
+
+
+class Display(Protocol):
+    """Shows one text in place of the one before."""
+
+    def show(self, text: str) -> None:
+        """Show `text`."""
+
+    def clear(self) -> None:
+        """Take the text away, if that is possible."""
+
+    def close(self) -> None:
+        """Leave the last text visible."""
+
+
+class Terminal:
+    """Rewrites the last lines of a terminal; a long text is broken between words."""
+
+    def __init__(self, stream: TextIO, width: Callable[[], int] = lambda: shutil.get_terminal_size().columns):
+        self._stream = stream
+        self._width = width
+        self._lines = 0
+
+    def show(self, text: str) -> None:
+        """Show `text` where the one before was."""
+        # A terminal goes to the next line by itself after its last column.
+        lines = textwrap.wrap(text, max(20, self._width() - 1)) or [""]
+        self.clear()
+        self._stream.write("\n".join(lines) + "\n")
+        self._stream.flush()
+        self._lines = len(lines)
+
+    def clear(self) -> None:
+        """Erase the lines of the text."""
+        self._stream.write(f"\x1b[{self._lines}F\x1b[J" if self._lines else "")
+        self._stream.flush()
+        self._lines = 0
+
+    def close(self) -> None:
+        """Leave the text."""
+        self._lines = 0
+
+
+class Lines:
+    """Writes a line from time to time, and the last one: for files and pipes."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._written: float | None = None
+        self._text = ""
+        self._last = ""
+
+    def show(self, text: str) -> None:
+        """Write `text`, if the last line was written long enough ago."""
+        self._text = text
+        if self._written is None or self._clock() - self._written >= LINE_SECONDS:
+            self._written = self._clock()
+            self._write()
+
+    def clear(self) -> None:
+        """Forget the text; what is written stays."""
+        self._text = self._last
+
+    def close(self) -> None:
+        """Write the last text, if it was not written yet."""
+        if self._text != self._last:
+            self._write()
+
+    def _write(self) -> None:
+        self._stream.write(f"{self._text}\n")
+        self._stream.flush()
+        self._last = self._text
+
+
+class Notebook:
+    """Rewrites one output of the running cell."""
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        """Show `text` where the one before was."""
+        content = {"text/plain": text}
+        if self._handle is None:
+            self._handle = self._display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+    def clear(self) -> None:
+        """Leave the text: the next one takes its place."""
+
+    close = clear
+
+
+class Shown:
+    """Shows progress on a display, with the time since this began."""
+
+    def __init__(self, display: Display, clock: Callable[[], float] = time.monotonic) -> None:
+        self._display = display
+        self._clock = clock
+        self._began = clock()
+        self._last = self._began
+
+    def text(self, text: str) -> None:
+        """Show a text."""
+        self._display.show(text)
+
+    def training(self, progress: TrainingProgress) -> None:
+        """Show the progress of one training, twice a second."""
+        now = self._clock()
+        if now - self._last >= 0.5:
+            self._last = now
+            self.text(training_line(progress, now - self._began))
+
+    def clear(self) -> None:
+        """Take the text away: a line is printed in its place."""
+        self._display.clear()
+
+    def progress(self, progress: Progress, before: str = "") -> None:
+        """Show the progress of a sweep or of final runs, with a text before it."""
+        elapsed = self._clock() - self._began
+        line = (
+            sweep_line(progress, elapsed)
+            if isinstance(progress, SweepProgress)
+            else runs_line(progress, elapsed)
+        )
+        self.text(f"{before}{line}")
+
+    def study(self, name: str, progress: SweepProgress) -> None:
+        """Show the progress of one sweep of several."""
+        self.progress(progress, f"{name}: ")
+
+
+@contextmanager
+def shown_on(display: Display) -> Iterator[Shown]:
+    """Show progress on a display for a `with` block."""
+    try:
+        yield Shown(display)
+    finally:
+        display.close()
+
+
+def display_of(stream: TextIO | None = None) -> Display:
+    """Return what shows progress on a stream, by default standard error: a terminal is rewritten."""
+    chosen = sys.stderr if stream is None else stream
+    return Terminal(chosen) if chosen.isatty() else Lines(chosen)
+
+
+@contextmanager
+def following(asked: OnProgress) -> Iterator[Callable[[Progress], object] | None]:
+    """Give what is called with progress for a `with` block: what a caller of the library asked for.
+
+    None shows progress on terminals and in notebooks only; True also writes lines elsewhere.
+    """
+    if callable(asked):
+        yield asked
+        return
+    notebook = _notebook()
+    quiet = asked is False or (asked is None and notebook is None and not sys.stderr.isatty())
+    if quiet:
+        yield None
+        return
+    with shown_on(display_of() if notebook is None else notebook) as shown:
+        yield shown.progress
+
+
+def _notebook() -> Notebook | None:
+    """Return the display of the running notebook; None outside of one."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display
+
+    return Notebook(display)

@@ -1,0 +1,72 @@
+"""The states of work that is shown while it goes on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """The state of a sweep.
+
+    Attributes:
+        planned: how many trials the sweep has in all.
+        epochs: the epochs of a trial that is not stopped.
+        metric: the metric of `best`, which the search maximises.
+        running: the last epoch of each running trial, by its number; 0 before the first has ended.
+        counts: how many trials ended in which way.
+        best: the completed trial with the highest value of the metric after its last epoch, and that value:
+            the one that `contrasweep best` names. None until a trial has completed.
+        left: the seconds until the end, as `forecast` gives them; None until an epoch has been trained.
+        left_between: the ends of the middle 90 % of what it may be.
+        stage: what goes on before the first trial runs, or that none is left to run.
+    """
+
+    planned: int
+    epochs: int
+    metric: str
+    running: Mapping[int, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    best: tuple[int, float] | None = None
+    left: float | None = None
+    left_between: tuple[float, float] | None = None
+    stage: str | None = None
+
+    @property
+    def done(self) -> int:
+        """How many trials have ended, in any way."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class RunsProgress:
+    """The state of final runs.
+
+    Attributes:
+        done: how many have ended.
+        planned: how many there are in all.
+        running: the last epoch of each running run and all its epochs, by `trial T, seed S`.
+        left: the seconds until the end; None until an epoch has been trained.
+        left_between: the ends of the middle 90 % of what it may be.
+        stage: what goes on before the first run.
+    """
+
+    done: int
+    planned: int
+    running: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    left: float | None = None
+    left_between: tuple[float, float] | None = None
+    stage: str | None = None
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """The state of one training: the epoch and the step in it, and the seconds until the end."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    left: float | None = None
+
+
+Progress = SweepProgress | RunsProgress

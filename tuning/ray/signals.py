@@ -1,0 +1,83 @@
+"""Signals that ask a process to end: Ctrl-C, and what Slurm, Kubernetes and a closed terminal send."""
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(KeyboardInterrupt):
+    """SIGTERM or SIGHUP came. Work ends as after Ctrl-C: what was finished is kept, the end is recorded."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def stopping_on_signals() -> Iterator[None]:
+    """Raise `Stopped` in a `with` block when SIGTERM or SIGHUP comes, and ignore both while the block ends.
+
+    A signal that is ignored stays so (`nohup` ignores SIGHUP). Python takes signals in the main thread only:
+    in any other, the block changes nothing.
+
+    Raises:
+        Stopped: also where the end of the work raised another error: a library has its own words for a
+            Ctrl-C, and a terminal that was closed refuses what is written.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    before = _handlers(ENDING) if in_main else {}
+    ours = [
+        n for n, handler in before.items() if handler != signal.SIG_IGN and not isinstance(handler, _Stop)
+    ]
+    stop = _Stop()
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    except BaseException as error:
+        if stop.number is None or isinstance(error, Stopped):
+            raise
+        stopped = Stopped(stop.number)
+        for note in getattr(error, "__notes__", ()):
+            stopped.add_note(note)
+        raise stopped from error
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
+
+
+class _Stop:
+    """Raises `Stopped` for the first signal. Slurm repeats it; a closing terminal sends two."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise, unless a signal came before: the clean-up after that one must not be interrupted."""
+        if self.number is None:
+            self.number = number
+            raise Stopped(number)
+
+
+@contextmanager
+def keeping_handlers() -> Iterator[None]:
+    """Put the handlers back that Ray's start replaces: with its own, SIGTERM ends in a stack trace of C++."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = _handlers((signal.SIGINT, *ENDING))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handlers(numbers: Sequence[signal.Signals]) -> dict[signal.Signals, Any]:
+    # None stands for a handler that C code set, which cannot be set from here.
+    return {number: signal.getsignal(number) or signal.SIG_DFL for number in numbers}

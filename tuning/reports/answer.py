@@ -1,0 +1,186 @@
+"""The head of a report: what came out, against what, how sure that is, what it cost, and what to do next."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+
+from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.reports.cost import cost_of
+from contrasweep.tuning.reports.final import mean_and_std, selected_rows
+from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.results.commands import results_option, resume_command
+from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
+from contrasweep.tuning.results.selection import ties_in_words
+from contrasweep.tuning.results.study import StudyData, TrialResult
+from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval, seed_by_seed, summarise
+
+TITLE = "In short"
+FINAL_SEEDS = 5
+"""How many fresh seeds the next command asks for."""
+
+Scores = Mapping[int, float]
+
+
+def answer_section(data: StudyData) -> Section:
+    """Return the section that a report opens with."""
+    said = [*_tested(data), *_validated(data), _spent(data)]
+    commands = "\n".join(f"    {command}" for command in next_commands(data))
+    text = "\n\n".join([*filter(None, said), "Next:", commands])
+    tables = [_scores(data), _values(data, data.ranked[0])] if data.ranked else []
+    return Section(TITLE, text, tables=tables)
+
+
+def next_commands(data: StudyData) -> list[str]:
+    """Return the commands that lead on from where the study stands."""
+    name, where = shlex.quote(data.name), results_option(data.results)
+    if data.state == "running":
+        return [f"contrasweep report {name}{where} --watch 10"]
+    best = f"contrasweep best {name}{where} -o best.yaml"
+    run = f"contrasweep run {name}{where} --seeds {FINAL_SEEDS}"
+    if data.state == "interrupted":
+        resume = resume_command([data.record.method], data.name, data.results)
+        return [resume, *([best] if data.ranked else [])]
+    if not data.ranked:
+        return [f"contrasweep show {name}{where}"]
+    runs = selected_rows(data)
+    if len(runs) < FEW_SEEDS or runs[0]["trial"] != data.ranked[0].number:
+        return [best, run]
+    return [best, f"contrasweep sensitivity {name}{where}"]
+
+
+def _tested(data: StudyData) -> Iterator[str]:
+    """Say what the final runs of the best trial that has any scored on the test split."""
+    rows = selected_rows(data)
+    if not rows:
+        if data.ranked:
+            yield "No final run yet: nothing was read from the test split."
+        return
+    trial, score = rows[0]["trial"], main_score(list(summarise_runs(rows)[0].scores))
+    by_encoder = scores_by_seed(rows)
+    encoder = next(iter(by_encoder))
+    said = f"On the test split, trial {trial} reaches {_over(by_encoder[encoder])} ({score})"
+    if UNTRAINED in by_encoder:
+        untrained = by_encoder[UNTRAINED]
+        said += f", against {_mean(untrained)} before training. {_added(by_encoder[encoder], untrained)}"
+    else:
+        said += "."
+    yield said
+    if data.ranked and data.ranked[0].number != trial:
+        yield f"The best of the search is trial {data.ranked[0].number} now; it has no final run."
+
+
+def _validated(data: StudyData) -> Iterator[str]:
+    """Say how the best trial of the search compares with its control and the defaults, and how surely."""
+    if not data.ranked:
+        yield "No trial has completed yet: there is no best configuration."
+        return
+    best, metric = data.ranked[0], data.metric
+    said = (
+        f"On the validation split, trial {best.number} is the best of {len(data.ranked):,} completed: "
+        f"{metric} {cell_text(best.score)}"
+    )
+    own, untrained = data.by_seed(best, metric), data.untrained_by_seed(best, metric)
+    yield said + (f", {_beyond(own, untrained)} its encoder before training." if untrained else ".")
+    yield _against_defaults(data, best)
+    seeds = data.record.seeds
+    chance = (
+        "Each trial ran with one seed, which cannot tell how much of a difference is chance."
+        if seeds == 1
+        else f"Each trial ran with {seeds} seeds; the intervals are over these, seed by seed."
+    )
+    yield f"{chance} The best of many owes some of its score to luck: what counts are runs on fresh seeds."
+    yield ties_in_words(data.record, {one.number: one.score for one in data.ranked if one.score is not None})
+    if len(data.search.metrics) > 1:
+        yield f"The study weighs {len(data.search.metrics)} metrics; this is the best by the first of them."
+
+
+def _against_defaults(data: StudyData, best: TrialResult) -> str:
+    defaults = data.defaults
+    if defaults is None:
+        return "No trial ran the defaults."
+    if defaults.number == best.number:
+        return "It ran the defaults: no other completed trial scored higher."
+    if defaults.score is None:
+        return f"The defaults (trial {defaults.number}, {defaults.status}) have no final score."
+    own, other = data.by_seed(best, data.metric), data.by_seed(defaults, data.metric)
+    return (
+        f"The defaults (trial {defaults.number}) have {cell_text(defaults.score)}; "
+        f"the best is {_beyond(own, other)} them."
+    )
+
+
+def _spent(data: StudyData) -> str:
+    cost = cost_of(data)
+    trials = f"{len(data.trials):,} of {data.planned:,} trials, {cost.epochs:,} epochs of training"
+    return f"Spent: {trials}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
+
+
+def _scores(data: StudyData) -> Table:
+    """Return a table of the best trial, the defaults and the untrained encoder on both splits."""
+    best, defaults, metric = data.ranked[0], data.defaults, data.metric
+    same = defaults is not None and defaults.number == best.number
+    name = f"best: trial {best.number}{', the defaults' if same else ''}"
+    rows = [(name, _mean(data.by_seed(best, metric)))]
+    if defaults is not None and defaults.score is not None and not same:
+        rows.append((f"defaults: trial {defaults.number}", _mean(data.by_seed(defaults, metric))))
+    rows.append(("untrained encoder", _mean(data.untrained_by_seed(best, metric))))
+    title = "The best, and what it has to beat"
+    runs = selected_rows(data)
+    if not runs or runs[0]["trial"] != best.number:
+        return Table(title, ("configuration", metric), rows)
+    by_encoder = scores_by_seed(runs)
+    tested = [
+        _mean(next(iter(by_encoder.values()))),
+        *[None] * (len(rows) - 2),
+        _mean(by_encoder.get(UNTRAINED, {})),
+    ]
+    column = f"test.{main_score(list(summarise_runs(runs)[0].scores))}, n = {len(runs)}"
+    whole = [(*row, score) for row, score in zip(rows, tested, strict=True)]
+    return Table(title, ("configuration", metric, column), whole)
+
+
+def _values(data: StudyData, best: TrialResult) -> Table:
+    """Return a table of the searched values of a trial beside the defaults."""
+    defaults = data.space.defaults()
+    names = [parameter.name for parameter in data.space.searched]
+    rows = [(name, cell_text(best.values.get(name)), cell_text(defaults.get(name))) for name in names]
+    return Table(f"The configuration of trial {best.number}", ("parameter", "best", "default"), rows)
+
+
+def _mean(scores: Scores) -> str | None:
+    return mean_and_std(summarise(scores.values()))
+
+
+def _over(scores: Scores) -> str:
+    """Return a mean with what it is taken over: `0.92 ± 0.01 over 5 fresh seeds`."""
+    n = len(scores)
+    return f"{_mean(scores)} {'on one fresh seed' if n == 1 else f'over {n} fresh seeds'}"
+
+
+def _beyond(own: Scores, other: Scores) -> str:
+    """Return by how much one score is above or below another, with an interval where several seeds give one.
+
+    Args:
+        own, other: scores by seed.
+    """
+    difference = seed_by_seed(own, other)
+    if difference is None:
+        return "on other seeds than"
+    interval = mean_interval(difference)
+    between = (
+        "" if interval is None else " (95 % interval of the difference: {:.3g} to {:.3g})".format(*interval)
+    )
+    return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
+
+
+def _added(own: Scores, untrained: Scores) -> str:
+    """Say what training added, seed by seed, and whether that is enough to tell."""
+    difference = seed_by_seed(own, untrained)
+    interval = None if difference is None else mean_interval(difference)
+    if difference is None or interval is None or difference.n < FEW_SEEDS:
+        n = 0 if difference is None else difference.n
+        return f"Too few to tell: {n} seed{'s' * (n != 1)}."
+    low, high = interval
+    mean, between = difference.mean, f"95 % interval, seed by seed: {low:.3g} to {high:.3g}"
+    if mean <= 0:
+        return f"Training did not beat the untrained encoder: {cell_text(mean)} ({between})."
+    return f"Training adds {cell_text(mean)} ({between}){', which may be nothing' if low <= 0 else ''}."

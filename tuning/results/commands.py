@@ -1,0 +1,27 @@
+"""The commands that messages and pages suggest."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+RESULTS: Final = "results"
+"""The results folder that commands use where none is given."""
+
+
+def results_option(results: str) -> str:
+    """Return the `--results` option that a suggested command needs; empty for the default folder."""
+    return "" if results == RESULTS else f" --results {shlex.quote(results)}"
+
+
+def resume_command(methods: Sequence[str], name: str, results: str | Path, address: str | None = None) -> str:
+    """Return the command that goes on with a study, or with the studies of several methods.
+
+    Args:
+        methods: what is searched.
+        name: of the study; of several, what their names begin with.
+        results: the results folder.
+        address: of the cluster on which it ran; None for this machine.
+    """
+    words = ["contrasweep", "sweep", *methods, "--name", name, "--results", str(results), "--resume"]
+    return shlex.join(words + ([] if address is None else ["--address", address]))

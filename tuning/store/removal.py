@@ -1,0 +1,55 @@
+"""Delete a study: everything that a results folder holds of it, its record last."""
+
+from dataclasses import dataclass
+
+from contrasweep.tuning.store.filesystem import Location
+from contrasweep.tuning.store.heartbeat import Heartbeat
+from contrasweep.tuning.store.parts import folder
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a results folder holds of a study in one place: how many files, and their bytes."""
+
+    place: str
+    files: int
+    size: int
+
+
+def held_by(location: Location, study: str) -> list[Held]:
+    """Return what a results folder holds of a study: rows, checkpoints, encoders, TensorBoard's files.
+
+    Its final runs are a study of their own, and not among it.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    listed = ((place, location.files(place, below=True)) for place in _places(study))
+    return [
+        Held(place, len(files), sum(info.size or 0 for info in files)) for place, files in listed if files
+    ]
+
+
+def delete_study(location: Location, study: str) -> None:
+    """Delete a study. If this is interrupted, the study is still there, and the same call goes on.
+
+    Raises:
+        StudyBusy: a driver is running the study.
+        OSError: something cannot be deleted.
+    """
+    with Heartbeat(location, study):
+        for place in _places(study):
+            location.delete_folder(place)
+    delete_record(location, study)
+
+
+def delete_record(location: Location, study: str) -> None:
+    """Delete what says that there is a study; its name is then free. The record goes last."""
+    for ending in ("heartbeat", "json"):
+        location.delete(f"studies/{study}.{ending}")
+
+
+def _places(study: str) -> list[str]:
+    """Return the folders that belong to a study alone."""
+    others = (f"{kind}/{study}" for kind in ("checkpoints", "exports", "tensorboard"))
+    return [folder("trials", study), folder("epochs", study), *others]
