@@ -1,15 +1,21 @@
 """The searcher, without Ray: the order of trials, and the records in Optuna and in the store."""
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from optuna.trial import TrialState
+from ray.exceptions import RayError, WorkerCrashedError
 from ray.tune.search import Searcher
 from studies import EPOCHS, TRIALS, small_plan
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.trial import DataCache, Trial, end_from_outside
+from contrasweep.tuning.ray.alive import stopping_when_silent
+from contrasweep.tuning.ray.final import _check_end
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
@@ -97,6 +103,37 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
     assert later.suggest("one-more") == Searcher.FINISHED
     assert later.progress().done == 1
+
+
+@pytest.fixture
+def dead_ray() -> Iterator[None]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()
+    with stopping_when_silent({"the raylet": port}, silence=600.0, poll=600.0):
+        yield
+
+
+def test_a_trial_that_ray_took_down_with_it_goes_on_later(
+    searcher: StoreSearcher, tmp_path: Path, dead_ray: None
+) -> None:
+    Trial(searcher.suggest("lost")["request"], DataCache()).advance()
+    searcher.on_trial_complete("lost", None, error=True)
+    assert searcher.stopped_by is not None
+    assert "the raylet has died" in searcher.stopped_by
+    assert searcher.suggest("next") == Searcher.FINISHED
+    assert [row["status"] for row in ResultsStore(tmp_path).trials("small").to_pylist()] == ["interrupted"]
+
+
+def test_a_final_run_that_ray_took_down_with_it_has_not_failed(
+    searcher: StoreSearcher, tmp_path: Path, dead_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crashed(_: Any) -> None:
+        raise WorkerCrashedError
+
+    monkeypatch.setattr(ray, "get", crashed)
+    with pytest.raises(RayError):
+        _check_end(None, searcher.suggest("lost")["request"])
+    assert ResultsStore(tmp_path).trials("small").num_rows == 0
 
 
 def test_rows_of_a_trial_that_the_study_does_not_plan_are_refused(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 
 Address = tuple[str, int]
 
+_watched: list[Mapping[str, Address]] = []
+"""The ports that this process watches now. Its Ray is one for all of it, as is the handler of a signal."""
+
 
 class RayLost(SweepStopped):
     """Ray's own processes have died, or cannot be reached any more."""
@@ -69,6 +72,15 @@ def ports_of_ray() -> dict[str, Address]:
     }
 
 
+def what_is_silent() -> str | None:
+    """Return which process of the watched Ray does not answer now, in words; None if all do.
+
+    When a trial's worker is gone, this tells a fault of the trial from the death of Ray, which ends workers
+    some seconds before its silence has lasted.
+    """
+    return next(filter(None, map(_silence_of, _watched)), None)
+
+
 @contextmanager
 def stopping_when_silent(
     ports: Mapping[str, Address], silence: float, *, poll: float = POLL_SECONDS
@@ -90,6 +102,7 @@ def stopping_when_silent(
     watch = _Watch(ports, silence, poll)
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, partial(watch.interrupt, before))
+    _watched.append(ports)
     watch.start()
     try:
         yield
@@ -104,6 +117,7 @@ def stopping_when_silent(
         raise RayLost(watch.lost) from error
     finally:
         watch.left.set()
+        _watched.remove(ports)
         signal.signal(signal.SIGINT, before)
         watch.join()
     if watch.lost is not None:

@@ -20,6 +20,7 @@ from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, Tri
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
+from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.board import EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
@@ -236,6 +237,7 @@ def _check_end(ended: Any, request: TrialRequest) -> None:
 
     Raises:
         StoreUnavailable, TrialOvertaken: the run raised it.
+        RayError: Ray itself has died.
     """
     try:
         ray.get(ended)
@@ -243,6 +245,8 @@ def _check_end(ended: Any, request: TrialRequest) -> None:
         cause = cause_of(error)
         if isinstance(cause, StoreUnavailable | TrialOvertaken):
             raise cause from None
+        if what_is_silent() is not None:
+            raise
         # The death of one run's worker does not end the other runs.
         end_from_outside(request, "failed", error=reason_of(cause))
 

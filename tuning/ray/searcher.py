@@ -14,6 +14,7 @@ from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
+from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.scheduler import REDUCTION, rungs
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
@@ -120,6 +121,9 @@ class StoreSearcher(Searcher):
         result = result or {}
         if result.get("lost") is not None:
             self.stopped_by = self.stopped_by or str(result["lost"])
+        if error:
+            # A trial that Ray took down with it has not failed: a resumed sweep goes on with it.
+            self.stopped_by = self.stopped_by or what_is_silent()
         if request is None or self._must_stop():
             return
         self._learn(request, result)
