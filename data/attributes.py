@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.names import first_few
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
+from contrasweep.names import first_few
 
 # (text of 0, text of 1); a column uses one of these pairs.
 _SPELLINGS = (("0", "1"), ("false", "true"), ("-1", "1"), ("0.0", "1.0"))

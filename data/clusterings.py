@@ -12,10 +12,10 @@ from torch import Tensor
 
 from contrasweep.data.attributes import read_attributes
 from contrasweep.data.conditioning import InformationCurve, information_curve
-from contrasweep.data.names import first_few, unknown
 from contrasweep.data.root import check_files, data_root
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings
+from contrasweep.names import first_few, unknown
 
 READY_PREFIX = "label_gran_"
 """The prefix of columns of ready clusters, followed by k, as in the files of the Cl-InfoNCE authors."""

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.names import first_few, unknown
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
+from contrasweep.names import first_few, unknown
 
 NO_CONDITION = "none"
 

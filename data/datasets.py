@@ -19,7 +19,6 @@ from torch import Tensor
 
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.names import unknown
 from contrasweep.data.options import Options
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
@@ -28,6 +27,7 @@ from contrasweep.data.spec import DatasetFamily
 from contrasweep.data.splits import ValidationSplit, held_out_rows, with_subset
 from contrasweep.data.streaming import Placement
 from contrasweep.data.transductive import TransductiveData, TransductiveFamily, hold_out
+from contrasweep.names import unknown
 from contrasweep.plugins import Registry
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"

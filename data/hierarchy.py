@@ -18,8 +18,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from contrasweep.data.names import did_you_mean, first_few
 from contrasweep.given_files import MIB, read_given_text
+from contrasweep.names import did_you_mean, first_few
 
 SeveralParents = Literal["error", "first"]
 
@@ -65,7 +65,7 @@ class Hierarchy:
         if name not in nodes:
             raise ValueError(
                 f"class {name!r} is not among the {len(nodes):,} nodes of the hierarchy."
-                f"{did_you_mean(name, nodes)}"
+                f"{did_you_mean(name, sorted(nodes))}"
             )
 
 

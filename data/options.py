@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from contrasweep.data.names import unknown
+from contrasweep.names import unknown
 
 OptionValue = float | int | str
 Options = Mapping[str, OptionValue]

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from contrasweep.data.names import unknown
+from contrasweep.names import unknown
 
 Interpolation = Literal["bilinear", "bicubic"]
 

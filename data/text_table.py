@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from contrasweep.data.names import first_few, unknown
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.given_files import FileRefused, check_given
+from contrasweep.names import first_few, unknown
 
 MOST_BYTES = 4 * 2**30
 """The size of the largest table that is read."""

@@ -11,7 +11,8 @@ from typing import Annotated, Literal, ParamSpec, get_args, get_origin, get_type
 
 from torch import Tensor, nn
 
-from contrasweep.rules import Number, OneOf, Rule, nearest_name
+from contrasweep.names import did_you_mean
+from contrasweep.rules import Number, OneOf, Rule
 
 P = ParamSpec("P")
 
@@ -61,7 +62,7 @@ def rule_of(loss: type[nn.Module], argument: str) -> Rule:
     hints = get_type_hints(loss.__init__, include_extras=True)
     arguments = list(inspect.signature(loss).parameters)
     if argument not in arguments:
-        hint = nearest_name(argument, tuple(arguments))
+        hint = did_you_mean(argument, arguments)
         known = ", ".join(arguments) or "none"
         raise ValueError(f"{loss.__name__} has no argument {argument!r}.{hint} Known: {known}.")
     annotation = hints.get(argument)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from torch import nn
 
 from contrasweep.models.encoders.convnets import fully_connected
-from contrasweep.models.names import unknown_name
+from contrasweep.names import unknown
 
 
 def projection_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -94,7 +94,7 @@ def build_head(name: str, inputs: int, hidden: int | None = None, outputs: int =
         ValueError: the name is unknown, or a width is below 1.
     """
     if name not in HEADS:
-        raise unknown_name("head", name, HEADS)
+        raise ValueError(unknown("head", name, HEADS))
     hidden = inputs if hidden is None else hidden
     if min(inputs, hidden, outputs) < 1:
         given = f"inputs {inputs}, hidden {hidden}, outputs {outputs}"

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from contrasweep.models.names import unknown_name
+from contrasweep.names import unknown
 
 Average = Literal["weighted", "macro", "micro"]
 UNBIASED_FEWEST = 10
@@ -98,7 +98,7 @@ def multi_label_f1(scores: Tensor, targets: Tensor, threshold: float, average: A
         ValueError: no sample, shapes that differ, scores that are NaN, or an unknown average.
     """
     if average not in get_args(Average):
-        raise unknown_name("average", average, get_args(Average))
+        raise ValueError(unknown("average", average, get_args(Average)))
     true = _binary(scores, targets)
     predicted = scores > threshold
     hits = (predicted & true).sum(dim=0).double()

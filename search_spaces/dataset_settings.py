@@ -5,8 +5,9 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces.files import shipped_text
-from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.parameters import Scalar, SpaceError
 from contrasweep.search_spaces.yaml_text import parse_yaml, read_yaml
 
 Settings = Mapping[str, Scalar]
@@ -67,7 +68,9 @@ def _with_extended(name: str, entries: Mapping[str, Settings], origin: str) -> S
     while EXTENDS in (last := entries[chain[-1]]):
         parent = str(last[EXTENDS])
         if parent not in entries:
-            raise SpaceError(f"{origin}: {chain[-1]}: extends unknown {parent!r}.{nearest(parent, entries)}")
+            raise SpaceError(
+                f"{origin}: {chain[-1]}: extends unknown {parent!r}.{did_you_mean(parent, entries)}"
+            )
         if parent in chain:
             raise SpaceError(f"{origin}: {name}: extends itself: {' -> '.join([*chain, parent])}")
         chain.append(parent)

@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict
 
-from contrasweep.search_spaces.parameters import Parameter, Scalar, SpaceError, nearest, parse_parameter
+from contrasweep.names import did_you_mean
+from contrasweep.search_spaces.parameters import Parameter, Scalar, SpaceError, parse_parameter
 from contrasweep.search_spaces.space import Space
 from contrasweep.search_spaces.yaml_text import parse_yaml, read_yaml
 
@@ -43,7 +44,7 @@ def method_space(method: str) -> Space:
     """
     known = available_spaces()
     if method not in known:
-        hint = nearest(method, known)
+        hint = did_you_mean(method, known, "method")
         raise SpaceError(f"no search space ships for method {method!r}.{hint} Known: {', '.join(known)}.")
     origin = f"search_spaces/{method}.yaml"
     return Space.parse(parse_yaml(shipped_text(f"{method}.yaml"), origin), origin)

@@ -1,6 +1,5 @@
 """One entry of a search space: a choice, a range, or a fixed value, each with its default and condition."""
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces.scale import Scale
 
 Scalar = bool | int | float | str
@@ -30,12 +30,6 @@ _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*")
 
 class SpaceError(ValueError):
     """A search space is wrong: the message names file, parameter, what was given and what is allowed."""
-
-
-def nearest(given: str, names: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"` for the name closest to `given`, or an empty string if none is close."""
-    near = difflib.get_close_matches(given, sorted(names), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def type_name(value: Scalar) -> TypeName:
@@ -143,7 +137,7 @@ class Fixed(_Entry):
     @model_validator(mode="after")
     def _one_of_them(self) -> "Fixed":
         if self.of and not among(self.default, self.of):
-            hint = nearest(str(self.default), map(str, self.of))
+            hint = did_you_mean(str(self.default), map(str, self.of))
             raise SpaceError(f"fixed: given {self.default!r}; allowed: one of {list(self.of)}.{hint}")
         if len({type_name(value) for value in self.of}) > 1 or len(set(self.of)) < len(self.of):
             raise SpaceError(f"of: given {list(self.of)}; allowed: values of one type, each once")
@@ -177,7 +171,7 @@ class Choice(_Entry):
         if any(isinstance(value, float) and not math.isfinite(value) for value in self.choices):
             raise SpaceError(f"choice: given {list(self.choices)}; allowed: finite numbers")
         if type_name(self.default) != kinds[0] or self.default not in self.choices:
-            hint = nearest(str(self.default), [str(value) for value in self.choices])
+            hint = did_you_mean(str(self.default), [str(value) for value in self.choices])
             raise SpaceError(f"default: given {self.default!r}; allowed: one of {list(self.choices)}.{hint}")
         return self
 
@@ -314,7 +308,9 @@ def _kind_of(form: Mapping[Any, Any]) -> str:
     known = (*FORMS, *OPTIONS)
     for key in form:
         if key not in known:
-            raise SpaceError(f"unknown key {key!r}.{nearest(str(key), known)} Known: {', '.join(known)}.")
+            raise SpaceError(
+                f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}."
+            )
     kinds = [key for key in form if key in FORMS]
     if len(kinds) != 1:
         given = " and ".join(kinds) or "none"

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces.counting import count_configurations
 from contrasweep.search_spaces.parameters import (
     MOST_CHOICES,
@@ -17,7 +18,6 @@ from contrasweep.search_spaces.parameters import (
     SpaceError,
     TypeName,
     among,
-    nearest,
     parse_parameter,
     type_name,
 )
@@ -106,7 +106,7 @@ class Space(BaseModel):
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        hint, known = nearest(name, self.names), ", ".join(self.names)
+        hint, known = did_you_mean(name, self.names), ", ".join(self.names)
         raise SpaceError(f"{self.origin}: unknown parameter {name!r}.{hint} Known: {known}.")
 
     def __contains__(self, name: object) -> bool:
@@ -283,7 +283,7 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
     for name, allowed in parameter.when_given.items():
         parent = by_name.get(name)
         if parent is None:
-            hint = nearest(name, by_name)
+            hint = did_you_mean(name, by_name)
             raise SpaceError(f"{parameter.name}: when: given the unknown parameter {name!r}.{hint}")
         if isinstance(parent, Fixed) and not parent.of:
             # A condition on a fixed parent may also name values that the parent does not have here.
@@ -292,7 +292,7 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
             never = tuple(value for value in allowed if not _takes(parent, value))
         if never:
             known = parent.choices if isinstance(parent, Choice) else getattr(parent, "of", ())
-            hint = nearest(str(never[0]), map(str, known))
+            hint = did_you_mean(str(never[0]), map(str, known))
             given = f"{name} = {', '.join(map(repr, never))}, which it never takes"
             raise SpaceError(f"{parameter.name}: when: given {given}; allowed: {parent.describe()}.{hint}")
 

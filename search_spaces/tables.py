@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces.files import shipped_names, shipped_text
 from contrasweep.search_spaces.papers import PAPERS
-from contrasweep.search_spaces.parameters import Scalar, SpaceError, nearest
+from contrasweep.search_spaces.parameters import Scalar, SpaceError
 from contrasweep.search_spaces.yaml_text import parse_yaml
 
 Source = Literal["run", "cited", "setting", "definition", "statistic"]
@@ -349,7 +350,7 @@ def load_table(table: str) -> Table:
     """
     known = available_tables()
     if table not in known:
-        raise SpaceError(f"no table {table!r}.{nearest(table, known)} Known: {', '.join(known)}.")
+        raise SpaceError(f"no table {table!r}.{did_you_mean(table, known)} Known: {', '.join(known)}.")
     return parse_table(shipped_text(f"tables/{table}.yaml"), f"search_spaces/tables/{table}.yaml")
 
 
@@ -384,7 +385,7 @@ def explain(item: Any, models: Iterable[type[BaseModel]]) -> str:
     if item["type"] != "extra_forbidden":
         return f"{path}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
     known = {name for model in models for name in model.model_fields}
-    return f"unknown key {path!r}.{nearest(str(item['loc'][-1]), known)}"
+    return f"unknown key {path!r}.{did_you_mean(str(item['loc'][-1]), sorted(known))}"
 
 
 _MODELS = (Table, Run, RowRun, ColumnRun, Row, Column, Cell, Claim, Form, TunedRun, Axis)

@@ -1,11 +1,11 @@
 """Errors that a user can act on."""
 
-import difflib
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from contrasweep.names import unknown
 from contrasweep.plugins import PluginError
 
 if TYPE_CHECKING:
@@ -122,26 +122,7 @@ def refuse_repeats(what: str, given: Sequence[str]) -> None:
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:
     """Return the error for a `given` name that is not among the `allowed` ones, with the nearest of them."""
-    names = sorted(allowed)
-    return InputError(f"unknown {kind} {given!r}.{did_you_mean(given, names)} Known: {', '.join(names)}.")
-
-
-def did_you_mean(given: str, allowed: Iterable[str], prefix: str = "") -> str:
-    """Return ` Did you mean 'x'?` with the allowed name that is most like the given one, or no text at all.
-
-    The last part of a dotted name, as `lr` of `optimizer.lr`, and its beginning stand for the name.
-
-    Args:
-        given: the name that is not allowed.
-        allowed: the names that are.
-        prefix: put before the nearest name; the comparison leaves it out.
-    """
-    spelled = {name.lower(): name for name in allowed}
-    typed = given.lower()
-    near = [name for name in spelled if name.rpartition(".")[2] == typed]
-    near += difflib.get_close_matches(typed, spelled, n=1, cutoff=0.5)
-    near += sorted((name for name in spelled if typed and name.startswith(typed)), key=len)
-    return f" Did you mean {prefix + spelled[near[0]]!r}?" if near else ""
+    return InputError(unknown(kind, given, sorted(allowed)))
 
 
 def one_line(text: object) -> str:

@@ -21,12 +21,12 @@ from contrasweep.data.encoded import check_labels, header_of, open_encoded
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
-from contrasweep.data.names import unknown
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.parquet import ParquetImages, ParquetPart, footer, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.names import unknown
 
 NAME = "hub-parquet"
 IMAGE_COLUMNS = ("img", "image")

@@ -11,7 +11,6 @@ from contrasweep.data.encoded import header_of, image_bytes
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
-from contrasweep.data.names import unknown
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import (
@@ -22,6 +21,7 @@ from contrasweep.data.sources.listed_images import (
     list_classes,
 )
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.names import unknown
 
 NAME = "image-folder"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")

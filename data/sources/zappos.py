@@ -28,13 +28,13 @@ from torch import Tensor
 from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.matlab import matlab_variable
-from contrasweep.data.names import first_few
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.listed_images import ListedImages, listed_family
 from contrasweep.data.spec import Split
 from contrasweep.data.text_table import column_of, read_text_table
+from contrasweep.names import first_few
 
 ARCHIVE = Archive(
     "ut-zappos50k",

@@ -10,7 +10,7 @@ from contrasweep.models.encoders import convnets, herocon
 from contrasweep.models.encoders.bagnet import bagnet18
 from contrasweep.models.encoders.encoder import Encoder, normalised_encoder
 from contrasweep.models.encoders.resnet import resnet
-from contrasweep.models.names import unknown_name
+from contrasweep.names import unknown
 from contrasweep.plugins import Registry
 
 
@@ -134,7 +134,7 @@ def build_encoder(
             not fit the channels.
     """
     if name not in ENCODERS:
-        raise unknown_name("encoder", name, ENCODERS)
+        raise ValueError(unknown("encoder", name, ENCODERS))
     spec = ENCODERS[name]
     spec.check_image_size(image_size)
     return normalised_encoder(spec.build(channels, image_size), channels, mean, std)
@@ -146,7 +146,7 @@ def check_two_sizes(name: str, channels: int, image_size: int, other_size: int) 
     The network is built and run without memory for its numbers (on torch's meta device).
     """
     if name not in ENCODERS:
-        raise unknown_name("encoder", name, ENCODERS)
+        raise ValueError(unknown("encoder", name, ENCODERS))
     spec = ENCODERS[name]
     sizes = f"{image_size} x {image_size} images and {other_size} x {other_size} ones"
     refusal = f"encoder {name!r} does not take {sizes} at once"
@@ -165,7 +165,7 @@ def build_vector_encoder(name: str, width_in: int) -> Encoder:
         ValueError: the name is unknown, or `width_in` is below 1.
     """
     if name not in VECTOR_ENCODERS:
-        raise unknown_name("vector encoder", name, VECTOR_ENCODERS)
+        raise ValueError(unknown("vector encoder", name, VECTOR_ENCODERS))
     if width_in < 1:
         raise ValueError(f"vectors must have at least one entry, got width_in = {width_in}")
     return VECTOR_ENCODERS[name].build(width_in)

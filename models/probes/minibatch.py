@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from contrasweep.models.names import unknown_name
 from contrasweep.models.probes.linear import (
     LinearProbe,
     on_raw_features,
@@ -21,6 +20,7 @@ from contrasweep.models.probes.linear import (
     require_samples,
     standardised,
 )
+from contrasweep.names import unknown
 
 _INITIAL_DEVIATION = 0.01
 
@@ -100,7 +100,7 @@ def probe_recipe(name: str) -> ProbeRecipe:
         ValueError: no recipe has this name.
     """
     if name not in PROBE_RECIPES:
-        raise unknown_name("probe recipe", name, PROBE_RECIPES)
+        raise ValueError(unknown("probe recipe", name, PROBE_RECIPES))
     return PROBE_RECIPES[name]
 
 

@@ -4,9 +4,9 @@ Such a package lists its exports in `__all__` and imports them under `if TYPE_CH
 and editors find them. `exports` reads these imports and gives the package's `__getattr__` and `__dir__`:
 
     if TYPE_CHECKING:
-        from contrasweep.data.names import unknown
+        from contrasweep.data.seeds import torch_generator
 
-    __all__ = ["unknown"]
+    __all__ = ["torch_generator"]
     __getattr__, __dir__ = exports(__name__, __file__)
 """
 

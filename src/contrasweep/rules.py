@@ -4,9 +4,10 @@ Losses state these rules in their annotations, methods declare their own setting
 imports torch, so that what a user types is checked before torch is imported.
 """
 
-import difflib
 import math
 from dataclasses import dataclass
+
+from contrasweep.names import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,9 @@ class OneOf:
     def check(self, name: str, value: object) -> None:
         """Raise ValueError, with the nearest word, unless `value` is one of them."""
         if value not in self.choices:
-            hint = nearest_name(str(value), self.choices)
+            hint = did_you_mean(str(value), self.choices)
             raise ValueError(f"unknown value of {name}: {value!r}.{hint} Known: {', '.join(self.choices)}.")
 
 
 Rule = Number | OneOf
 """The allowed values of a hyperparameter."""
-
-
-def nearest_name(given: str, known: tuple[str, ...]) -> str:
-    """Return `" Did you mean 'x'?"` for the name closest to `given`, or an empty string if none is close."""
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""

@@ -146,7 +146,16 @@ def test_what_starts_often_starts_without_what_it_may_not_need() -> None:
 def test_no_entry_point_is_called_like_a_submodule() -> None:
     # Importing the submodule would replace the function of the same name.
     submodules = {module.name for module in pkgutil.iter_modules(contrasweep.__path__)}
-    assert submodules - {"__main__", "given_files", "lazy", "plugins", "rules", "version"} == set(PACKAGES)
+    assert submodules - {
+        "__main__",
+        "given_files",
+        "lazy",
+        "names",
+        "other_words",
+        "plugins",
+        "rules",
+        "version",
+    } == set(PACKAGES)
     assert submodules.isdisjoint(contrasweep.__all__)
     assert set(contrasweep.__all__) <= set(dir(contrasweep))
 

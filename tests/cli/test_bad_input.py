@@ -32,6 +32,11 @@ def says(result: Result, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
+        (["simclr"], ["unknown method 'simclr'", "Did you mean 'infonce'?"]),
+        (["byol"], ["unknown method 'byol'. It is not offered", "nothing but images: align-uniform,"]),
+        (["infonce", "--data", "CIFAR-10"], ["unknown dataset 'CIFAR-10'", "Did you mean 'cifar10'?"]),
+        (["infonce", "--set", "encoder.name=ResNet-18"], ["'ResNet-18'", "Did you mean 'resnet18'?"]),
+        (["infonce", "--device", "gpu"], ["unknown device 'gpu'. Did you mean 'cuda'?"]),
         (["fair-clk"], ["unknown method 'fair-clk'", "Did you mean 'fair-cclk'?"]),
         (["infonce", "--data", "colour-digit"], ["unknown dataset 'colour-digit'", "'colour-digits'"]),
         (["infonce", "--set", "temprature=0.1"], ["'temprature'", "Did you mean 'temperature'?"]),

@@ -249,10 +249,12 @@ def test_an_encoder_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="'small-alexnet' takes images from 15 x 15 on, not 8 x 8"):
         build_encoder("small-alexnet", 3, 8)
     with pytest.raises(
-        ValueError, match=r"unknown encoder 'lenet'; known: lenet5, lenet5-linear.*did you mean 'lenet5'"
+        ValueError, match=r"unknown encoder 'lenet'\. Did you mean 'lenet5'\? Known: lenet5, lenet5-linear"
     ):
         build_encoder("lenet", 1, 32)
-    with pytest.raises(ValueError, match=r"unknown vector encoder 'herocon-cnn'.*did you mean 'herocon-mlp'"):
+    with pytest.raises(
+        ValueError, match=r"unknown vector encoder 'herocon-cnn'\. Did you mean 'herocon-mlp'"
+    ):
         build_vector_encoder("herocon-cnn", 3)
     with pytest.raises(ValueError, match="width_in = 0"):
         build_vector_encoder("herocon-mlp", 0)

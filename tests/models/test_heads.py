@@ -66,7 +66,7 @@ def test_the_linear_head_starts_as_small_alexnet_does() -> None:
 
 def test_what_is_no_head_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"unknown head 'mlp2'; known: cclk, linear, mlp.*did you mean 'mlp'"
+        ValueError, match=r"unknown head 'mlp2'\. Did you mean 'mlp'\? Known: cclk, linear, mlp"
     ):
         build_head("mlp2", 4)
     with pytest.raises(ValueError, match=r"widths must be at least 1.*outputs 0"):

@@ -143,7 +143,7 @@ def test_constant_features_give_the_majority(features: Tensor, standardise: bool
 def test_what_cannot_be_fitted_is_refused() -> None:
     features, labels = _digits(10)
     recipe = probe_recipe("cacr")
-    with pytest.raises(ValueError, match=r"unknown probe recipe 'cacr2'.*did you mean 'cacr'"):
+    with pytest.raises(ValueError, match=r"unknown probe recipe 'cacr2'\. Did you mean 'cacr'"):
         probe_recipe("cacr2")
     with pytest.raises(ValueError, match=r"labels must lie in 0..4"):
         fit_minibatch(features, labels, 5, recipe, _generator())

@@ -97,7 +97,7 @@ def test_what_cannot_be_scored_is_refused(score: object) -> None:
 
 
 def test_an_unknown_average_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown average 'weigthed'.*did you mean 'weighted'"):
+    with pytest.raises(ValueError, match=r"unknown average 'weigthed'\. Did you mean 'weighted'"):
         multi_label_f1(torch.zeros(1, 1), torch.zeros(1, 1), 0.5, "weigthed")  # type: ignore[arg-type]
 
 

@@ -16,8 +16,10 @@ from typing import Any, Generic, TypeVar
 
 from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
 from contrasweep.data.options import DatasetOption, OptionsInName, OptionValue
+from contrasweep.names import unknown
 from contrasweep.plugins import Named, plugin_names
 from contrasweep.rules import Number, OneOf, Rule
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.declaration import Declaration, Hyperparameter
 
 FILE = "declared.json"
@@ -153,6 +155,13 @@ DECLARED_METHODS: Mapping[str, Declaration] = Declared("method", _methods, _plug
 DECLARED_DATASETS: Mapping[str, DeclaredDataset] = Declared("dataset", _datasets, _plugin_dataset)
 DECLARED_ENCODERS: Mapping[str, DeclaredEncoder] = Declared("encoder", _encoders, _plugin_encoder)
 DECLARED_SAMPLERS: Mapping[str, DeclaredSampler] = Declared("sampler", _samplers, _plugin_sampler)
+
+
+def unknown_method(given: str) -> InputError:
+    """Return the error for a name that no method has; of a well-known one it names others."""
+    alone = ", ".join(sorted(name for name, one in DECLARED_METHODS.items() if not one.needs))
+    instead = f"; methods that need nothing but images: {alone}"
+    return InputError(unknown("method", given, sorted(DECLARED_METHODS), instead))
 
 
 def _method(name: str, content: Mapping[str, Any]) -> Declaration:

@@ -45,11 +45,10 @@ def spaces(
 
     Example: contrasweep spaces fair-cclk
     """
-    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
-    from contrasweep.tuning.errors import unknown_name
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, unknown_method
 
     if method not in DECLARED_METHODS:
-        raise unknown_name("method", method, DECLARED_METHODS)
+        raise unknown_method(method)
     chosen = DECLARED_METHODS[method]
     space = chosen.search_space()
     if json:

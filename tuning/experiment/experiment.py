@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import WHOLE_NUMBERS
-from contrasweep.tuning.errors import InputError, did_you_mean, unknown_name
+from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment.settings import (
     ComputeSettings,
     Count,

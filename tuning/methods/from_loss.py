@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
-from contrasweep.rules import nearest_name
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.declaration import Hyperparameter, Need
@@ -116,7 +116,7 @@ def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
     found = tuple(one.name for one in others if one.default is inspect.Parameter.empty)
     for one in found:
         if one not in BATCH_ARGUMENTS:
-            hint = nearest_name(one, tuple(BATCH_ARGUMENTS))
+            hint = did_you_mean(one, BATCH_ARGUMENTS)
             known = ", ".join(BATCH_ARGUMENTS)
             raise ValueError(f"{loss.__name__} takes {one!r}, which no batch has.{hint} Known: {known}.")
     return found

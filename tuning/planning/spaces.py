@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from contrasweep.data.names import unknown
+from contrasweep.names import did_you_mean, unknown
 from contrasweep.search_spaces import (
     Fixed,
     Parameter,
@@ -24,8 +24,8 @@ from contrasweep.search_spaces import (
     shipped_dataset_settings,
 )
 from contrasweep.search_spaces.parameters import among
-from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
-from contrasweep.tuning.errors import Faults, InputError, did_you_mean, in_one, told_to_user, unknown_name
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, unknown_method
+from contrasweep.tuning.errors import Faults, InputError, in_one, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, setting_names
 
 PROTOCOL = ("epochs", "seed", "validation.", "probes.")
@@ -52,7 +52,7 @@ def check_names(method: str, dataset: str) -> None:
     faults = Faults()
     with faults.noted():
         if method not in DECLARED_METHODS:
-            raise unknown_name("method", method, DECLARED_METHODS)
+            raise unknown_method(method)
     name, _, options = dataset.partition(":")
     with faults.noted():
         if name not in DECLARED_DATASETS:
@@ -220,11 +220,11 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
 
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
     """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
-    known = {*setting_names(experiment), *DECLARED_METHODS[experiment.method].hyperparameters}
+    known = dict.fromkeys([*DECLARED_METHODS[experiment.method].hyperparameters, *setting_names(experiment)])
     for path in values:
         if path not in known:
             kind = f"setting for {experiment.method}:"
-            near = did_you_mean(path, known)
+            near = did_you_mean(path, known, "setting")
             # There are some sixty settings: the nearest would be lost among them.
             raise InputError(f"unknown {kind} {path!r}.{near}") if near else unknown_name(kind, path, known)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from contrasweep.tuning.errors import did_you_mean
+from contrasweep.names import did_you_mean
 from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1

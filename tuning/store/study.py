@@ -9,7 +9,8 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from contrasweep.tuning.errors import did_you_mean, first_reason, one_line
+from contrasweep.names import did_you_mean
+from contrasweep.tuning.errors import first_reason, one_line
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.record import KINDS, StudyRecord, check_study_name, is_study_name
 from contrasweep.tuning.store.schema import SCHEMA_VERSION

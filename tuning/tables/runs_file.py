@@ -10,7 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contrasweep.given_files import MIB, check_given
-from contrasweep.tuning.errors import InputError, did_you_mean, one_line, told_to_user
+from contrasweep.names import did_you_mean
+from contrasweep.tuning.errors import InputError, one_line, told_to_user
 from contrasweep.tuning.tables.results import RunValue
 
 OWN = ""

@@ -1,0 +1,77 @@
+"""Names in messages: the nearest to one that does not exist, the error about it, and short lists.
+
+Every suggestion comes from `nearest`. Nothing here imports torch, so that a wrong name is answered at once.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+from contrasweep.other_words import NOT_OFFERED, other_word
+
+_ALIKE = 0.5
+"""How much of two names must agree, by `difflib`, for one to be suggested for the other."""
+
+
+def nearest(given: str, known: Iterable[str], kind: str = "") -> str | None:
+    """Return the known name that is most like the given one, or None if none is like it.
+
+    Capitals and marks between words do not count. The last part of a dotted name, as `lr` of `optimizer.lr`,
+    and its beginning stand for the name; so do other words of the field (`other_words`).
+
+    Args:
+        given: the name that is not known.
+        known: the names that are.
+        kind: what they name, as "method"; decides which other words stand for them.
+    """
+    names = list(known)
+    word = other_word(kind, given)
+    if word == NOT_OFFERED or word in names:
+        return word or None
+    typed = given.lower()
+    if not typed:
+        return None
+    # Where two names are spelled alike, or end alike, the first one is meant.
+    spelled = {name.lower(): name for name in reversed(names)}
+    parts = {name.rpartition(".")[2]: name for name in spelled}
+    forms = {**parts, **{name: name for name in spelled}}
+    found = [name for name in spelled if _plain(name) == _plain(typed)]
+    found += [name for part, name in parts.items() if _plain(part) == _plain(typed)]
+    found += [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
+    found += sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)
+    return spelled[found[0]] if found else None
+
+
+def did_you_mean(given: str, known: Iterable[str], kind: str = "", prefix: str = "") -> str:
+    """Return ` Did you mean 'x'?` with the nearest known name, or no text at all.
+
+    Args:
+        given, known, kind: see `nearest`.
+        prefix: put before the nearest name; the comparison leaves it out.
+    """
+    name = nearest(given, known, kind)
+    return "" if name is None else f" Did you mean {prefix + name!r}?"
+
+
+def unknown(kind: str, given: str, known: Iterable[str], instead: str = "") -> str:
+    """Return the message for an unknown name: the given name, the nearest one, all known names.
+
+    Args:
+        kind, given, known: see `nearest`.
+        instead: follows `It is not offered` where the field knows the name and we do not have it.
+    """
+    names = list(known)
+    hint = did_you_mean(given, names, kind)
+    if other_word(kind, given) == NOT_OFFERED:
+        hint = f" It is not offered{instead}."
+    return f"unknown {kind} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
+
+
+def first_few(names: Iterable[str], shown: int = 3) -> str:
+    """Return the first names as text, with an ellipsis where more follow."""
+    given = list(names)
+    return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
+
+
+def _plain(name: str) -> str:
+    """Return a lower-case name without the marks between its words; one of marks alone stays as it is."""
+    return "".join(one for one in name if one.isalnum() or one == ".") or name

@@ -1,0 +1,103 @@
+"""Names in messages: which one is suggested, and when none is."""
+
+import pytest
+
+from contrasweep.data import DATASETS
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS
+from contrasweep.names import did_you_mean, first_few, nearest, unknown
+from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
+from contrasweep.tuning.experiment import Experiment, setting_names
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.planning.request import SCHEDULERS
+from contrasweep.tuning.planning.resources import DEVICES
+from contrasweep.tuning.search import SAMPLERS
+
+REGISTERED = {
+    "method": METHODS,
+    "dataset": DATASETS,
+    "encoder": {**ENCODERS, **VECTOR_ENCODERS},
+    "vector encoder": VECTOR_ENCODERS,
+    "sampler": SAMPLERS,
+    "scheduler": SCHEDULERS,
+    "device": DEVICES,
+    "setting": ["temperature", *setting_names(Experiment(method="infonce", dataset="digits"))],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "expected"),
+    [
+        ("rfb", ["cosine", "rbf", "linear"], "rbf"),
+        ("InfoNCE", ["fair-infonce", "infonce"], "infonce"),
+        ("fair_infonce", ["infonce", "fair-infonce"], "fair-infonce"),
+        ("lr", ["lam", "optimizer.lr"], "optimizer.lr"),
+        ("weight-decay", ["optimizer.weight_decay", "height"], "optimizer.weight_decay"),
+        ("momentm", ["optimizer.momentum", "moment.size"], "optimizer.momentum"),
+        ("small", ["small-images-of-digits-in-colour", "small-images-of-digits"], "small-images-of-digits"),
+        ("acc", ["val.accuracy_of_the_classifier"], "val.accuracy_of_the_classifier"),
+        ("name", ["encoder.name", "optimizer.name"], "encoder.name"),
+        ("a.b", ["A.B", "a.b.c"], "A.B"),
+        ("qqq", ["infonce"], None),
+        ("", ["infonce"], None),
+        ("?", ["infonce"], None),
+    ],
+)
+def test_the_nearest_name(given: str, known: list[str], expected: str | None) -> None:
+    assert nearest(given, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        ("method", "simclr", "infonce"),
+        ("method", "SimCLR", "infonce"),
+        ("method", "NT-Xent", "infonce"),
+        ("method", "nt_xent", "infonce"),
+        ("method", "supervised-contrastive", "supcon"),
+        ("method", "SupCon", "supcon"),
+        ("method", "moco", "moco-v2"),
+        ("method", "mocov2", "moco-v2"),
+        ("method", "byol", None),
+        ("method", "Barlow-Twins", None),
+        ("dataset", "cifar-10", "cifar10"),
+        ("dataset", "CIFAR10", "cifar10"),
+        ("dataset", "ImageNet", "imagenet1k"),
+        ("dataset", "fashion-mnist", None),
+        ("encoder", "resnet-18", "resnet18"),
+        ("encoder", "ResNet18", "resnet18"),
+        ("encoder", "ResNet-50", "resnet50"),
+        ("device", "gpu", "cuda"),
+        ("device", "cuda:0", "cuda"),
+        ("device", "tpu", None),
+        ("sampler", "bayesian", "gp"),
+        ("setting", "learning_rate", "optimizer.lr"),
+    ],
+)
+def test_other_words_of_the_field(kind: str, given: str, expected: str | None) -> None:
+    assert nearest(given, list(REGISTERED[kind]), kind) == expected
+
+
+@pytest.mark.parametrize("kind", OTHER_WORDS)
+def test_other_words_lead_to_names_that_there_are_and_hide_none(kind: str) -> None:
+    names = list(REGISTERED[kind])
+    assert set(OTHER_WORDS[kind].values()) - {NOT_OFFERED} <= set(names)
+    assert all(nearest(name, names, kind) == name for name in names)
+
+
+def test_a_word_for_a_name_that_is_not_there_is_compared_as_any_other() -> None:
+    assert nearest("moco", ["cacr-moco", "supcon"], "method") == "cacr-moco"
+
+
+def test_what_is_not_offered_is_said() -> None:
+    told = unknown("method", "byol", ["bool", "infonce"], "; but infonce is")
+    assert told == "unknown method 'byol'. It is not offered; but infonce is. Known: bool, infonce."
+
+
+def test_the_text_of_a_suggestion() -> None:
+    assert did_you_mean("nam", ["name"], prefix="head.") == " Did you mean 'head.name'?"
+    assert unknown("key", "x", []) == "unknown key 'x'. Known: none."
+
+
+def test_first_few() -> None:
+    assert first_few("abc") == "'a', 'b', 'c'"
+    assert first_few("abcd") == "'a', 'b', 'c', ..."
