@@ -85,7 +85,10 @@ def test_only_a_mapping_describes_an_experiment(content: object) -> None:
         ("views.max_crop", math.inf),
         ("views.flip", -0.1),
         ("views.flip", 1.1),
-        ("optimizer.name", "adamw"),
+        ("optimizer.name", "adamax"),
+        ("optimizer.ema", 1.0),
+        ("optimizer.clip_norm", -1.0),
+        ("optimizer.decay_norm_and_bias", 0.5),
         ("optimizer.lr", 0),
         ("optimizer.lr", -0.1),
         ("optimizer.lr", math.nan),
@@ -228,6 +231,9 @@ def test_every_setting_name_can_be_read_and_set() -> None:
         {"epochs": 11},
         {"views.flip": 0.25},
         {"views.padding": 4},
+        {"optimizer.ema": 0.9},
+        {"optimizer.clip_norm": 1.0},
+        {"optimizer.decay_norm_and_bias": False},
         {"validation.seed": 1},
         {"probes.penalty": 0.0},
         {"head.hidden": 84},
@@ -245,6 +251,7 @@ def test_every_setting_but_the_seed_is_in_the_identity(changed: dict[str, Any]) 
     [
         ({}, "0a45abfced8f9de4"),
         ({"views.padding": 0}, "0a45abfced8f9de4"),
+        ({"optimizer.ema": 0.0, "optimizer.decay_norm_and_bias": True}, "0a45abfced8f9de4"),
         (
             {
                 "method": "fair-cclk",

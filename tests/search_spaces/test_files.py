@@ -107,7 +107,7 @@ def test_sigma2_is_searched_only_where_it_is_not_one_parameter_with_lam(method: 
 
 def test_each_optimizer_has_a_range_of_rates() -> None:
     rates = learning_rates()
-    assert set(rates) == {"sgd", "lars", "larc", "adam"}
+    assert set(rates) == {"sgd", "lars", "larc", "adam", "adamw"}
     assert all(rate.contains(rate.default) and rate.source for rate in rates.values())
     assert [rates["sgd"].contains(rate) for rate in (1.0, 1.1)] == [True, False]
     assert [rates["lars"].contains(rate) for rate in (5.0, 5.1)] == [True, False]

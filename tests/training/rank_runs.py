@@ -37,6 +37,14 @@ QUICK = {"epochs": 2, "probes.max_steps": 5}
 NO_STATISTICS = {"head.name": "mlp"}
 """A head without batch norm; the methods of two views have an encoder without it by default."""
 
+AVERAGED = {
+    "optimizer.name": "adamw",
+    "optimizer.lr": 1e-3,
+    "optimizer.decay_norm_and_bias": False,
+    "optimizer.clip_norm": 0.5,
+    "optimizer.ema": 0.9,
+}
+
 
 def experiment_of(method: str, **changes: Any) -> Experiment:
     """Two epochs of three steps, with the settings of the golden traces."""
@@ -129,6 +137,7 @@ def runs() -> Iterator[tuple[str, Experiment]]:
     for method in METHODS:
         yield method, experiment_of(method)
     yield "without statistics", experiment_of("infonce", **NO_STATISTICS)
+    yield "averaged", experiment_of("infonce", **AVERAGED)
 
 
 def run_all(ranks: Ranks) -> dict[str, Trace]:

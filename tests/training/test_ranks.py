@@ -30,7 +30,7 @@ from contrasweep.tuning.objectives.ranks import (
 )
 from contrasweep.tuning.training.pretrain import pretrain
 
-BOTH = ("without statistics", *METHODS)
+BOTH = ("without statistics", "averaged", *METHODS)
 
 
 @pytest.fixture(scope="module")

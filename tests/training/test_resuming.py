@@ -1,5 +1,6 @@
 """A killed and resumed run gives the numbers of an uninterrupted one, bit by bit."""
 
+import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.training.checkpoint import checkpoint_epoch
+from contrasweep.tuning.training.checkpoint import DIGEST_BYTES, checkpoint_epoch
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 Make = Callable[..., Experiment]
@@ -46,6 +47,30 @@ def test_resuming_is_exact(
     assert [record.epoch for record in rest] == [2, 3]
     assert rest[0].metrics == whole[2].metrics
     _assert_same_end(rest[-1], whole[-1])
+
+
+def test_resuming_is_exact_with_an_average_of_the_weights(
+    experiment: Make, small_data: Callable[[str], PreparedData]
+) -> None:
+    settings = {"optimizer.ema": 0.8, "optimizer.clip_norm": 0.1, "optimizer.name": "adamw"}
+    e = experiment("moco-v2", {**THREE_EPOCHS, **settings, "optimizer.decay_norm_and_bias": False})
+    whole = list(pretrain(e, data=small_data("colour-digits")))
+    for epoch in (0, 2):
+        state = _until(e, small_data("colour-digits"), epoch)
+        rest = list(pretrain(e, state, data=small_data("colour-digits")))
+        assert [record.metrics for record in rest] == [record.metrics for record in whole[epoch + 1 :]]
+        _assert_same_end(rest[-1], whole[-1])
+    without = torch.load(io.BytesIO(state[DIGEST_BYTES:]), weights_only=True)
+    del without["average"]
+    with pytest.raises(InputError, match="the average in it is of other weights"):
+        next(pretrain(e, _stored(without), data=small_data("colour-digits")))
+
+
+def _stored(content: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    state = buffer.getvalue()
+    return hashlib.blake2b(state, digest_size=DIGEST_BYTES).digest() + state
 
 
 @pytest.mark.parametrize("epoch", [0, 2])

@@ -97,18 +97,35 @@ class HeadSettings(Settings):
 
 
 class OptimizerSettings(Settings):
-    """The optimizer. LARS and LARC use `trust`, all but Adam use `momentum`.
+    """The optimizer. LARS and LARC use `trust`, all but Adam and AdamW use `momentum`.
 
-    Only LARS uses `exclude_norm_and_bias`, only SGD uses `nesterov`.
+    Only LARS uses `exclude_norm_and_bias`, only SGD uses `nesterov`. AdamW decouples `weight_decay` from the
+    gradient (Loshchilov and Hutter 2019), the others add it to the gradient. With `decay_norm_and_bias` false
+    it leaves out one-dimensional tensors: biases, and the scales and shifts of norm layers.
+
+    `clip_norm` is the largest norm that the gradient of all weights together may have; a larger gradient is
+    scaled down to it. With `ema` above 0, an exponential moving average of the weights, with this decay for
+    each step, is evaluated and exported. At 0 both do nothing.
     """
 
-    name: Literal["lars", "larc", "sgd", "adam"] = "sgd"
+    name: Literal["lars", "larc", "sgd", "adam", "adamw"] = "sgd"
     lr: Positive = 0.1
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: NotNegative = 1e-4
     trust: Positive = 1e-3
     exclude_norm_and_bias: bool = True
     nesterov: bool = False
+    decay_norm_and_bias: bool = True
+    clip_norm: NotNegative = 0.0
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    @model_validator(mode="after")
+    def _decay_of_lars(self) -> Self:
+        if self.name == "lars" and not self.decay_norm_and_bias:
+            raise ValueError(
+                "optimizer.decay_norm_and_bias has no effect with lars: see exclude_norm_and_bias"
+            )
+        return self
 
     @model_validator(mode="after")
     def _nesterov_of_sgd(self) -> Self:

@@ -1,4 +1,4 @@
-"""The state of a run as bytes: model, optimizer, epoch, and the experiment that it belongs to.
+"""The state of a run as bytes: model, optimizer, average, epoch, and the experiment that it belongs to.
 
 Random streams are not saved: each is keyed by (seed, epoch, step). The learning rate is a function of the
 step. So a resumed run gives the same numbers as a run that was never interrupted.
@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from contrasweep.tuning.errors import InputError, one_line, told_to_user
 from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
+from contrasweep.tuning.training.averaging import WeightAverage
 
 FORMAT = 1
 DIGEST_BYTES = 16
@@ -27,13 +28,16 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded checkpoint: the last finished `epoch` and the states to restore."""
+    """A loaded checkpoint: the last finished `epoch` and the states to restore; `average` is as in a run."""
 
     epoch: int
     objective: dict[str, Any]
     optimizer: dict[str, Any]
+    average: dict[str, Any] | None = None
 
-    def restore(self, objective: nn.Module, optimizer: Optimizer) -> None:
+    def restore(
+        self, objective: nn.Module, optimizer: Optimizer, average: WeightAverage | None = None
+    ) -> None:
         """Load the states.
 
         Raises:
@@ -42,20 +46,30 @@ class Checkpoint:
         try:
             objective.load_state_dict(self.objective)
             optimizer.load_state_dict(self.optimizer)
+            if average is not None:
+                average.load_state_dict(self.average or {})
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             why = one_line(error) or type(error).__name__
             raise InputError(f"the checkpoint does not fit the experiment: {why}") from error
 
 
-def dump_checkpoint(experiment: Experiment, epoch: int, objective: nn.Module, optimizer: Optimizer) -> bytes:
-    """Return the run's state after `epoch` as bytes."""
-    content = {
+def dump_checkpoint(
+    experiment: Experiment,
+    epoch: int,
+    objective: nn.Module,
+    optimizer: Optimizer,
+    average: WeightAverage | None = None,
+) -> bytes:
+    """Return the run's state after `epoch` as bytes; `average` is that of its weights, if it keeps one."""
+    content: dict[str, Any] = {
         "format": FORMAT,
         "experiment": json.dumps(experiment.model_dump(mode="json"), sort_keys=True),
         "epoch": epoch,
         "objective": objective.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
+    if average is not None:
+        content["average"] = average.state_dict()
     buffer = io.BytesIO()
     torch.save(content, buffer)
     state = buffer.getvalue()
@@ -85,7 +99,7 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.
         raise InputError(
             f"not a readable checkpoint: its epoch is {content['epoch']}, allowed: 0 to {experiment.epochs}"
         )
-    return Checkpoint(content["epoch"], content["objective"], content["optimizer"])
+    return Checkpoint(content["epoch"], content["objective"], content["optimizer"], content.get("average"))
 
 
 def checkpoint_epoch(source: bytes) -> int:

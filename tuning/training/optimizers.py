@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, Optimizer
+from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from contrasweep.tuning.experiment import OptimizerSettings, ScheduleSettings
 
@@ -41,7 +41,7 @@ class LARS(Optimizer):
 
     def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         step = gradient
-        if not (group["exclude"] and parameter.ndim <= 1):
+        if not (group["exclude"] and is_norm_or_bias(parameter)):
             decay = group["weight_decay"]
             norm, gradient_norm = parameter.norm(), gradient.norm()
             rate = group["trust"] * norm / (gradient_norm + decay * norm)
@@ -58,8 +58,9 @@ class LARC(SGD):
     """SGD with layer-wise adaptive rate control in its clipping mode: a tensor's rate is at most `lr`.
 
     For a tensor p with gradient g, the rate is the smaller of `lr` and
-    `trust |p| / (|g| + weight_decay |p|)`. A tensor or gradient of zeros takes `lr`. Source: NVIDIA Apex,
-    which HeroCon's released code uses.
+    `trust |p| / (|g| + weight_decay |p|)`. A tensor or gradient of zeros takes `lr`. With `decay_all=False`
+    one-dimensional tensors (biases, norm layers) have no decay. Source: NVIDIA Apex, which HeroCon's released
+    code uses.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class LARC(SGD):
         momentum: float = 0.9,
         weight_decay: float = 0.0,
         trust: float = 0.02,
+        decay_all: bool = True,
     ) -> None:
         super().__init__(parameters, lr=lr, momentum=momentum)
         self._decay = weight_decay
+        self._decay_all = decay_all
         self._trust = trust
 
     @torch.no_grad()
@@ -83,10 +86,11 @@ class LARC(SGD):
         super().step()
 
     def _scale(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
+        decay = self._decay if self._decay_all or not is_norm_or_bias(parameter) else 0.0
         norm, gradient_norm = parameter.norm(), gradient.norm()
-        adaptive = self._trust * norm / (gradient_norm + self._decay * norm)
+        adaptive = self._trust * norm / (gradient_norm + decay * norm)
         share = torch.where((norm > 0) & (gradient_norm > 0), (adaptive / lr).clamp(max=1.0), 1.0)
-        gradient.add_(parameter, alpha=self._decay).mul_(share)
+        gradient.add_(parameter, alpha=decay).mul_(share)
 
 
 def _with_gradients(
@@ -101,18 +105,39 @@ def _with_gradients(
                 yield parameter, parameter.grad, group
 
 
+def is_norm_or_bias(parameter: Tensor) -> bool:
+    """Whether a parameter is one-dimensional: a bias, or the scale or shift of a norm layer."""
+    return parameter.ndim <= 1
+
+
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """Return the optimizer that `settings` name over all parameters of `module`."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     given = settings.model_dump(include={"lr", "weight_decay"})
-    if settings.name == "adam":
-        return Adam(parameters, **given)
+    if settings.name in ("adam", "adamw"):
+        groups = _decay_groups(parameters, settings)
+        return (Adam if settings.name == "adam" else AdamW)(groups, **given)
     given["momentum"] = settings.momentum
     if settings.name == "sgd":
-        return SGD(parameters, nesterov=settings.nesterov, **given)
+        return SGD(_decay_groups(parameters, settings), nesterov=settings.nesterov, **given)
     if settings.name == "larc":
-        return LARC(parameters, trust=settings.trust, **given)
+        return LARC(parameters, trust=settings.trust, decay_all=settings.decay_norm_and_bias, **given)
     return LARS(parameters, trust=settings.trust, exclude=settings.exclude_norm_and_bias, **given)
+
+
+def _decay_groups(parameters: list[nn.Parameter], settings: OptimizerSettings) -> list[dict[str, Any]]:
+    """Return the parameters in groups as torch takes them: one, or those that decay and those that do not."""
+    if settings.decay_norm_and_bias:
+        return [{"params": parameters}]
+    plain = [parameter for parameter in parameters if is_norm_or_bias(parameter)]
+    others = [parameter for parameter in parameters if not is_norm_or_bias(parameter)]
+    return [{"params": others}, {"params": plain, "weight_decay": 0.0}]
+
+
+def clip_gradients(module: nn.Module, clip_norm: float) -> None:
+    """Scale the gradient of all parameters to the norm `clip_norm` if it is longer; 0 changes nothing."""
+    if clip_norm:
+        nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
 
 
 def learning_rate(

@@ -22,10 +22,11 @@ from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
+from contrasweep.tuning.training.averaging import WeightAverage
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
-from contrasweep.tuning.training.optimizers import build_optimizer, learning_rate
+from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class EpochRecord:
             those of `probes.at_epochs` `val.accuracy`.
         train_seconds: time spent on training this epoch.
         evaluate_seconds: time spent on its scores.
-        objective: the run's own, not a copy: it changes when the next record is asked for.
+        objective: the run's own, not a copy: it changes when the next record is asked for. With
+            `optimizer.ema` it has the average of the weights.
     """
 
     epoch: int
@@ -57,7 +59,8 @@ class EpochRecord:
 
     def checkpoint(self) -> bytes:
         """Return the run's state for `pretrain(resume=...)`; call it before asking for the next record."""
-        return dump_checkpoint(self._run.experiment, self.epoch, self.objective, self._run.optimizer)
+        run = self._run
+        return dump_checkpoint(run.experiment, self.epoch, self.objective, run.optimizer, run.average)
 
 
 OnStep = Callable[[int, int, int], object]
@@ -66,12 +69,13 @@ OnStep = Callable[[int, int, int], object]
 
 @dataclass(frozen=True)
 class _Run:
-    """The parts of a run in progress."""
+    """The parts of a run in progress; between two epochs, the objective has the average of the weights."""
 
     experiment: Experiment
     data: Prepared
     objective: Objective
     optimizer: Optimizer
+    average: WeightAverage | None
     feed: Feed
     ranks: Ranks
     on_step: OnStep | None
@@ -118,7 +122,7 @@ def pretrain(
         yield record
     else:
         checkpoint = load_checkpoint(state, experiment, place)
-        checkpoint.restore(run.objective, run.optimizer)
+        checkpoint.restore(run.objective, run.optimizer, run.average)
         first = checkpoint.epoch + 1
     for epoch in range(first, experiment.epochs + 1):
         with computing(experiment.compute, place):
@@ -153,8 +157,10 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep
 
         synchronise_batch_norm(objective, data.device)
         ranks.copy_first(objective)
-    optimizer = build_optimizer(objective, experiment.optimizer)
-    return _Run(experiment, data, objective, optimizer, feed, ranks, on_step)
+    settings = experiment.optimizer
+    average = WeightAverage(objective, settings.ema) if settings.ema else None
+    optimizer = build_optimizer(objective, settings)
+    return _Run(experiment, data, objective, optimizer, average, feed, ranks, on_step)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
@@ -179,7 +185,11 @@ def _untrained_record(run: _Run) -> EpochRecord:
 
 def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     started = time.perf_counter()
+    if run.average is not None:
+        run.average.swap()
     metrics = _train_epoch(run, epoch)
+    if run.average is not None:
+        run.average.swap()
     trained = time.perf_counter()
     experiment = run.experiment
     full = epoch == experiment.epochs or epoch in experiment.probes.at_epochs
@@ -200,21 +210,16 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, run.ranks))
     objective.train()
     for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
+        done = (epoch - 1) * steps + step
         rate = learning_rate(
             experiment.optimizer.lr,
-            (epoch - 1) * steps + step,
+            done,
             steps_per_epoch=steps,
             epochs=experiment.epochs,
             schedule=experiment.schedule,
         )
-        for group in run.optimizer.param_groups:
-            group["lr"] = rate
         loss, metrics = objective.step(batch, run.ranks.gather)
-        run.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        run.ranks.average_gradients(objective)
-        run.optimizer.step()
-        objective.after_step()
+        _update(run, loss, rate, done + 1)
         for name, value in {"loss": loss.detach(), **metrics}.items():
             trace.setdefault(name, []).append(value)
         if run.on_step is not None:
@@ -225,6 +230,20 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     _refuse_divergence(run, epoch, stacked["loss"], stacked["dropped_fraction"])
     of_steps = {f"train.{name}": float(values.float().mean()) for name, values in stacked.items()}
     return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in of_epoch.items()}}
+
+
+def _update(run: _Run, loss: torch.Tensor, rate: float, step: int) -> None:
+    """Take the optimizer's step `step` (from 1 in the run) at a learning rate, and what follows it."""
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    run.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    run.ranks.average_gradients(run.objective)
+    clip_gradients(run.objective, run.experiment.optimizer.clip_norm)
+    run.optimizer.step()
+    run.objective.after_step()
+    if run.average is not None:
+        run.average.follow(step)
 
 
 def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: torch.Tensor) -> None:
