@@ -45,6 +45,19 @@ def test_it_writes_page_tables_and_figures(results: Path) -> None:
     assert max(shares, key=lambda name: shares[name]) == "temperature"
 
 
+def test_what_cannot_be_told_is_said_with_what_there_is_and_what_is_needed(results: Path) -> None:
+    done = run("written")
+    line = next(line for line in done.stdout.splitlines() if "seed noise" in line)
+    assert line.split("\t") == [
+        "written",
+        "seed noise",
+        "0 repeated runs (seeds beyond the first of a trial)",
+        "5",
+    ]
+    assert "study\tanalysis\tthere are\tneeded" in done.stdout
+    assert "Too few trials to tell" in done.stderr
+
+
 def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:
     done = run("written", "--watch", "5")
     assert done.exit_code == 0, done.output

@@ -66,6 +66,6 @@ def test_analyses_that_lack_the_same_are_listed_once(found: Sensitivity) -> None
     # Curves, gains and robust ranges all lack the surrogate.
     assert listed == [
         "importance",
-        "surrogate (marginals, variance, tunability, robust region)",
+        "marginal curves, tunability, robust region",
         "seed noise",
     ]

@@ -177,7 +177,7 @@ def test_scores_that_are_mostly_guessed_are_not_analysed() -> None:
     unknown = [stage.known for stage in open_still if stage.reached >= 10]
     lacks = [lack for lack in unknown if isinstance(lack, TooFew)]
     assert len(lacks) >= len(unknown) / 2 > 0
-    assert all("% of the variance" in lack.what and lack.found < 50 for lack in lacks)
+    assert all("% of the variance" in lack.counted and lack.found < 50 for lack in lacks)
 
 
 def test_intervals_of_the_correlation_with_later_rungs_cover_the_truth() -> None:

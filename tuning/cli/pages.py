@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.cli.rendering import print_json, print_rows, say, tell
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import refuse_repeats
 from contrasweep.tuning.files import check_folder
@@ -25,8 +26,8 @@ Watch = Annotated[
     typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
 ]
 
-SUMMARY = ("equal_budget", "differences", "effects", "tunability", "too_few")
-"""The tables that fit a terminal: effects, gains, and the analyses that need more trials."""
+SUMMARY = ("equal_budget", "differences", "effects", "tunability")
+"""The tables that fit a terminal: effects and gains."""
 
 
 def report(
@@ -103,7 +104,13 @@ def sensitivity(
     from contrasweep.tuning.sensitivity.page import write_sensitivity
     from contrasweep.tuning.sensitivity.paper import draw_paper_figures
     from contrasweep.tuning.sensitivity.sections.summary import summary
-    from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
+    from contrasweep.tuning.sensitivity.tables import (
+        TOO_FEW,
+        as_records,
+        sensitivity_tables,
+        too_few,
+        write_csv,
+    )
     from contrasweep.tuning.store import ResultsStore
 
     if watch is not None:
@@ -117,9 +124,16 @@ def sensitivity(
         print_json({"files": [str(path) for path in written], **as_records(tables)})
         return
     for one in found.studies:
-        say(f"{one.observations.study}: {' '.join(summary(one))}\n")
+        tell(f"{one.observations.study}: {' '.join(summary(one))}")
+        say("")
     for table in (tables[name] for name in SUMMARY if name in tables):
         print_rows(table.title, [dict(zip(table.columns, row, strict=True)) for row in table.rows])
+    lacking = [
+        Row({"study": study, "analysis": name}, {"there are": lack.there_are, "needed": lack.need})
+        for study, name, lack in too_few(found)
+    ]
+    if lacking:
+        print_rows(TOO_FEW, lacking)
     for path in written:
         say(f"Wrote {path}")
 

@@ -26,6 +26,13 @@ def say(line: str) -> None:
     Console(highlight=False, markup=False).print(line, soft_wrap=True)
 
 
+def tell(text: str) -> None:
+    """Print a text of sentences; on a terminal it is broken between words."""
+    console = Console(highlight=False, markup=False)
+    lines = wrapped(text, console.width) if console.is_terminal else [text]
+    console.print("\n".join(lines), soft_wrap=True)
+
+
 def remark(line: str) -> None:
     """Print a remark on the error stream: standard output holds only the table or the JSON."""
     Console(highlight=False, markup=False, stderr=True).print(line, soft_wrap=True)

@@ -11,15 +11,37 @@ class TooFew:
     Attributes:
         found: the number of things there are.
         needed: the number the analysis needs.
-        what: the things counted, in the plural.
+        what: the things counted, in the plural; of a percentage, what it is a part of.
+        unit: what follows the numbers: " %" for percentages.
     """
 
     found: int
     needed: int
     what: str
+    unit: str = ""
 
     def __str__(self) -> str:
-        return f"too few to tell: {self.found} {self.what}, {self.needed} needed"
+        return f"too few to tell: {self.lack}"
+
+    @property
+    def lack(self) -> str:
+        """What there is, and how much of it is needed."""
+        return f"{self.there_are}, {self.need} needed"
+
+    @property
+    def there_are(self) -> str:
+        """What there is: `9 trials with a score`."""
+        return f"{self.found}{self.unit} {self.what}"
+
+    @property
+    def need(self) -> str:
+        """How much is needed: `20`, or `50 %`."""
+        return f"{self.needed}{self.unit}"
+
+    @property
+    def counted(self) -> str:
+        """What both numbers count: `trials with a score`, or `% of the variance`."""
+        return f"{self.unit} {self.what}".strip()
 
 
 SURROGATE: Final = 20

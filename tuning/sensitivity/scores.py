@@ -101,8 +101,8 @@ class Stage:
             return TooFew(self.reached, enough.REACHED, f"trials that reached {self.name}")
         if self.trials.known < enough.KNOWN:
             percent = round(100 * max(0.0, self.trials.known))
-            what = f"% of the variance of the scores at {self.name} known"
-            return TooFew(percent, round(100 * enough.KNOWN), what)
+            what = f"of the variance of the scores at {self.name} measured rather than estimated"
+            return TooFew(percent, round(100 * enough.KNOWN), what, unit=" %")
         return self.trials
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from contrasweep.tuning.reports.page import Table
-from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
+from contrasweep.tuning.sensitivity.analyse import Sensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.sections import PARTS
-from contrasweep.tuning.sensitivity.sections.part import Part, Record
+from contrasweep.tuning.sensitivity.sections.part import Part
 from contrasweep.tuning.sensitivity.sections.studies import comparison_tables, trials_record
+
+TOO_FEW = "Too few trials to tell"
 
 
 def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> dict[str, Table]:
@@ -30,8 +32,17 @@ def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -
         for table in part.tables:
             records = [{"study": s, **record} for s, one in studies for record in part.records(table, one)]
             tables[table.name] = Table.of(table.title, records)
-    missing = [{"study": study, **record} for study, one in studies for record in _too_few(one, parts)]
-    tables["too_few"] = Table.of("Too few to tell", missing)
+    missing = [
+        {
+            "study": study,
+            "analysis": name,
+            "found": lack.found,
+            "needed": lack.needed,
+            "counted": lack.counted,
+        }
+        for study, name, lack in too_few(found, parts)
+    ]
+    tables["too_few"] = Table.of(TOO_FEW, missing)
     tables |= comparison_tables(found)
     return {name: table for name, table in tables.items() if table.rows}
 
@@ -65,11 +76,12 @@ def _finite(cell: object) -> object:
     return None if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
-def _too_few(one: StudySensitivity, parts: Sequence[Part[Any]]) -> Iterator[Record]:
-    """Yield a row for each analysis with too few trials; analyses that lack the same thing count once."""
-    listed: list[TooFew] = []
-    for part in parts:
-        for name, lack in part.lacking(one):
-            if not any(lack is other for other in listed):
-                listed.append(lack)
-                yield {"analysis": name, "found": lack.found, "needed": lack.needed, "of": lack.what}
+def too_few(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> Iterator[tuple[str, str, TooFew]]:
+    """Yield study and name of each analysis with too few trials; those that lack the same count once."""
+    for one in found.studies:
+        listed: list[TooFew] = []
+        for part in parts:
+            for name, lack in part.lacking(one):
+                if not any(lack is other for other in listed):
+                    listed.append(lack)
+                    yield one.observations.study, name, lack

@@ -244,7 +244,7 @@ PARTS: tuple[Part[Any], ...] = (
         title="One parameter at a time",
         result=_with_marginals,
         tell=_tell_marginals,
-        name="surrogate (marginals, variance, tunability, robust region)",
+        name="marginal curves, tunability, robust region",
         tables=(
             TidyTable(
                 "surrogate", "The forest: what it rests on, and how it predicts unseen trials", surrogate_rows
@@ -256,7 +256,7 @@ PARTS: tuple[Part[Any], ...] = (
         title="Two parameters together",
         result=_with_pairs,
         tell=_tell_interactions,
-        name="interactions",
+        name="interactions of two parameters",
         tables=(
             TidyTable("interactions", "Variance explained by interactions", _interaction_rows),
             TidyTable("pairs", "Maps of pairs", _pair_rows, on_page=False),

@@ -104,12 +104,14 @@ def _robust_figure(found: Robustness) -> go.Figure:
 PARTS: tuple[Part[Any], ...] = (
     Part[Tunability](
         title="Tunability",
+        name="tunability",
         result=lambda one: one.tunability,
         tell=_tell_tunability,
         tables=(TidyTable("tunability", "Gain over the defaults", _gain_rows),),
     ),
     Part[Robustness](
         title="Robust region",
+        name="robust region",
         result=lambda one: one.robustness,
         tell=_tell_robustness,
         tables=(TidyTable("robustness", "As good as the best", _region_rows),),

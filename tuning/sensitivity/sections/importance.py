@@ -36,7 +36,8 @@ def _missing(found: Known, one: StudySensitivity) -> Iterator[tuple[str, TooFew]
         lacks = [entry for entry in stage.importances if isinstance(entry, TooFew)]
         if lacks:
             where = f" at {stage.stage.name}" if len(one.stages) > 1 else ""
-            count = f" of {len(lacks)} entries" if stage in found else ""
+            some = f"{len(lacks)} parameter{'s' * (len(lacks) != 1)}"
+            count = f" of {some}" if stage in found else ""
             yield f"importance{count}{where}", min(lacks, key=lambda entry: entry.found)
 
 

@@ -95,4 +95,4 @@ def _lacking(one: StudySensitivity) -> Iterator[str]:
 
 
 def _lack(lack: object) -> str:
-    return f"{lack.found} {lack.what}, {lack.needed} needed" if isinstance(lack, TooFew) else ""
+    return lack.lack if isinstance(lack, TooFew) else ""
