@@ -2,7 +2,7 @@
 
 import pytest
 
-from contrasweep.tuning.cli.columns import Row, separated, table_lines, wrapped
+from contrasweep.tuning.cli.columns import Note, Row, separated, table_lines, wrapped
 
 TRIALS = [
     Row(
@@ -12,7 +12,13 @@ TRIALS = [
     Row(
         {"trial": 11, "status": "failed", "accuracy": None},
         {"kernel": "cosine", "sigma2": None, "lam": 0.0123, "flip": 0.5},
-        ["TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits"],
+        [
+            Note(
+                "error",
+                "TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits",
+                named=False,
+            )
+        ],
     ),
 ]
 
@@ -66,13 +72,23 @@ def test_every_word_is_whole_at_every_width(width: int) -> None:
 
 
 def test_another_program_gets_a_line_a_row_with_tabs_and_no_break() -> None:
-    rows = [*TRIALS, Row({"trial": 12, "status": "failed", "accuracy": None}, {}, ["of two\nlines"])]
+    late = [Note("licence", "of two\nlines"), Note("error", "none")]
+    rows = [*TRIALS, Row({"trial": 12, "status": "failed", "accuracy": None}, {}, late)]
     assert separated(rows) == [
-        "trial\tstatus\taccuracy\tkernel\tsigma2\tlam\tflip\tnote",
-        "0\tcompleted\t0.9028\trbf\t3000\t1\t0.5\t-",
+        "trial\tstatus\taccuracy\tkernel\tsigma2\tlam\tflip\terror\tlicence",
+        "0\tcompleted\t0.9028\trbf\t3000\t1\t0.5\t-\t-",
         "11\tfailed\t-\tcosine\t-\t0.0123\t0.5\t"
-        "TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits",
-        "12\tfailed\t-\t-\t-\t-\t-\tof two lines",
+        "TrainingDiverged: loss nan at epoch 1, step 3: fair-cclk on colour-digits\t-",
+        "12\tfailed\t-\t-\t-\t-\t-\tnone\tof two lines",
+    ]
+
+
+def test_below_a_row_a_text_has_its_name_unless_it_speaks_for_itself() -> None:
+    notes = [Note("what it is", "digits", named=False), Note("licence", "CC BY 4.0")]
+    assert table_lines([Row({"dataset": "digits"}, {}, notes)], 40)[2:] == [
+        "digits",
+        "    digits",
+        "    licence: CC BY 4.0",
     ]
 
 

@@ -14,6 +14,8 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.store import Location, reader
+from contrasweep.tuning.store.parts import read_parts
 from tests.studies import PlannedStudy
 from tests.studies import Run as WrittenRun
 
@@ -85,6 +87,48 @@ def test_show_names_a_damaged_file_and_shows_the_rest(run: Run, tmp_path: Path) 
     assert result.exit_code == 0
     assert damaged.name in "".join(result.output.split())
     assert len(json.loads(run("show", "written", "--json").stdout)) == 1
+
+
+def test_show_reads_each_file_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_study(tmp_path / "results", [0.6, 0.7])
+    kinds: list[str] = []
+
+    def counting(location: Location, kind: Any, *others: Any, **options: Any) -> Any:
+        kinds.append(kind)
+        return read_parts(location, kind, *others, **options)
+
+    monkeypatch.setattr(reader, "read_parts", counting)
+    assert run("show", "written").exit_code == 0
+    assert sorted(kinds) == ["epochs", "trials"]
+
+
+def test_an_interrupted_trial_shows_how_far_it_came(run: Run, tmp_path: Path) -> None:
+    plan = plan_sweep(
+        "infonce", "colour-digits", trials=3, epochs=9, results=tmp_path / "results", name="cut"
+    )
+    scores = [{"val.ridge_accuracy": 0.5 + epoch / 10, "val.accuracy": 0.1} for epoch in range(4)]
+    PlannedStudy(plan).write(
+        _run(0, 0.9, ()),
+        WrittenRun(curve=dict(enumerate(scores)), status="running"),
+        WrittenRun(curve={0: scores[0]}, status="running"),
+    )
+    rows = json.loads(run("show", "cut", "--json").stdout)
+    assert [(row["status"], row["epoch"]) for row in rows[1:]] == [("interrupted", 3), ("interrupted", 0)]
+    # Epoch 0 is the untrained encoder: its score is not the trial's.
+    assert [row["val.ridge_accuracy"] for row in rows[1:]] == [0.8, None]
+    shown = run("show", "cut").output
+    assert "are those of their last epoch" in shown
+    assert "Before training, val.accuracy is 0.2333." in shown
+
+
+@pytest.mark.parametrize("asked", [["best"], ["best", "--json"]])
+def test_fewer_trials_than_asked_for_are_remarked(run: Run, tmp_path: Path, asked: list[str]) -> None:
+    write_study(tmp_path / "results", [0.6, 0.9, None])
+    said = run(*asked, "written", "--top", "5").stderr
+    assert "2 of the best 5 of written: no more of its trials have completed." in said
+    said = run(*asked, "written", "--top", "2", "--where", "accuracy>0.8").stderr
+    assert "1 of the best 2 of written: no more of its trials have completed and meet the conditions." in said
+    assert "of the best" not in run(*asked, "written", "--top", "2").stderr
 
 
 def test_best_takes_the_highest_and_writes_it(run: Run, tmp_path: Path) -> None:

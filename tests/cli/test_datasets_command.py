@@ -50,6 +50,18 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
     assert "hub-parquet:path=..." in said.output
 
 
+def test_a_program_gets_each_fact_in_a_column_of_its_own(run: Run) -> None:
+    head, *lines = (line.split("\t") for line in run("datasets").stdout.splitlines())
+    assert head == ["dataset", "train", "test", "there", "what it is", "condition", "licence", "options"]
+    assert {len(line) for line in lines} == {len(head)}
+    rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+    known = {row["dataset"]: row for row in json.loads(run("datasets", "--json").stdout)}
+    for name, row in rows.items():
+        assert row["licence"] == (known[name]["licence"] or "-")
+        assert row["condition"] == (known[name]["condition"] or "-")
+        assert row["options"] == (", ".join(known[name]["options"]) or "-")
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_check_says_what_the_files_hold(run: Run, tree: Path, before: bool) -> None:
     root = ("--data-root", tree, "--json")

@@ -38,9 +38,9 @@ def write_study(location: Location) -> WriteStudy:
 def write_final(location: Location) -> WriteStudy:
     """Write final runs of trial 0: pairs of (test accuracy, that of the untrained encoder), seeds from 1."""
 
-    def write(scores: Sequence[tuple[float, float]], of: str = "demo") -> str:
+    def write(scores: Sequence[tuple[float, float]], of: str = "demo", command: str = "") -> str:
         names = ("test.accuracy", "test.untrained_accuracy")
-        record = make_final_record(of + "-final", metrics=names)
+        record = make_final_record(of + "-final", metrics=names, command=command)
         runs = [
             Run(0, seed, final=dict(zip(names, pair, strict=True)), phase="final")
             for seed, pair in enumerate(scores, 1)

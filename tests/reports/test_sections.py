@@ -65,6 +65,28 @@ def test_before_the_first_trial(write_study, store) -> None:
     assert "contrasweep sweep fair-cclk --data colour-digits" in found["Reproduce"].text
 
 
+@pytest.mark.parametrize(
+    ("command", "best"),
+    [
+        ("contrasweep run best.yaml --seeds 3", "best.yaml"),
+        ("contrasweep run infonce.yaml of-demo.yml", "of-demo.yml"),
+        ("contrasweep run one.yaml two.yaml", None),
+        ("contrasweep run demo --seeds 3", None),
+        ("", None),
+    ],
+)
+def test_the_file_that_final_runs_take_is_written_first(
+    write_study, write_final, store, command: str, best: str | None
+) -> None:
+    write_study([scored([0.5, 0.7])])
+    write_final([(0.7, 0.5)], command=command)
+    text = by_title(read_study(store, "demo"))["Reproduce"].text
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    ")]
+    where = f" --results {store.location.uri}"
+    written = [] if best is None else [f"contrasweep best demo{where} -o {best}"]
+    assert commands[1:] == [*written, command or "contrasweep run demo --seeds 5"]
+
+
 def test_all_failed(write_study, store) -> None:
     write_study([scored([0.5, math.nan], "failed", error=f"loss nan at step {n}") for n in range(3)])
     found = by_title(read_study(store, "demo"))

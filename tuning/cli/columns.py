@@ -12,6 +12,21 @@ INDENT = "    "
 
 
 @dataclass(frozen=True)
+class Note:
+    """A longer text about a row.
+
+    Attributes:
+        column: its column where each row is one line.
+        text: what it says; None where there is nothing to say.
+        named: whether the column stands before the text on the line below the row.
+    """
+
+    column: str
+    text: str | None
+    named: bool = True
+
+
+@dataclass(frozen=True)
 class Row:
     """A row of a table.
 
@@ -24,7 +39,7 @@ class Row:
 
     cells: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[Note] = ()
 
 
 def text(value: Any) -> str:
@@ -45,11 +60,12 @@ def separated(rows: Sequence[Row]) -> list[str]:
     """Return the rows for other programs: one line each, cells separated by tabs, after a line of names."""
     names = _names(row.cells for row in rows)
     settings = [name for name in _names(row.settings for row in rows) if name not in names]
-    notes = max((len(row.notes) for row in rows), default=0)
-    lines = [[*names, *settings, *["note"] * notes]]
-    for row in rows:
-        values = [*map(row.cells.get, names), *map(row.settings.get, settings)]
-        lines.append([*map(text, values), *row.notes, *["-"] * (notes - len(row.notes))])
+    whole = [{note.column: note.text for note in row.notes} for row in rows]
+    notes = _names(whole)
+    lines = [[*names, *settings, *notes]]
+    for row, texts in zip(rows, whole, strict=True):
+        values = [*map(row.cells.get, names), *map(row.settings.get, settings), *map(texts.get, notes)]
+        lines.append([*map(text, values)])
     return ["\t".join(" ".join(cell.split()) for cell in line) for line in lines]
 
 
@@ -73,11 +89,15 @@ def table_lines(rows: Sequence[Row], width: int) -> list[str]:
     lines = [head, "─" * max(map(cell_len, (head, *body)))]
     for row, line, under in zip(rows, body, below, strict=True):
         lines.append(line)
-        for more in filter(None, [under, *row.notes]):
+        for more in filter(None, [under, *map(_line_of, row.notes)]):
             lines += wrapped(more, width, INDENT)
     if common:
         lines += ["", *wrapped(f"In all rows: {settings_line(common)}", width)]
     return lines
+
+
+def _line_of(note: Note) -> str | None:
+    return f"{note.column}: {note.text}" if note.named and note.text else note.text
 
 
 def common_settings(rows: Sequence[Row]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.tuning.cli.columns import Row
+from contrasweep.tuning.cli.columns import Note, Row
 from contrasweep.tuning.cli.completion import complete_datasets
 from contrasweep.tuning.cli.errors import add_command, reporting_errors
 from contrasweep.tuning.cli.options import AsJson, DataRoot
@@ -95,10 +95,9 @@ def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -
 def _shown(row: Mapping[str, Any]) -> Row:
     """Return a dataset as a row: what it is and its options are texts below it."""
     longer = {"what it is", "options", "condition", "licence"}
-    notes = [row["what it is"]]
-    notes += [f"{name}: {row[name]}" for name in ("condition", "licence") if row[name]]
-    if row["options"]:
-        notes.append(f"options: {', '.join(row['options'])}")
+    notes = [Note("what it is", row["what it is"], named=False)]
+    notes += [Note(name, row[name]) for name in ("condition", "licence")]
+    notes.append(Note("options", ", ".join(row["options"]) or None))
     return Row({name: value for name, value in row.items() if name not in longer}, notes=notes)
 
 

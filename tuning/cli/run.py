@@ -24,6 +24,7 @@ from contrasweep.tuning.cli.options import (
     results_option,
 )
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
+from contrasweep.tuning.cli.studies import remark_on_fewer
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
@@ -166,7 +167,9 @@ def _configs(
 
     if _is_file(source):
         return [load_best(Path(source), data_root)]
-    return [config_of(trial) for trial in best_trials(ResultsStore(results), source, top, where)]
+    selected = best_trials(ResultsStore(results), source, top, where)
+    remark_on_fewer(selected, top, where)
+    return [config_of(trial) for trial in selected]
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.tuning.cli.columns import Row, text
+from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say, warn
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.results.best import RULE, best_name
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from contrasweep.tuning.results.selection import SelectedTrial
     from contrasweep.tuning.store import ResultsStore, StudyRecord
-    from contrasweep.tuning.store.reader import StudySummary
+    from contrasweep.tuning.store.reader import StudySummary, StudyTables
 
 Study = Annotated[
     str,
@@ -96,7 +96,8 @@ def show(
 
     Example: contrasweep show my-study --plot my-study.png
     """
-    from contrasweep.tuning.results.selection import front_trials
+    from contrasweep.tuning.results.selection import front_among
+    from contrasweep.tuning.results.trials import rows_so_far
     from contrasweep.tuning.store import ResultsStore
 
     if plot is not None:
@@ -105,8 +106,9 @@ def show(
         check_figure(plot, "--plot")
     store = ResultsStore(results)
     record = store.study(study)
-    front = () if record.is_final else front_trials(store, study)
-    rows = [_trial_row(row, front) for row in store.trials(study).to_pylist()]
+    tables = store.tables(study)
+    front = () if record.is_final else front_among(tables.trials, record)
+    rows = [_trial_row(row, front) for row in rows_so_far(tables)]
     rows = _sorted(rows, sort)[:top]
     if plot is not None:
         draw_study(store, study, plot)
@@ -114,11 +116,27 @@ def show(
         print_json(rows)
         return
     searched = [parameter.name for parameter in record.space.searched]
-    damaged = "; ".join(f"{file.path} {file.reason}" for file in store.damaged(study))
-    footer = f"Left out, damaged: {damaged}" if damaged else None
-    print_rows(f"Trials of {study}", _shown(rows, searched), footer=footer)
+    print_rows(f"Trials of {study}", _shown(rows, searched), footer=_below_trials(record, tables, rows))
     if plot is not None:
         say(f"Drawn: {plot}")
+
+
+def _below_trials(
+    record: "StudyRecord", tables: "StudyTables", rows: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Return what stands below the trials: the score to beat, what the scores of open trials are, gaps."""
+    from contrasweep.tuning.results.trials import untrained_mean, untrained_scores
+
+    said = []
+    if not record.is_final:
+        untrained = untrained_mean(untrained_scores(tables.epochs, record, record.metric))
+        said += [] if untrained is None else [f"Before training, {record.metric} is {text(untrained)}."]
+    if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
+        said.append("Scores of interrupted and running trials are those of their last epoch.")
+    if tables.damaged:
+        damaged = "; ".join(f"{file.path} {file.reason}" for file in tables.damaged)
+        said.append(f"Left out, damaged: {damaged}")
+    return " ".join(said) or None
 
 
 def best(
@@ -150,6 +168,7 @@ def best(
     selected = best_trials(store, study, top, where or ())
     if output is not None:
         write_whole(output, best_yaml(selected[0]))
+    remark_on_fewer(selected, top, where)
     if json:
         print_json([selected_content(trial) for trial in selected])
         return
@@ -162,6 +181,16 @@ def best(
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:
         say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
+
+
+def remark_on_fewer(
+    selected: "Sequence[SelectedTrial]", top: int | None, where: Sequence[str] | None
+) -> None:
+    """Say so where fewer trials could be selected than were asked for."""
+    if top is not None and len(selected) < top:
+        ended = "completed and meet the conditions" if where else "completed"
+        study = selected[0].study
+        remark(f"{len(selected)} of the best {top} of {study}: no more of its trials have {ended}.")
 
 
 def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str:
@@ -253,5 +282,6 @@ def _shown(rows: list[dict[str, Any]], searched: list[str]) -> list[Row]:
         values = row["configuration"]
         settings = {name: values.get(name) for name in searched} if searched else values
         cells = {name.removeprefix("val."): row[name] for name in names if name not in hidden}
-        shown.append(Row(cells, settings, [row["error"]] if row["error"] else []))
+        notes = [Note("error", row["error"], named=False)] if row["error"] else []
+        shown.append(Row(cells, settings, notes))
     return shown

@@ -9,6 +9,7 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.commands import best_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -107,7 +108,7 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
         warn(f"{result.counts['failed']} trials failed (`contrasweep show {plan.name}{where}`):")
         for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
             say(f"  trial {trial['trial']}: {trial['error']}")
-    say(f"Next: contrasweep best {plan.name}{where} -o best.yaml")
+    say(f"Next: {best_command(plan.name, plan.results)}")
 
 
 def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:

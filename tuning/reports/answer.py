@@ -7,7 +7,7 @@ from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import mean_and_std, selected_rows
 from contrasweep.tuning.reports.page import Section, Table, cell_text
-from contrasweep.tuning.results.commands import results_option, resume_command
+from contrasweep.tuning.results.commands import best_command, results_option, resume_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
@@ -34,7 +34,7 @@ def next_commands(data: StudyData) -> list[str]:
     name, where = shlex.quote(data.name), results_option(data.results)
     if data.state == "running":
         return [f"contrasweep report {name}{where} --watch 10"]
-    best = f"contrasweep best {name}{where} -o best.yaml"
+    best = best_command(data.name, data.results)
     run = f"contrasweep run {name}{where} --seeds {FINAL_SEEDS}"
     if data.state == "interrupted":
         resume = resume_command([data.record.method], data.name, data.results)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from contrasweep.tuning.reports.answer import answer_section
+from contrasweep.tuning.reports.answer import FINAL_SEEDS, answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
@@ -21,6 +21,7 @@ from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.commands import best_command
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
 
 MAX_MARKS = 2000
@@ -220,10 +221,9 @@ def _text(*paragraphs: str) -> str:
 
 
 def reproduce_section(data: StudyData) -> Section:
-    """Return the section with the command of the sweep and of its final runs."""
-    record, final = data.record, data.final_record
-    commands = [record.command or equivalent_command(data)]
-    commands.append((final and final.command) or f"contrasweep run {data.name} --seeds 5")
+    """Return the section with the commands of the sweep, of its best configuration and of its final runs."""
+    record = data.record
+    commands = [record.command or equivalent_command(data), *_final_commands(data)]
     listed = "\n".join(f"    {command}" for command in commands)
     revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
     slots = data.search.concurrency
@@ -239,6 +239,18 @@ def reproduce_section(data: StudyData) -> Section:
         f"{origin}{revision}{order}Equal settings and seeds give equal numbers on a CPU.\n\n{listed}\n\n"
         f"Settings of every trial, space and versions: studies/{data.name}.json in the results folder.",
     )
+
+
+def _final_commands(data: StudyData) -> list[str]:
+    """Return the command of the final runs, after the one that writes the file they take, if they take one.
+
+    Where they take the files of several studies, only a file with this study's name is known to be its own.
+    """
+    final = data.final_record
+    run = (final and final.command) or f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}"
+    files = [word for word in shlex.split(run) if word.endswith((".yaml", ".yml"))]
+    own = files if len(files) == 1 else [file for file in files if data.name in file]
+    return [*(best_command(data.name, data.results, file) for file in own[:1]), run]
 
 
 def equivalent_command(data: StudyData) -> str:

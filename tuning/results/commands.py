@@ -14,6 +14,11 @@ def results_option(results: str) -> str:
     return "" if results == RESULTS else f" --results {shlex.quote(results)}"
 
 
+def best_command(study: str, results: str, file: str = "best.yaml") -> str:
+    """Return the command that writes a study's best configuration into a file."""
+    return f"contrasweep best {shlex.quote(study)}{results_option(results)} -o {shlex.quote(file)}"
+
+
 def resume_command(methods: Sequence[str], name: str, results: str | Path, address: str | None = None) -> str:
     """Return the command that goes on with a study, or with the studies of several methods.
 

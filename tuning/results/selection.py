@@ -237,9 +237,13 @@ def _final_scores(trials: pa.Table, record: StudyRecord) -> dict[int, float]:
 
 def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
     """Return the completed trials on the Pareto front; an empty set where the study has one metric."""
-    record = store.study(study)
+    return front_among(store.trials(study), store.study(study))
+
+
+def front_among(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
+    """Return `front_trials` of a study whose table of trials is there already."""
     metrics = record.require_search().metrics
-    return _front(metrics, _candidates(store.trials(study), record)) if len(metrics) > 1 else frozenset()
+    return _front(metrics, _candidates(trials, record)) if len(metrics) > 1 else frozenset()
 
 
 def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:

@@ -19,6 +19,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store.reader import StudyTables
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
 from contrasweep.version import __version__
 
@@ -129,6 +130,32 @@ def untrained_scores(epochs: pa.Table, record: StudyRecord, metric: str) -> dict
     """Return by trial what its encoder scored before training (epoch 0): the mean over its seeds."""
     found = {trial: curve.untrained for trial, curve in epoch_means(epochs, record, metric).items()}
     return {trial: score for trial, score in found.items() if score is not None}
+
+
+def rows_so_far(tables: StudyTables) -> list[dict[str, Any]]:
+    """Return the rows of a study's trials; one that has not ended has the scores of its last epoch.
+
+    The store fills in epoch and scores when a run ends, so an interrupted or running one has them among its
+    epochs alone. Scores of epoch 0 are those of the untrained encoder, and are left out.
+    """
+    last = {(row["trial"], row["seed"]): row for row in _last_epochs(tables.epochs)}
+    rows = []
+    for row in tables.trials.to_pylist():
+        found = last.get((row["trial"], row["seed"]))
+        if row["status"] in FINAL_STATUSES or found is None:
+            rows.append(row)
+            continue
+        scores = {name: value for name, value in found.items() if name.startswith(_METRIC)}
+        rows.append({**row, "epoch": found["epoch"], **(scores if found["epoch"] > 0 else {})})
+    return rows
+
+
+def _last_epochs(epochs: pa.Table) -> list[dict[str, Any]]:
+    """Return the last row of each run in a study's table of epochs, which is in the order of the epochs."""
+    keys = np.stack([epochs["trial"].to_numpy(), epochs["seed"].to_numpy()], axis=1)
+    ends = np.append(np.any(keys[1:] != keys[:-1], axis=1), len(keys) > 0)[: len(keys)]
+    rows: list[dict[str, Any]] = epochs.filter(pa.array(ends, type=pa.bool_())).to_pylist()
+    return rows
 
 
 def untrained_mean(scores: Mapping[int, float]) -> float | None:
