@@ -20,6 +20,7 @@ from torch import Tensor
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import Options
+from contrasweep.data.own_folders import unknown_dataset
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
@@ -64,7 +65,7 @@ def parse_dataset(name: str) -> tuple[Family, Options]:
     """
     bare, _, given = name.partition(":")
     if bare not in DATASETS:
-        raise ValueError(unknown("dataset", bare, DATASETS))
+        raise ValueError(unknown_dataset(bare, DATASETS))
     return DATASETS[bare], DATASETS[bare].parse(given)
 
 

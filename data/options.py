@@ -1,6 +1,6 @@
 """The options in the name of a dataset: `NAME:OPTION=VALUE,OPTION=VALUE`. Nothing here imports torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contrasweep.names import unknown
@@ -71,12 +71,17 @@ class OptionsInName:
             if not equals or not text:
                 raise ValueError(f"option {name} of dataset {self.name} needs a value: {name}=...")
             values[name] = self.options[name].parse(self.name, name, text)
-        for name, option in self.options.items():
-            if name not in values:
-                if option.default is None:
-                    raise ValueError(f"dataset {self.name} needs {name}: {self.name}:{name}=...")
-                values[name] = option.default
-        return {name: values[name] for name in self.options}
+        missing = [name for name, one in self.options.items() if one.default is None and name not in values]
+        if missing:
+            raise ValueError(self._needs(missing, given))
+        defaults = {name: one.default for name, one in self.options.items() if one.default is not None}
+        return {name: values[name] if name in values else defaults[name] for name in self.options}
+
+    def _needs(self, missing: Sequence[str], given: str) -> str:
+        """Return the message for the options that are missing beside those given, and what each is."""
+        spelled = ",".join([*filter(None, given.split(",")), *(f"{name}=..." for name in missing)])
+        each = "; ".join(f"{name}: {self.options[name].summary}" for name in missing)
+        return f"dataset {self.name} needs {' and '.join(missing)}: {self.name}:{spelled} ({each})"
 
     def full_name(self, options: Options) -> str:
         """Return the name with the options that differ from their defaults."""

@@ -22,13 +22,13 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.own_folders import PARQUET, where_missing
 from contrasweep.data.parquet import ParquetImages, ParquetPart, footer, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.names import unknown
 
-NAME = "hub-parquet"
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "labels", "fine_label")
 TEST_NAMES = ("test", "validation", "val", "valid")
@@ -102,7 +102,7 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     if split == "test" or options["imbalance"] == "none":
         return images
     # The bare name of the folder: the same images are chosen wherever it lies.
-    name = f"{NAME} {Path(str(options['path'])).name}"
+    name = f"{PARQUET} {Path(str(options['path'])).name}"
     counts = torch.bincount(images.labels, minlength=facts.classes).tolist()
     return imbalanced(images, name, counts, options, int(options["group"]))
 
@@ -133,20 +133,25 @@ def _listing(root: Path, path: str) -> list[ParquetPart]:
     from pyarrow import fs
 
     uri = path if "://" in path else str(path_below(root, path).absolute())
+    if "://" not in path and not Path(uri).is_dir():
+        raise _not_found(where_missing(root, path))
     try:
         filesystem, inner = fs.FileSystem.from_uri(uri)
         entries = filesystem.get_file_info(fs.FileSelector(inner))
     except (OSError, ValueError) as error:
-        raise DatasetMissing(
-            f"dataset {NAME!r} not found: {uri} cannot be listed ({error}). Give path= an absolute path, one "
-            f"under the data root (--data-root DIR or {ROOT_VARIABLE}), or a URI such as s3://bucket/folder. "
-            f"Get it from {SOURCE}."
-        ) from error
+        raise _not_found(f"{uri} cannot be listed ({error})") from error
     return [
         ParquetPart(filesystem, entry.path, entry.size, entry.mtime_ns or 0)
         for entry in sorted(entries, key=lambda entry: str(entry.path))
         if entry.is_file and entry.path.endswith(".parquet")
     ]
+
+
+def _not_found(why: str) -> DatasetMissing:
+    return DatasetMissing(
+        f"dataset {PARQUET!r} not found: {why}. Give path= an absolute path, one under the data root "
+        f"(--data-root DIR or {ROOT_VARIABLE}), or a URI such as s3://bucket/folder. Get it from {SOURCE}."
+    )
 
 
 def _train_size(train: tuple[ParquetPart, ...], facts: _Facts, options: Options) -> int:
@@ -299,7 +304,7 @@ def _headers(part: ParquetPart, column: str) -> list[ImageHeader]:
 
 
 HUB_PARQUET = DatasetFamily(
-    name=NAME,
+    name=PARQUET,
     summary="any labelled images in Parquet as the Hugging Face hub stores them, local or s3://",
     describe=_describe,
     check=_check,

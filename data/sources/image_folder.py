@@ -12,6 +12,7 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.own_folders import EXTENSIONS, FOLDERS, IMAGES, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import (
     COLOUR_OPTION,
@@ -22,10 +23,6 @@ from contrasweep.data.sources.listed_images import (
 )
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.names import unknown
-
-NAME = "image-folder"
-EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
-FOLDERS = {"train": ("train",), "test": ("test", "val", "validation")}
 
 _LOOKED_AT = 16
 """The number of images whose headers are read to learn whether all are grey."""
@@ -92,6 +89,8 @@ def _tree(root: Path, options: Options, split: Split) -> tuple[list[str], Listed
 
 def _folder(root: Path, options: Options, split: Split) -> Path:
     place = path_below(root, str(options["path"]))
+    if not place.is_dir():
+        raise _missing(options, split, f"not found: {where_missing(root, str(options['path']))}")
     there = [place / name for name in FOLDERS[split] if (place / name).is_dir()]
     if not there:
         raise _missing(options, split, f"not found: {place} has no folder {' or '.join(FOLDERS[split])}")
@@ -128,7 +127,7 @@ def _most_channels(*files: Path) -> int:
 
 
 IMAGE_FOLDER = DatasetFamily(
-    name=NAME,
+    name=IMAGES,
     summary="any tree of image files, train/CLASS/* and test/CLASS/* (or val), resized to squares",
     describe=_describe,
     check=_check,

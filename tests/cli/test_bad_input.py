@@ -34,6 +34,7 @@ def says(result: Result, *parts: str) -> None:
     [
         (["simclr"], ["unknown method 'simclr'", "Did you mean 'infonce'?"]),
         (["byol"], ["unknown method 'byol'. It is not offered", "nothing but images: align-uniform,"]),
+        (["infonce", "--data", "."], ["unknown dataset '.'", "image-folder:path=", ",size=32"]),
         (["infonce", "--data", "CIFAR-10"], ["unknown dataset 'CIFAR-10'", "Did you mean 'cifar10'?"]),
         (["infonce", "--set", "encoder.name=ResNet-18"], ["'ResNet-18'", "Did you mean 'resnet18'?"]),
         (["infonce", "--device", "gpu"], ["unknown device 'gpu'. Did you mean 'cuda'?"]),

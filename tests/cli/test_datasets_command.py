@@ -91,7 +91,7 @@ def test_check_prints_tables_for_people(run: Run, tree: Path) -> None:
         ("two-view-digits", "dataset two-view-digits is transductive: it has no splits of labelled images"),
         ("stl10:split=trian", "Did you mean 'train'?"),
         ("hub-parquet", "dataset hub-parquet needs path: hub-parquet:path=..."),
-        ("hub-parquet:path=none", "cannot be listed"),
+        ("hub-parquet:path=none", "does not exist. Give path= an absolute path"),
     ],
 )
 def test_what_cannot_be_checked_exits_with_2(run: Run, name: str, message: str) -> None:

@@ -90,8 +90,10 @@ def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pyte
 
 
 def test_missing_files_are_named(tree: Path) -> None:
-    with pytest.raises(DatasetMissing, match=r"nowhere has no folder train\. train must hold a folder"):
+    with pytest.raises(DatasetMissing, match=r"nowhere does not exist\. train must hold a folder"):
         check_available("image-folder:path=nowhere,size=8", tree)
+    with pytest.raises(DatasetMissing, match=r"tree/train has no folder train\. train must hold a folder"):
+        check_available("image-folder:path=tree/train,size=8", tree)
     (tree / "tree/train/bee").mkdir()
     with pytest.raises(DatasetMissing, match="train holds no image of bee"):
         check_available(NAME, tree)
@@ -99,8 +101,24 @@ def test_missing_files_are_named(tree: Path) -> None:
     (tree / "tree/val/cat/d.png").unlink()
     with pytest.raises(DatasetMissing, match="val holds no image"):
         check_available(NAME, tree)
-    with pytest.raises(ValueError, match="image-folder needs size"):
+    with pytest.raises(ValueError, match=r"image-folder needs size: image-folder:path=tree,size=\.\.\."):
         check_available("image-folder:path=tree", tree)
+    with pytest.raises(ValueError, match=r"needs path and size: image-folder:colour=grey,path=\.\.\.,size="):
+        check_available("image-folder:colour=grey", tree)
+
+
+def test_a_folder_that_is_missing_was_looked_for_under_the_data_root(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    looked = f"path=tree is looked for under the data root, and {tree}/data/tree does not exist"
+    here = f"but {tree}/tree in the working directory does: give path={tree}/tree\\."
+    for name in (NAME, "hub-parquet:path=tree"):
+        with pytest.raises(DatasetMissing, match=f"not found: {looked}, {here}"):
+            check_available(name, tree / "data")
+    (tree / "file").touch()
+    with pytest.raises(DatasetMissing, match=rf"not found: {tree}/file is not a folder"):
+        check_available(f"image-folder:path={tree}/file,size=8")
 
 
 def test_a_test_class_that_was_never_trained_is_refused(tree: Path) -> None:

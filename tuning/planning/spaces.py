@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from contrasweep.names import did_you_mean, unknown
+from contrasweep.data.own_folders import unknown_dataset
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import (
     Fixed,
     Parameter,
@@ -56,7 +57,7 @@ def check_names(method: str, dataset: str) -> None:
     name, _, options = dataset.partition(":")
     with faults.noted():
         if name not in DECLARED_DATASETS:
-            raise InputError(unknown("dataset", name, DECLARED_DATASETS))
+            raise InputError(unknown_dataset(name, DECLARED_DATASETS))
         DECLARED_DATASETS[name].parse(options)
     faults.tell()
 

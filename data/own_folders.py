@@ -1,0 +1,111 @@
+"""Folders of one's own images: how they are laid out, and what to type for one that is given as a dataset.
+
+Nothing here imports torch.
+"""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from contrasweep.data.root import data_root, path_below
+from contrasweep.given_files import FileRefused, check_given
+from contrasweep.names import did_you_mean, nearest, unknown
+
+IMAGES, PARQUET = "image-folder", "hub-parquet"
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+FOLDERS = {"train": ("train",), "test": ("test", "val", "validation")}
+
+_USUAL_SIZE, _LARGEST_SIZE = 32, 224
+"""The size that is suggested where no image can be read, and the largest one: what ResNets are trained on."""
+
+_LOOKED_AT = 8
+"""How many images are looked at to suggest a size: the first that can be read counts."""
+
+
+def _form(path: str, size: str) -> str:
+    return f"{IMAGES}:path={path},size={size}"
+
+
+_OWN = f"folder of your own images is {_form('FOLDER', 'PIXELS')}"
+
+
+def unknown_dataset(given: str, known: Iterable[str]) -> str:
+    """Return the message for a name that no dataset has; for a folder that is there, it says what to type."""
+    names = list(known)
+    folder, is_path = _folder(given), any(mark in given for mark in (os.sep, "~"))
+    if folder is None and is_path:
+        where = Path(os.path.expanduser(given)).absolute()  # a user without a home stays as typed
+        return f"unknown dataset {given!r}, and {where} is not a folder. A {_OWN}."
+    instead = f"; a {_OWN}"
+    if folder is None or (nearest(given, names, "dataset") and not is_path and not _is_laid_out(folder)):
+        return unknown("dataset", given, names, instead)
+    hint = "" if is_path else did_you_mean(given, names, "dataset")
+    return f"unknown dataset {given!r}.{hint} {_how_to_give(folder)}"
+
+
+def where_missing(root: Path, given: str) -> str:
+    """Say where the folder of `path=` was looked for and is not, and what to give if it is somewhere else.
+
+    Raises:
+        DatasetMissing: see `path_below`.
+    """
+    place = path_below(root, given)
+    why = f"{place} {'is not a folder' if place.exists() else 'does not exist'}"
+    if Path(given).expanduser().is_absolute():
+        return why
+    here = Path(given).absolute()
+    elsewhere = f", but {here} in the working directory does: give path={here}" if here.is_dir() else ""
+    return f"path={given} is looked for under the data root, and {why}{elsewhere}"
+
+
+def _folder(given: str) -> Path | None:
+    """Return the folder that the text leads to, from the working directory or under the data root."""
+    try:
+        places = [Path(given).expanduser().absolute(), data_root() / given]
+        return next((place for place in places if given and place.is_dir()), None)
+    except (OSError, RuntimeError, ValueError):  # a long name; a user without a home; a NUL; no data root
+        return None
+
+
+def _is_laid_out(folder: Path) -> bool:
+    return (folder / "train").is_dir() or any(folder.glob("*.parquet"))
+
+
+def _how_to_give(folder: Path) -> str:
+    """Return the sentences that say what to type for a folder."""
+    if "," in str(folder):
+        return f"The path {folder} has a comma, which no option of a dataset can have: rename the folder."
+    if any(folder.glob("*.parquet")):
+        return f"For the Parquet files of this folder, type {shlex.quote(f'{PARQUET}:path={folder}')}."
+    shape = _first_shape(folder / "train")
+    size = _USUAL_SIZE if shape is None else min(*shape, _LARGEST_SIZE)
+    typed = shlex.quote(_form(str(folder), str(size)))
+    chosen = "size= is the side in pixels to which images are resized, and yours to choose"
+    if shape is not None:
+        chosen += f"; the first image has {shape[0]} x {shape[1]}"
+    if not (folder / "train").is_dir():
+        needed = "train/CLASS and test/CLASS"
+        return f"Put the images of this folder into its folders {needed}, then type {typed} ({chosen})."
+    return f"For the images of this folder, type {typed} ({chosen})."
+
+
+def _first_shape(folder: Path) -> tuple[int, int] | None:
+    """Return height and width of one of the first images in a folder that can be read; None without one."""
+    from PIL import Image
+
+    for file in islice(_images(folder), _LOOKED_AT):
+        try:
+            check_given(file)
+            with Image.open(file) as image:
+                return image.height, image.width
+        except (FileRefused, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue
+    return None
+
+
+def _images(folder: Path) -> Iterator[Path]:
+    for place, below, files in os.walk(folder):
+        below.sort()
+        yield from (Path(place, file) for file in sorted(files) if file.lower().endswith(EXTENSIONS))

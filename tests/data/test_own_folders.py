@@ -1,0 +1,108 @@
+"""A folder that is given in place of a dataset: the message says what to type."""
+
+import os
+from pathlib import Path
+
+import pytest
+from encoded_files import encoded, pixels
+
+from contrasweep.data import check_available
+from contrasweep.data.own_folders import unknown_dataset
+from contrasweep.data.root import ROOT_VARIABLE
+
+KNOWN = ["cifar10", "digits"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a folder of images; the data root is another folder."""
+    for file in ("train/cat/a.png", "test/cat/b.png"):
+        place = tmp_path / "my photos" / file
+        place.parent.mkdir(parents=True)
+        place.write_bytes(encoded(pixels(0)))
+    (tmp_path / "photos").symlink_to("my photos")
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "data"))
+    return tmp_path
+
+
+def _typed(message: str) -> str:
+    return message.partition("type ")[2].partition(" (size=")[0]
+
+
+@pytest.mark.parametrize("given", ["photos", "./photos", "photos/", "{here}/photos"])
+def test_the_whole_name_to_type_is_said_at_once(here: Path, given: str) -> None:
+    given = given.format(here=here)
+    message = unknown_dataset(given, KNOWN)
+    height, width = pixels(0).shape[:2]
+    assert message.startswith(
+        f"unknown dataset {given!r}. For the images of this folder, type image-folder:path="
+    )
+    assert f"the first image has {height} x {width}" in message
+    assert _typed(message) == f"image-folder:path={here}/photos,size={min(height, width)}"
+    check_available(_typed(message))
+
+
+def test_a_name_with_blanks_is_quoted_for_the_shell(here: Path) -> None:
+    assert _typed(unknown_dataset("my photos", KNOWN)).startswith(
+        f"'image-folder:path={here}/my photos,size="
+    )
+
+
+def test_a_folder_under_the_data_root_is_found(here: Path) -> None:
+    (here / "photos").unlink()
+    (here / "data" / "photos").symlink_to(here / "my photos")
+    assert f"path={here}/data/photos,size=" in unknown_dataset("photos", KNOWN)
+
+
+def test_large_images_are_suggested_smaller_and_damaged_ones_do_not_count(here: Path) -> None:
+    (here / "photos/train/cat/a.png").write_bytes(b"none")
+    os.mkfifo(here / "photos/train/cat/b.png")  # opening it would wait for a writer
+    assert _typed(unknown_dataset("photos", KNOWN)).endswith(",size=32")
+    (here / "photos/train/cat/c.png").write_bytes(encoded(pixels(0, 300, 400)))
+    message = unknown_dataset("photos", KNOWN)
+    assert _typed(message).endswith(",size=224")
+    assert "300 x 400" in message
+
+
+def test_a_folder_of_parquet_files_is_another_dataset(here: Path) -> None:
+    (here / "parquet").mkdir()
+    (here / "parquet" / "train-0.parquet").touch()
+    assert f"type hub-parquet:path={here}/parquet." in unknown_dataset("./parquet", KNOWN)
+
+
+def test_a_folder_that_is_laid_out_otherwise(here: Path) -> None:
+    (here / "pile").mkdir()
+    told = (
+        "Put the images of this folder into its folders train/CLASS and test/CLASS, then type image-folder:"
+    )
+    assert told in unknown_dataset("pile", KNOWN)
+    (here / "a,b").mkdir()
+    assert "comma" in unknown_dataset("./a,b", KNOWN)
+
+
+def test_a_name_like_that_of_a_dataset_and_a_folder(here: Path) -> None:
+    (here / "cifar").mkdir()
+    assert (
+        unknown_dataset("cifar", KNOWN)
+        == "unknown dataset 'cifar'. Did you mean 'cifar10'? Known: cifar10, digits."
+    )
+    (here / "cifar" / "train").mkdir()
+    both = unknown_dataset("cifar", KNOWN)
+    assert "Did you mean 'cifar10'? For the images of this folder, type image-folder:path=" in both
+
+
+@pytest.mark.parametrize("given", ["./nowhere", "no/where", "~nobody-of-this-name/photos"])
+def test_a_path_that_leads_nowhere(here: Path, given: str) -> None:
+    message = unknown_dataset(given, KNOWN)
+    assert "is not a folder. A folder of your own images is image-folder:path=FOLDER,size=PIXELS." in message
+
+
+@pytest.mark.parametrize("given", ["", "x" * 300, "a\0b"])
+def test_what_can_be_no_folder_is_an_unknown_name(here: Path, given: str) -> None:
+    assert "Known: cifar10, digits." in unknown_dataset(given, KNOWN)
+
+
+def test_a_well_known_set_that_is_not_offered(here: Path) -> None:
+    assert "It is not offered; a folder of your own images is image-folder:" in unknown_dataset("SVHN", KNOWN)
