@@ -279,6 +279,7 @@ def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
         (["--workers", "3"], ["batch_size 128 does not divide among 3 workers: give 126 or 129"]),
         (["--workers", "4", "--cpus", "3"], ["4 workers of 3 cpus each", "has 8 cpus"]),
         (["--gpus-per-worker", "2"], ["gpus-per-worker must be 0 to 1", "given 2"]),
+        (["--gpus-per-worker", "1"], ["1 GPU each", "has 8 cpus and no GPU that torch can use: room for 0"]),
         (["--workers", "2", "--device", "cuda"], ["--device cuda was asked for", "no GPU"]),
     ],
 )

@@ -1,6 +1,7 @@
 """The commands on a study that the test writes, and the whole way through the real command line."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.store import Location, reader
+from contrasweep.tuning.store import Heartbeat, Location, open_location, reader
 from contrasweep.tuning.store.parts import read_parts
 from tests.studies import PlannedStudy
 from tests.studies import Run as WrittenRun
@@ -155,6 +156,19 @@ def test_best_of_a_study_without_a_completed_trial_fails(run: Run, tmp_path: Pat
     assert result.exit_code == 1
     assert "no trial of study written has completed" in result.output
     assert not (tmp_path / "best.yaml").exists()
+
+
+def test_best_of_an_interrupted_study_says_how_to_go_on(run: Run, tmp_path: Path) -> None:
+    go_on = "`contrasweep sweep infonce --name written --results results --resume` goes on."
+    for finals in ([0.6], [None]):
+        results = tmp_path / "results"
+        write_study(results, finals)
+        assert f"Study written was interrupted: {go_on}" in run("best", "written").stderr
+        assert run("best", "written", "--json").stderr.count("goes on") == (finals == [None])
+        with Heartbeat(open_location(results), "written"):
+            pass
+        assert "goes on" not in run("best", "written").output
+        shutil.rmtree(results)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])

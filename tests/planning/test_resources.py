@@ -66,6 +66,11 @@ def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         "trials of 3 workers of 1 cpu and 1 GPU each were asked for; "
         "this machine has 8 cpus and 2 GPUs: room for 0"
     )
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 1)
+    assert "has 8 cpus and 1 GPU: room for 0" in _refused(workers=2, gpus_per_worker=1)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 0)
+    assert "has 8 cpus and no GPU that torch can use: room for 0" in _refused(gpus_per_worker=1)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 2)
     # A share is of one GPU: two workers of 0.6 do not fit on one and a bit.
     assert "1 cpu and 0.6 GPU each" in _refused(workers=3, gpus_per_worker=0.6, values={"batch_size": 96})
 

@@ -261,7 +261,7 @@ def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path, in_process: N
     with pytest.raises(SweepFailed, match=r"no trial of broken finished \(2 failed\)") as failed:
         run_sweep(plan)
     assert "1e+30" in str(failed.value)
-    assert " (2 of 2). `contrasweep show broken" in str(failed.value)
+    assert " (2 of 2). `contrasweep show broken --results" in str(failed.value)
     rows = ResultsStore(tmp_path).trials("broken").to_pylist()
     assert [row["status"] for row in rows] == ["failed", "failed"]
     assert all("fair-cclk" in row["error"] and "1e+30" in row["error"] for row in rows)

@@ -8,7 +8,6 @@ import typer
 from contrasweep.tuning.cli.elsewhere import send
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS as RESULTS
-from contrasweep.tuning.results.commands import results_option as results_option
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.resources import Machine

@@ -21,7 +21,6 @@ from contrasweep.tuning.cli.options import (
     Workers,
     machine_at,
     place_in,
-    results_option,
 )
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
 from contrasweep.tuning.cli.studies import remark_on_fewer
@@ -29,6 +28,7 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.results.commands import show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
@@ -203,7 +203,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     _print_differences(compared, main_score(names))
     for one in done:
         if one.failed:
-            hint = f"`contrasweep show {one.study}{results_option(results)}` says why."
+            hint = f"`{show_command(one.study, results)}` says why."
             warn(f"{one.failed} runs of {one.study} failed; {hint}")
     trained = [row for row in summaries if not row.encoder.startswith(UNTRAINED)]
     untrained = [row for row in summaries if row.encoder.startswith(UNTRAINED)]

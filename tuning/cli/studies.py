@@ -8,11 +8,12 @@ import typer
 
 from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where, results_option
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.commands import results_option, resume_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,9 +175,12 @@ def best(
         return
     first = selected[0]
     footer = f"Trial {first.trial} is taken: {first.rule}."
-    footer += _another(selected, store.study(study).require_search().metrics)
+    record = store.study(study)
+    footer += _another(selected, record.require_search().metrics)
     rows = [selected_row(trial) for trial in selected]
     print_rows(f"{study}: {best_name(first.metric)}", rows, footer=footer)
+    if hint := resume_hint(record.method, study, results, store.state(study)):
+        remark(hint)
     if not first.beats_untrained:
         warn("the best trial does not beat the untrained encoder.")
     if output is not None:

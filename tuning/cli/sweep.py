@@ -114,7 +114,13 @@ Name = Annotated[
     str | None,
     typer.Option(help="Name of the study; default: METHOD-DATASET-TIME.", autocompletion=complete_studies),
 ]
-Resume = Annotated[bool, typer.Option(help="Resume the study --name where it was interrupted.")]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        help="Go on with the study --name that was interrupted: what was finished is kept, trials that "
+        "were not continue from their checkpoints, and the trials that are left are run."
+    ),
+]
 Extend = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Resume the study --name and try N more configurations."),

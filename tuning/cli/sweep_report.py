@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from contrasweep.tuning.cli.columns import Row
-from contrasweep.tuning.cli.options import results_option
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.results.best import RULE, best_name
-from contrasweep.tuning.results.commands import best_command
+from contrasweep.tuning.results.commands import best_command, results_option, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -99,13 +98,12 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     rows = [selected_row(trial) for trial in selected]
     title = f"{plan.name}: {best_name(plan.metric)} of {plan.trials} trials"
     print_rows(title, rows, footer=_footer(plan, result.counts))
-    where = results_option(plan.results)
     if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
         say(told)
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
-        warn(f"{result.counts['failed']} trials failed (`contrasweep show {plan.name}{where}`):")
+        warn(f"{result.counts['failed']} trials failed (`{show_command(plan.name, plan.results)}`):")
         for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
             say(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: {best_command(plan.name, plan.results)}")

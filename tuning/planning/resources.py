@@ -37,7 +37,7 @@ class Machine:
     def in_words(self) -> str:
         """The cores and GPUs in words, for messages."""
         has = f"has {counted(self.cpus, 'cpu')}"
-        gpus = f" and {self.gpus:g} GPUs" if self.gpus else ""
+        gpus = f" and {self.gpus:g} GPU{'s' * (self.gpus != 1)}" if self.gpus else ""
         if self.address is None:
             return f"this machine {has}{gpus}"
         each = ", ".join(str(cpus) for cpus in self.nodes)
@@ -117,7 +117,10 @@ def resources_for(
         wanted = min(wanted, fit)
     if not fit or (machine is not None and wanted > fit):
         trials = f"{wanted} trials at once" if fit else "trials"
-        raise InputError(f"{trials} of {asked.in_words} were asked for; {place.in_words}: room for {fit}")
+        lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
+        raise InputError(
+            f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
+        )
     return replace(asked, concurrency=wanted)
 
 

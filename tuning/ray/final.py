@@ -24,6 +24,7 @@ from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.board import EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
+from contrasweep.tuning.results.commands import show_command
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
@@ -104,7 +105,8 @@ def final_runs(
     if not rows:
         error = common_error(store.trials(study)["error"].to_pylist())
         told = "" if error is None else f": {error}"
-        raise SweepFailed(f"no final run completed{told}; `contrasweep show {study}` shows the errors")
+        show_errors = show_command(study, plan.location.uri)
+        raise SweepFailed(f"no final run completed{told}; `{show_errors}` shows the errors")
     of = len(plan.requests)
     return FinalRuns(study, rows, failed=of - len(rows), held=of - trained)
 

@@ -28,7 +28,7 @@ from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
-from contrasweep.tuning.results.commands import resume_command
+from contrasweep.tuning.results.commands import resume_command, show_command
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.results.trials import TrialOutcome, common_error, epoch_means, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
@@ -282,7 +282,7 @@ def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
     """Return what most trials of a failed sweep died of, and the command that shows the errors of all."""
     outcomes = trial_outcomes(ResultsStore(location).trials(plan.name), record)
     error = common_error([one.error for one in outcomes])
-    show = f"`contrasweep show {plan.name} --results {plan.results}` shows"
+    show = f"`{show_command(plan.name, plan.results)}` shows"
     return f"; {show} why" if error is None else f": {error}. {show} each trial"
 
 

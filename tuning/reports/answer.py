@@ -7,7 +7,7 @@ from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import mean_and_std, selected_rows
 from contrasweep.tuning.reports.page import Section, Table, cell_text
-from contrasweep.tuning.results.commands import best_command, results_option, resume_command
+from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
@@ -40,7 +40,7 @@ def next_commands(data: StudyData) -> list[str]:
         resume = resume_command([data.record.method], data.name, data.results)
         return [resume, *([best] if data.ranked else [])]
     if not data.ranked:
-        return [f"contrasweep show {name}{where}"]
+        return [show_command(data.name, data.results)]
     runs = selected_rows(data)
     if len(runs) < FEW_SEEDS or runs[0]["trial"] != data.ranked[0].number:
         return [best, run]

@@ -21,7 +21,7 @@ from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.results.best import RULE, best_name
-from contrasweep.tuning.results.commands import best_command
+from contrasweep.tuning.results.commands import best_command, show_command
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
 
 MAX_MARKS = 2000
@@ -199,7 +199,11 @@ def _failed(data: StudyData) -> Section:
         reasons = sorted(((len(kind), kind[0]) for kind in kinds.values()), key=lambda pair: -pair[0])
         tables.append(Table("Errors", ("trials", "error, the first of its kind"), reasons[:TOP]))
     shown, columns = failed[:MAX_ROWS], ("epoch", "error")
-    note = f"The first {MAX_ROWS}; `contrasweep show {data.name}` lists all." if shown != failed else ""
+    note = (
+        f"The first {MAX_ROWS}; `{show_command(data.name, data.results)}` lists all."
+        if shown != failed
+        else ""
+    )
     cells = [(trial.epoch, _shortened(trial.error)) for trial in shown]
     tables.append(_trial_table("Failed trials", data, shown, columns, cells, note))
     said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."

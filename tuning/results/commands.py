@@ -19,6 +19,11 @@ def best_command(study: str, results: str, file: str = "best.yaml") -> str:
     return f"contrasweep best {shlex.quote(study)}{results_option(results)} -o {shlex.quote(file)}"
 
 
+def show_command(study: str, results: str) -> str:
+    """Return the command that shows the trials or runs of a study, and why the failed ones did."""
+    return f"contrasweep show {shlex.quote(study)}{results_option(results)}"
+
+
 def resume_command(methods: Sequence[str], name: str, results: str | Path, address: str | None = None) -> str:
     """Return the command that goes on with a study, or with the studies of several methods.
 
@@ -30,3 +35,10 @@ def resume_command(methods: Sequence[str], name: str, results: str | Path, addre
     """
     words = ["contrasweep", "sweep", *methods, "--name", name, "--results", str(results), "--resume"]
     return shlex.join(words + ([] if address is None else ["--address", address]))
+
+
+def resume_hint(method: str, name: str, results: str, state: str) -> str:
+    """Return a sentence with the command that goes on with an interrupted study; empty in other states."""
+    if state != "interrupted":
+        return ""
+    return f"Study {name} was interrupted: `{resume_command([method], name, results)}` goes on."

@@ -14,6 +14,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.best import RULE, best_final, best_order
+from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.statistics import binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
@@ -151,7 +152,9 @@ def best_trials(
     tables = store.tables(study)
     done = _candidates(tables.trials, record)
     if not done:
-        raise SweepFailed(f"no trial of study {study} has completed yet, so there is no best one")
+        hint = resume_hint(record.method, study, store.location.uri, store.state(study))
+        told = f"no trial of study {study} has completed yet, so there is no best one"
+        raise SweepFailed(f"{told}. {hint}" if hint else told)
     kept = [one for one in done if all(this.holds(one.mean(this.metric)) for this in conditions)]
     if not kept:
         wanted = " and ".join(map(str, conditions))
