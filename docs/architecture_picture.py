@@ -34,6 +34,7 @@ _SAYS = {
     "results": "what became of trials; selection",
     "planning": "plans, resources, trials (no Ray)",
     "progress": "how far work is, time left",
+    "export": "encoders for other libraries",
     "reports": "one page about studies",
     "ray": "sweeps and final runs on Ray",
     "sensitivity": "which hyperparameters matter",

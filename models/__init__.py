@@ -11,7 +11,7 @@ from contrasweep.models.encoders.registry import (
     build_vector_encoder,
     check_two_sizes,
 )
-from contrasweep.models.export import encoder_bytes, load_encoder
+from contrasweep.models.export import EncoderFile, encoder_bytes, load_encoder, read_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
 from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
@@ -37,6 +37,7 @@ __all__ = [
     "PROBE_RECIPES",
     "VECTOR_ENCODERS",
     "Encoder",
+    "EncoderFile",
     "EncoderSpec",
     "ImageInput",
     "KNNProbe",
@@ -73,6 +74,7 @@ __all__ = [
     "one_hot",
     "probe_recipe",
     "projection_head",
+    "read_encoder",
     "top_accuracy",
     "unbiased_accuracy",
     "worst_group_accuracy",

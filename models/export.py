@@ -1,16 +1,18 @@
 """Encoder files: the weights as safetensors, with a header that says how to rebuild the network."""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
-from contrasweep.given_files import check_given
+from contrasweep.given_files import read_given
 from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
@@ -67,29 +69,77 @@ def load_encoder(path: str | Path) -> Encoder:
     """
     if not os.path.lexists(path):
         raise FileNotFoundError(f"no encoder file at {path}")
-    check_given(path)
+    return read_encoder(read_given(path), str(path)).encoder
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderFile:
+    """The content of an encoder file.
+
+    Attributes:
+        encoder: the trained encoder on the CPU, in evaluation mode; it checks its input.
+        header: how to build the network.
+        experiment: the experiment that trained it, as JSON; empty where the file does not say.
+        digest: SHA-256 of the file, in hexadecimal digits.
+    """
+
+    encoder: Encoder
+    header: Mapping[str, Any]
+    experiment: str
+    digest: str
+
+    def network(self, *, trained: bool) -> Encoder:
+        """Return a new network that does not check its input: with the file's weights, or untrained ones.
+
+        Untrained weights come from torch's random numbers, as those of `build_encoder` do.
+        """
+        network = _built(self.header)
+        if trained:
+            network.load_state_dict(self.encoder.state_dict())
+        return network
+
+
+def read_encoder(content: bytes, place: str) -> EncoderFile:
+    """Read the content of an encoder file; `place` names the file in messages.
+
+    Raises:
+        ValueError: the content is not an encoder that contrasweep wrote.
+    """
     try:
-        return _rebuilt(path)
+        return _read(content)
     except (ArithmeticError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path} is not an encoder of contrasweep: {why}") from error
+        raise ValueError(f"{place} is not an encoder of contrasweep: {why}") from error
 
 
-def _rebuilt(path: str | Path) -> Encoder:
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
+def _read(content: bytes) -> EncoderFile:
+    weights, metadata = load(content), _metadata(content)
     if metadata.get("format") != FORMAT:
         raise ValueError(f"format {metadata.get('format')!r}")
     header = json.loads(metadata["encoder"])
-    if not isinstance(header, dict) or not (kinds := [key for key in _BUILDERS if key in header]):
+    if not isinstance(header, dict) or not any(key in header for key in _BUILDERS):
         raise ValueError("its header does not describe the input")
     if max(header.get("channels", 0), header.get("image_size", 0)) > LARGEST:
         raise ValueError(f"channels and image_size are at most {LARGEST:,}")
     # The weights drawn here are replaced at once, so they must not change the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
-        encoder = _BUILDERS[kinds[0]](**header)
-    encoder.load_state_dict(load_file(path))
-    return encoder.eval().checking(_input(header))
+        encoder = _built(header)
+    encoder.load_state_dict(weights)
+    encoder.eval().checking(_input(header))
+    digest = hashlib.sha256(content).hexdigest()
+    return EncoderFile(encoder, header, metadata.get("experiment", ""), digest)
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """Return the metadata of a safetensors file: its first 8 bytes are the length of its header in JSON."""
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
+    return metadata
+
+
+def _built(header: Mapping[str, Any]) -> Encoder:
+    build = next(build for key, build in _BUILDERS.items() if key in header)
+    return build(**header)
 
 
 def _input(header: Mapping[str, Any]) -> ImageInput | ViewsInput:

@@ -61,6 +61,8 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["train", "wrong.yaml"], 2),
     (["table", "cclk-t33"], 2),
     (["best", "study-2"], 2),
+    (["export", "study-1", "--format", "tim", "-o", "out"], 2),
+    (["export", "study-2", "--format", "timm", "-o", "out"], 2),
 ]
 READING = [
     ["studies"],

@@ -25,7 +25,7 @@ from contrasweep.tuning.ray.board import EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
-from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
+from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows, encoder_path
 from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.final_scores import FinalScores
@@ -139,10 +139,10 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
     cache, ranks = DataCache(device=request.device), group_ranks()
     experiment = request.experiment
     data = cache.get(experiment, request.data_root)
-    folder = f"exports/{request.study.name}/{request.trial:05d}-{experiment.seed}"
+    path = encoder_path(request.study.name, request.trial, experiment.seed)
 
     def export(content: bytes) -> None:
-        request.location.write(f"{folder}/encoder.safetensors", content)
+        request.location.write(path, content)
 
     scores = FinalScores(experiment, request.data_root, data, export)
     trial: Trial | Follower = Follower(request, cache, ranks)

@@ -1,0 +1,84 @@
+"""A folder that `transformers.AutoModel.from_pretrained` loads, under the names of its own ResNet."""
+
+import re
+
+from contrasweep.models.formats.network import Network
+from contrasweep.models.formats.package import CONFIG, WEIGHTS, Format, Package, json_file, weights_file
+from contrasweep.models.formats.resnets import BLOCKS, imagenet_resnet
+
+PROCESSOR = "preprocessor_config.json"
+BILINEAR = 2
+"""Pillow's number for the bilinear filter, which the image processors of transformers take."""
+
+_EXAMPLE = """\
+import torch
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained(".")
+mean = torch.tensor({mean}).view(1, -1, 1, 1)
+std = torch.tensor({std}).view(1, -1, 1, 1)
+with torch.no_grad():
+    features = model.eval()((images - mean) / std).pooler_output.flatten(1)
+"""
+
+_STEM = "embedder.embedder"
+_NAMES: tuple[tuple[str, str], ...] = (
+    (r"conv1\.(.+)", _STEM + r".convolution.\1"),
+    (r"bn1\.(.+)", _STEM + r".normalization.\1"),
+    (r"layer(\d)\.(\d)\.conv(\d)\.(.+)", r"encoder.stages.<\1>.layers.\2.layer.<\3>.convolution.\4"),
+    (r"layer(\d)\.(\d)\.bn(\d)\.(.+)", r"encoder.stages.<\1>.layers.\2.layer.<\3>.normalization.\4"),
+    (r"layer(\d)\.(\d)\.downsample\.0\.(.+)", r"encoder.stages.<\1>.layers.\2.shortcut.convolution.\3"),
+    (r"layer(\d)\.(\d)\.downsample\.1\.(.+)", r"encoder.stages.<\1>.layers.\2.shortcut.normalization.\3"),
+)
+"""Patterns of torchvision's names, and those of transformers. A number in <> counts from zero there."""
+
+
+def transformers_name(name: str) -> str:
+    """Return what transformers calls a parameter or buffer of torchvision's ResNet.
+
+    Raises:
+        ValueError: torchvision's ResNet has no such name.
+    """
+    for pattern, theirs in _NAMES:
+        found = re.fullmatch(pattern, name)
+        if found is not None:
+            return re.sub(r"<(\d)>", lambda number: str(int(number[1]) - 1), found.expand(theirs))
+    raise ValueError(f"a ResNet has no parameter {name!r}")
+
+
+def _write(network: Network) -> Package:
+    depth = imagenet_resnet(network, "transformers")
+    bottleneck = depth == 50
+    expansion = 4 if bottleneck else 1
+    config = {
+        "model_type": "resnet",
+        "architectures": ["ResNetModel"],
+        "num_channels": network.channels,
+        "embedding_size": 64,
+        "hidden_sizes": [width * expansion for width in (64, 128, 256, 512)],
+        "depths": list(BLOCKS[depth]),
+        "layer_type": "bottleneck" if bottleneck else "basic",
+        "hidden_act": "relu",
+        "downsample_in_first_stage": False,
+        "downsample_in_bottleneck": False,
+        "torch_dtype": "float32",
+    }
+    processor = {
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": network.size, "width": network.size},
+        "resample": BILINEAR,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(network.mean),
+        "image_std": list(network.std),
+    }
+    weights = {transformers_name(name): value for name, value in network.weights.items()}
+    return Package(
+        {WEIGHTS: weights_file(weights), CONFIG: json_file(config), PROCESSOR: json_file(processor)},
+        _EXAMPLE.format(mean=list(network.mean), std=list(network.std)),
+    )
+
+
+TRANSFORMERS = Format("hf", "transformers", "transformers.AutoModel.from_pretrained", _write)

@@ -1,0 +1,83 @@
+"""An encoder file as other libraries see it: a bare network, and what its images must be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from contrasweep.models.encoders.encoder import Encoder, Normalisation
+from contrasweep.models.encoders.given import ImageInput
+from contrasweep.models.export import EncoderFile
+
+RESIZED = "bilinear, antialiased"
+"""How images are resized, see `data.whole_image`."""
+
+
+class NotOffered(ValueError):
+    """A format cannot hold a network, or a package that writes it is not installed."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """An encoder of images whose file was read.
+
+    Attributes:
+        name: the encoder, as users choose it.
+        encoder: the encoder, which normalises images in 0..1 itself, in evaluation mode on the CPU.
+        bare: the same network without the normalisation.
+        channels: the channels of its images.
+        size: their pixels per side.
+        mean: what is subtracted from images in 0..1, one number for each channel; zeros for nothing.
+        std: what they are divided by then; ones for nothing.
+    """
+
+    name: str
+    encoder: Encoder
+    bare: nn.Module
+    channels: int
+    size: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The bare network's parameters and buffers by name."""
+        return self.bare.state_dict()
+
+    @property
+    def preprocessing(self) -> Mapping[str, object]:
+        """What turns an 8-bit image into the bare network's input, for a JSON file."""
+        return {
+            "channels": self.channels,
+            "size": self.size,
+            "resize": RESIZED,
+            "range": [0.0, 1.0],
+            "mean": list(self.mean),
+            "std": list(self.std),
+        }
+
+
+def network_of(file: EncoderFile) -> Network:
+    """Return the network of an encoder file.
+
+    Raises:
+        NotOffered: the encoder takes several views of an object, not images.
+    """
+    encoder, header = file.encoder, file.header
+    if not isinstance(encoder.takes, ImageInput):
+        raise NotOffered("it encodes several views of an object; no other library has such a network")
+    channels, body = encoder.takes.channels, encoder.body
+    normalises = isinstance(body, nn.Sequential) and isinstance(body[0], Normalisation)
+    return Network(
+        name=header["name"],
+        encoder=encoder,
+        bare=body[1] if isinstance(body, nn.Sequential) and normalises else body,
+        channels=channels,
+        size=encoder.takes.size,
+        mean=_by_channel(header["mean"] or (0.0,), channels),
+        std=_by_channel(header["std"] or (1.0,), channels),
+    )
+
+
+def _by_channel(given: Sequence[float], channels: int) -> tuple[float, ...]:
+    return tuple(given) * (channels // len(given))

@@ -1,0 +1,161 @@
+"""`contrasweep export` writes an encoder's files and card whole, or refuses before any of it."""
+
+import errno
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from contrasweep.models import build_encoder, encoder_bytes
+from contrasweep.models.formats import FORMATS
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.export import checks
+from contrasweep.tuning.results.final_runs import encoder_path
+from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
+
+Command = Callable[..., Result]
+SCORES = {(1, 5): 0.5, (1, 6): 0.7, (1, 7): 0.6, (0, 5): 0.9}
+
+
+def encoder_file(seed: int) -> bytes:
+    torch.manual_seed(seed)
+    experiment = Experiment(method="infonce", dataset="digits", seed=seed).model_dump_json()
+    return encoder_bytes(
+        build_encoder("resnet18", 3, 32), name="resnet18", channels=3, image_size=32, experiment=experiment
+    )
+
+
+@pytest.fixture
+def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in a folder with a search, whose best trial is 1, and final runs of trials 0 and 1."""
+    monkeypatch.chdir(tmp_path)
+    PlannedStudy(small_plan(Path("results"))).write(scored(), scored((0.5, 0.6, 0.9)))
+    Path("a.safetensors").write_bytes(b"nothing")
+    metrics = ("test.accuracy", "test.untrained_accuracy")
+    final = WrittenStudy("results", make_final_record("study-1-final", metrics=metrics))
+    for (trial, seed), score in SCORES.items():
+        found = {"test.accuracy": score, "test.untrained_accuracy": 0.4}
+        final.write(Run(trial, seed, final=found, phase="final", config=f"c{trial}"))
+        final.location.write(encoder_path("study-1-final", trial, seed), encoder_file(seed))
+    return lambda *words: CliRunner().invoke(app, ["export", *words])
+
+
+def weights(folder: str) -> bytes:
+    return Path(folder, "model.safetensors").read_bytes()
+
+
+def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command) -> None:
+    done = export("study-1", "--format", "torchvision", "-o", "out")
+    assert done.exit_code == 0, done.output
+    assert "study-1-final, trial 1, seed 5" in done.output
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+    ]
+    card = Path("out/README.md").read_text()
+    (row,) = (line for line in card.splitlines() if line.startswith("| accuracy"))
+    assert row == "| accuracy | 0.5 | 0.6 ± 0.1 (n = 3) | 0.3516 to 0.8484 | 0.4 ± 0 (n = 3) |"
+    assert "dataset: digits" in card
+    assert list(Path().glob(".out*")) == []
+    given = json.loads(Path("out/config.json").read_text())["preprocessing"]
+    assert (given["size"], given["mean"], given["std"]) == (32, [0.0] * 3, [1.0] * 3)
+
+
+def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command) -> None:
+    assert export("study-1-final", "--format", "timm", "-o", "a", "--seed", "7").exit_code == 0
+    file = encoder_path("study-1-final", 1, 7)
+    assert export(f"results/{file}", "--format", "timm", "-o", "b").exit_code == 0
+    assert weights("a") == weights("b")
+    assert "None are known" in Path("b/README.md").read_text()
+    assert export("study-1", "--format", "timm", "-o", "c", "--trial", "0").exit_code == 0
+    assert "trial 0, seed 5" in Path("c/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["study-1", "--format", "tim"], "Did you mean 'timm'?"),
+        (["study-2", "--format", "timm"], "Did you mean 'study-1'?"),
+        (["study-1", "--format", "timm", "--trial", "4"], "no run of trial 4; it has runs of 0, 1"),
+        (["study-1", "--format", "timm", "--seed", "4"], "trial 1 with seed 4; it has 5, 6, 7"),
+        (["a.safetensors", "--format", "timm", "--seed", "4"], "--seed go with a study"),
+        (["a.safetensors", "--format", "timm"], "a.safetensors is not an encoder of contrasweep"),
+        (["b.safetensors", "--format", "timm"], "there is no such file"),
+        (["results/studies/study-1.json", "--format", "timm"], "The study name 'results/studies"),
+        (["study-1", "--format", "timm", "--push", "name"], "--push takes OWNER/NAME, given 'name'"),
+        (["study-1", "--format", "timm", "-o", "results"], "results has files in it"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_written(
+    words: list[str], says: str, export: Command
+) -> None:
+    refused = export(*words, *([] if "-o" in words else ["-o", "out"]))
+    assert refused.exit_code == 2, refused.output
+    assert says in refused.output
+    assert not Path("out").exists()
+
+
+def test_a_study_without_final_runs_says_how_to_make_them(export: Command, tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "others")
+    PlannedStudy(plan).write(scored())
+    refused = export("study-1", "--format", "timm", "-o", "out", "--results", "others")
+    assert refused.exit_code == 2
+    assert "`contrasweep run study-1 --results others`" in refused.output
+
+
+def test_an_export_that_fails_leaves_nothing(export: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("contrasweep.tuning.export.folder.os.replace", full)
+    assert export("study-1", "--format", "timm", "-o", "out").exit_code == 1
+    assert not Path("out").exists()
+    assert list(Path().glob(".out*")) == []
+
+
+def test_it_is_sent_to_the_hub(export: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[object] = []
+    api = SimpleNamespace(
+        create_repo=lambda name, exist_ok: sent.append((name, exist_ok)),
+        upload_folder=lambda folder_path, repo_id: sent.append((Path(folder_path).name, repo_id)),
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(HfApi=lambda: api))
+    monkeypatch.setattr(checks, "find_spec", lambda name: object())
+    done = export("study-1", "--format", "timm", "-o", "out", "--push", "me/mine")
+    assert done.exit_code == 0, done.output
+    assert sent == [("me/mine", True), ("out", "me/mine")]
+    assert "https://huggingface.co/me/mine" in done.output
+
+
+def test_a_hub_that_refuses_keeps_the_export(export: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("401: who are you")
+
+    api = SimpleNamespace(create_repo=refuse)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(HfApi=lambda: api))
+    monkeypatch.setattr(checks, "find_spec", lambda name: object())
+    refused = export("study-1", "--format", "timm", "-o", "out", "--push", "me/mine")
+    assert refused.exit_code == 1
+    assert "401: who are you" in refused.output
+    assert Path("out/model.safetensors").exists()
+
+
+def test_without_the_hub_s_package_the_message_says_how_to_get_it(
+    export: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    refused = export("study-1", "--format", "timm", "-o", "out", "--push", "me/mine")
+    assert refused.exit_code == 2
+    assert "pip install 'contrasweep[hub]'" in refused.output
+
+
+def test_the_names_that_are_checked_early_are_those_of_the_formats() -> None:
+    assert tuple(FORMATS) == checks.FORMAT_NAMES

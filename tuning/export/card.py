@@ -1,0 +1,131 @@
+"""The model card of an exported encoder: what it is, how well it does, how to load it. Markdown, for hubs."""
+
+import json
+from collections.abc import Iterator
+
+import yaml
+
+from contrasweep.models.formats import Format, Network
+from contrasweep.models.formats.network import RESIZED
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.export.source import Run, Source
+from contrasweep.tuning.results.final_runs import main_score
+from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval
+from contrasweep.version import __version__
+
+NAME = "README.md"
+
+
+def model_card(source: Source, network: Network, form: Format, example: str) -> str:
+    """Return the card of an encoder, in Markdown with the metadata that model hubs read."""
+    experiment = Experiment.model_validate_json(source.file.experiment) if source.file.experiment else None
+    parts = [
+        _metadata(form, experiment),
+        f"# {_title(network, experiment)}",
+        _what(network, experiment),
+        "## Scores",
+        _scores(source.run),
+        "## Load it",
+        f"`images` are floats `(B, {network.channels}, {network.size}, {network.size})` in 0..1; `features` "
+        f"are `(B, {network.encoder.width})`.",
+        f"```python\n{example}```",
+        _preprocessing(network),
+        "## How it was trained",
+        _training(source, experiment),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _metadata(form: Format, experiment: Experiment | None) -> str:
+    tags = ["contrasweep", "self-supervised-learning", "feature-extraction"]
+    if experiment is not None:
+        tags.append(experiment.method)
+    listed = "".join(f"\n- {tag}" for tag in tags)
+    return f"---\nlibrary_name: {form.library}\npipeline_tag: image-feature-extraction\ntags:{listed}\n---"
+
+
+def _title(network: Network, experiment: Experiment | None) -> str:
+    if experiment is None:
+        return network.name
+    return f"{network.name} by {experiment.method} on {experiment.dataset}"
+
+
+def _what(network: Network, experiment: Experiment | None) -> str:
+    trained = ""
+    if experiment is not None:
+        trained = f", trained by {experiment.method} on {experiment.dataset} for {experiment.epochs} epochs"
+    return (
+        f"An encoder of images: {network.name}{trained}. It turns an image of {network.size} x "
+        f"{network.size} pixels with {network.channels} channels into {network.encoder.width} features. The "
+        "projection head of the training is left out."
+    )
+
+
+def _scores(run: Run | None) -> str:
+    if run is None:
+        return "None are known: the encoder was exported from its file alone, not from a study."
+    names = list(run.over_seeds.scores)
+    main = main_score(names)
+    names.sort(key=lambda name: name != main)
+    lines = [
+        f"On the test split, which was read once for each run. This is the run with seed {run.seed}, "
+        "the first of them unless another was asked for.",
+        "| score | this run | all seeds of the configuration | 95 % interval of the mean | untrained |",
+        "|---|---|---|---|---|",
+        *(_row(name, run) for name in names),
+    ]
+    few = "" if run.over_seeds.accuracy.n >= FEW_SEEDS else f" Intervals need at least {FEW_SEEDS} seeds."
+    return "\n".join([lines[0], "", *lines[1:]]) + (
+        "\n\nMean ± sample standard deviation over fresh seeds; intervals are Student's t. "
+        f"*Untrained* is the same network before training, with the same seeds.{few}"
+    )
+
+
+def _row(name: str, run: Run) -> str:
+    found = run.over_seeds.scores[name]
+    untrained = None if run.untrained is None else run.untrained.scores.get(name)
+    own = run.scores.get(name)
+    ends = None if found.n < FEW_SEEDS else mean_interval(found)
+    cells = [
+        name.replace("_", " "),
+        "" if own is None else f"{own:.4g}",
+        _words(found),
+        "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}",
+        "" if untrained is None else _words(untrained),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _words(one: Summary) -> str:
+    spread = "" if one.std is None else f" ± {one.std:.2g}"
+    return f"{one.mean:.4g}{spread} (n = {one.n})"
+
+
+def _preprocessing(network: Network) -> str:
+    lines = [f"Images are resized to {network.size} x {network.size} pixels ({RESIZED}) and divided by 255."]
+    if any(network.mean) or set(network.std) != {1.0}:
+        lines.append(
+            f"Then the mean {list(network.mean)} is subtracted, and they are divided by {list(network.std)}."
+        )
+    else:
+        lines.append("No mean is subtracted.")
+    return " ".join(lines)
+
+
+def _as_yaml(source: Source) -> str:
+    text: str = yaml.safe_dump(json.loads(source.file.experiment), sort_keys=False)
+    return text
+
+
+def _training(source: Source, experiment: Experiment | None) -> str:
+    return "\n".join(_facts(source, experiment))
+
+
+def _facts(source: Source, experiment: Experiment | None) -> Iterator[str]:
+    if source.run is not None:
+        yield f"- Study `{source.run.study}`, trial {source.run.trial}, seed {source.run.seed}"
+    yield f"- Encoder file: SHA-256 `{source.file.digest}`"
+    yield f"- Exported by contrasweep {__version__}"
+    if experiment is not None:
+        yield "- Experiment:\n"
+        yield f"```yaml\n{_as_yaml(source)}```"
