@@ -50,7 +50,6 @@ def ours(encoder: Encoder, images: Tensor) -> Tensor:
         ("torchvision", "resnet50", 1, (), ()),
         ("torchvision", "resnet18-cifar", 3, (0.5,), (0.2,)),
         ("timm", "resnet18", 3, MEAN, STD),
-        ("timm", "resnet50", 1, (0.5,), (0.2,)),
         ("hf", "resnet18", 3, MEAN, STD),
         ("hf", "resnet50", 1, (), ()),
         ("onnx", "small-conv", 3, MEAN, STD),
