@@ -9,6 +9,7 @@ from contrasweep.models.encoders.registry import (
     VectorEncoderSpec,
     build_encoder,
     build_vector_encoder,
+    check_images,
     check_two_sizes,
 )
 from contrasweep.models.export import EncoderFile, encoder_bytes, load_encoder, read_encoder
@@ -56,6 +57,7 @@ __all__ = [
     "build_encoder",
     "build_head",
     "build_vector_encoder",
+    "check_images",
     "check_two_sizes",
     "choose_knn",
     "encoder_bytes",

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from contrasweep.given_files import read_given
+from contrasweep.libraries import LibraryMissing, library_and_model, of_library
 from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
@@ -65,7 +67,8 @@ def load_encoder(path: str | Path) -> Encoder:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is not an encoder that contrasweep wrote.
+        ValueError: the file is not an encoder that contrasweep wrote, or its network is of a library that is
+            not installed.
     """
     if not os.path.lexists(path):
         raise FileNotFoundError(f"no encoder file at {path}")
@@ -107,6 +110,8 @@ def read_encoder(content: bytes, place: str) -> EncoderFile:
     """
     try:
         return _read(content)
+    except LibraryMissing as error:
+        raise ValueError(f"{place}: {error}") from error
     except (ArithmeticError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place} is not an encoder of contrasweep: {why}") from error
@@ -124,7 +129,12 @@ def _read(content: bytes) -> EncoderFile:
     # The weights drawn here are replaced at once, so they must not change the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         encoder = _built(header)
-    encoder.load_state_dict(weights)
+    try:
+        encoder.load_state_dict(weights)
+    except RuntimeError as error:
+        # Libraries change their networks from version to version.
+        made = f" (written with {metadata['library']})" if "library" in metadata else ""
+        raise ValueError(f"{error}{made}") from error
     encoder.eval().checking(_input(header))
     digest = hashlib.sha256(content).hexdigest()
     return EncoderFile(encoder, header, metadata.get("experiment", ""), digest)
@@ -150,4 +160,8 @@ def _input(header: Mapping[str, Any]) -> ImageInput | ViewsInput:
 
 def _file(encoder: Encoder, header: Mapping[str, Any], experiment: str) -> bytes:
     tensors = {key: value.detach().cpu().contiguous() for key, value in encoder.state_dict().items()}
-    return save(tensors, metadata={"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment})
+    metadata = {"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment}
+    if of_library(header["name"]):
+        library, _ = library_and_model(header["name"])
+        metadata["library"] = f"{library} {version(library)}"
+    return save(tensors, metadata=metadata)

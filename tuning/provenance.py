@@ -10,7 +10,7 @@ from typing import Any
 from contrasweep.plugins import plugin_versions
 from contrasweep.version import __version__
 
-PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy")
+PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy", "timm")
 
 
 def origin_of_results() -> dict[str, Any]:

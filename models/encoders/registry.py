@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
+from contrasweep.libraries import of_library, unknown_encoder
 from contrasweep.models.encoders import convnets, herocon
 from contrasweep.models.encoders.bagnet import bagnet18
 from contrasweep.models.encoders.encoder import Encoder, normalised_encoder
+from contrasweep.models.encoders.libraries import check_model, feature_width, library_encoder
 from contrasweep.models.encoders.resnet import resnet
+from contrasweep.models.encoders.unfilled import outputs_of, unfilled
 from contrasweep.names import unknown
 from contrasweep.plugins import Registry
 
@@ -122,20 +123,44 @@ VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = ENCODER_REGISTRY.of_type(Vect
 """The encoders of vectors."""
 
 
+def encoder_spec(name: str) -> EncoderSpec:
+    """Return the encoder of images `name`: one in `ENCODERS`, or `torchvision:MODEL` or `timm:MODEL`.
+
+    Raises:
+        LibraryMissing: the library is not installed.
+        ValueError: the name is unknown; the message has the nearest.
+    """
+    if of_library(name):
+        check_model(name)
+        return EncoderSpec(name, "a network of a library", None, partial(library_encoder, name))
+    if name not in ENCODERS:
+        raise ValueError(unknown_encoder(name, ENCODERS))
+    return ENCODERS[name]
+
+
+def check_images(name: str, channels: int, image_size: int) -> None:
+    """Raise ValueError unless the encoder takes images `(channels, image_size, image_size)`.
+
+    A library's network is built and run without memory for its numbers.
+    """
+    encoder_spec(name).check_image_size(image_size)
+    if of_library(name):
+        feature_width(name, channels, image_size)
+
+
 def build_encoder(
     name: str, channels: int, image_size: int, mean: Sequence[float] = (), std: Sequence[float] = ()
 ) -> Encoder:
     """Build the encoder `name` for images `(channels, image_size, image_size)` in 0..1.
 
-    With `mean` and `std` the encoder normalises the images first, see `normalised_encoder`.
+    It is a name in `ENCODERS`, or `torchvision:MODEL` or `timm:MODEL` (see `encoders.libraries`). With `mean`
+    and `std` the encoder normalises the images first, see `normalised_encoder`.
 
     Raises:
         ValueError: the name is unknown, the encoder does not take images of that size, or `mean` and `std` do
             not fit the channels.
     """
-    if name not in ENCODERS:
-        raise ValueError(unknown("encoder", name, ENCODERS))
-    spec = ENCODERS[name]
+    spec = encoder_spec(name)
     spec.check_image_size(image_size)
     return normalised_encoder(spec.build(channels, image_size), channels, mean, std)
 
@@ -145,15 +170,12 @@ def check_two_sizes(name: str, channels: int, image_size: int, other_size: int) 
 
     The network is built and run without memory for its numbers (on torch's meta device).
     """
-    if name not in ENCODERS:
-        raise ValueError(unknown("encoder", name, ENCODERS))
-    spec = ENCODERS[name]
+    spec = encoder_spec(name)
     sizes = f"{image_size} x {image_size} images and {other_size} x {other_size} ones"
     refusal = f"encoder {name!r} does not take {sizes} at once"
     try:
         spec.check_image_size(other_size)
-        with torch.device("meta"):
-            spec.build(channels, image_size).eval()(torch.zeros(1, channels, other_size, other_size))
+        outputs_of(unfilled(lambda: spec.build(channels, image_size)), channels, other_size)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{refusal}: {error}") from error
 

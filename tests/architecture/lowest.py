@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from tests.architecture.imports import ROOT
 
 FILE = ROOT / "constraints-lowest.txt"
-_FLOOR = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?>=([0-9.]+)$")
+_FLOOR = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?>=([0-9.]+)(?:,<[0-9.]+)?$")
 
 
 def floors() -> Iterator[tuple[str, str]]:
-    """Return each package that users need, plots included, with its lowest version."""
+    """Return each package that users need, with their extras, and its lowest version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for requirement in [*project["dependencies"], *project["optional-dependencies"]["plots"]]:
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *extras["plots"], *extras["timm"]]:
         found = _FLOOR.match(requirement)
         assert found is not None, f"{requirement} has no lowest version"
         yield found[1], found[2]

@@ -150,6 +150,7 @@ def test_no_entry_point_is_called_like_a_submodule() -> None:
         "__main__",
         "given_files",
         "lazy",
+        "libraries",
         "names",
         "other_words",
         "plugins",

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrasweep.losses.gather import collective
+from contrasweep.tuning.errors import InputError
 
 
 class GlobalBatchNorm(_BatchNorm):
@@ -89,14 +90,46 @@ def _sum_over_ranks(tensor: Tensor) -> Tensor:
 
 
 def synchronise_batch_norm(module: nn.Module, device: torch.device) -> None:
-    """Replace the batch norms inside `module` by ones over all ranks; keep their parameters and states."""
+    """Replace the batch norms inside `module` by ones over all ranks; keep their parameters and states.
+
+    Raises:
+        InputError: a layer keeps statistics of its batch and is no batch norm that is known here.
+    """
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
-            if isinstance(child, _BatchNorm) and not isinstance(child, nn.SyncBatchNorm | GlobalBatchNorm):
+            if isinstance(child, nn.SyncBatchNorm | GlobalBatchNorm):
+                continue
+            if isinstance(child, _BatchNorm):
                 setattr(parent, name, _over_ranks(child, device))
+            elif getattr(child, "running_var", None) is not None:
+                raise _unknown_norm(child)
 
 
 def _over_ranks(norm: _BatchNorm, device: torch.device) -> nn.Module:
+    over = _plain_over_ranks(norm, device)
+    if type(norm).forward is _BatchNorm.forward:
+        return over
+    # timm has batch norms that drop something and apply an activation afterwards.
+    if not all(isinstance(getattr(norm, part, None), nn.Module) for part in ("drop", "act")):
+        raise _unknown_norm(norm)
+    over.drop, over.act = norm.drop, norm.act
+    over.register_forward_hook(_activated)
+    return over
+
+
+def _activated(norm: nn.Module, _: tuple[Any, ...], outputs: Tensor) -> Tensor:
+    activated: Tensor = norm.get_submodule("act")(norm.get_submodule("drop")(outputs))
+    return activated
+
+
+def _unknown_norm(norm: nn.Module) -> InputError:
+    return InputError(
+        f"{type(norm).__name__} normalises by the images of one worker: train with --workers 1, or take "
+        "another encoder"
+    )
+
+
+def _plain_over_ranks(norm: _BatchNorm, device: torch.device) -> nn.Module:
     if device.type == "cuda":
         synchronised: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(norm)  # type: ignore[no-untyped-call]
         return synchronised

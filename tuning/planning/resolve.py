@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from contrasweep.data import DatasetFacts
-from contrasweep.models import ENCODERS, VECTOR_ENCODERS, check_two_sizes
+from contrasweep.models import ENCODERS, VECTOR_ENCODERS, check_images, check_two_sizes
 from contrasweep.search_spaces import (
     Space,
 )
@@ -134,7 +134,7 @@ def _check_network(name: str, data: DatasetFacts) -> None:
         )
     if data.has_images:
         with told_to_user(after=f" ({data.name})"):
-            ENCODERS[name].check_image_size(data.view_size)
+            check_images(name, data.channels, data.view_size)
 
 
 def _check_normalisation(settings: EncoderSettings, data: DatasetFacts) -> None:

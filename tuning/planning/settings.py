@@ -6,9 +6,10 @@ Nothing here imports torch; `planning.resolve` completes them.
 from collections.abc import Mapping
 from typing import Any
 
+from contrasweep.libraries import library_and_model, of_library, unknown_encoder
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ENCODERS, DECLARED_METHODS
-from contrasweep.tuning.errors import Faults, InputError, unknown_name
+from contrasweep.tuning.errors import Faults, InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.declaration import Declaration
 from contrasweep.tuning.planning.needs import check_needs
@@ -86,8 +87,7 @@ def check_declared(experiment: Experiment) -> None:
     method.check(given)
     faults = Faults()
     with faults.noted():
-        if experiment.encoder.name not in DECLARED_ENCODERS:
-            raise unknown_name("encoder", experiment.encoder.name, DECLARED_ENCODERS)
+        _check_encoder(experiment.encoder.name)
     dataset = DECLARED_DATASETS.get(experiment.dataset)
     if dataset is not None and dataset.facts is not None:
         with faults.noted():
@@ -104,6 +104,15 @@ def check_declared(experiment: Experiment) -> None:
         if missing:
             raise InputError(f"{method.name} with {dict(given)} needs {', '.join(missing)}")
     faults.tell()
+
+
+def _check_encoder(name: str) -> None:
+    """Raise InputError for an encoder that is not declared; a library's models are looked up later."""
+    if of_library(name):
+        with told_to_user():
+            library_and_model(name)
+    elif name not in DECLARED_ENCODERS:
+        raise InputError(unknown_encoder(name, DECLARED_ENCODERS))
 
 
 def _check_batch(experiment: Experiment, method: Declaration) -> None:

@@ -1,0 +1,163 @@
+"""Networks of torchvision and timm as encoders: the classifier is left out, the pooled feature stays.
+
+They start from the library's random initialisation; weights are never downloaded. Dropout and stochastic
+depth are off: a run's numbers do not depend on the number of workers, nor on an interruption, and torch's
+random numbers for these layers would.
+"""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from torch import nn
+
+from contrasweep.libraries import library_and_model
+from contrasweep.models.encoders.encoder import Encoder
+from contrasweep.models.encoders.unfilled import outputs_of, unfilled
+from contrasweep.names import did_you_mean
+
+_SHARES = ("attention_dropout", "attn_drop", "drop_prob", "drop_rate", "dropout", "proj_drop")
+"""Attributes of layers that hold a share of what is dropped in training."""
+
+
+def library_encoder(name: str, channels: int, image_size: int) -> Encoder:
+    """Build the network `name`, LIBRARY:MODEL, for images `(channels, image_size, image_size)`.
+
+    Its parameters have the library's names, so that published weights load into `encoder.body`.
+
+    Raises:
+        LibraryMissing: the library is not installed.
+        ValueError: there is no such model, or it does not give a pooled feature of such images.
+    """
+    width = feature_width(name, channels, image_size)
+    return Encoder(_network(name, channels, image_size), width)
+
+
+@cache
+def feature_width(name: str, channels: int, image_size: int) -> int:
+    """Return the number of features of a library's network; it is built and run without memory.
+
+    Raises:
+        ValueError: see `library_encoder`.
+    """
+    check_model(name)
+    images = f"{channels} x {image_size} x {image_size} images"
+    try:
+        network = unfilled(lambda: _network(name, channels, image_size))
+        features = outputs_of(network, channels, image_size)
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"encoder {name!r} does not take {images}: {why}") from error
+    if features.ndim != 2:
+        given = tuple(features.shape[1:])
+        raise ValueError(f"encoder {name!r} has no pooled feature: of {images} it gives {given} each")
+    return features.shape[1]
+
+
+@cache
+def check_model(name: str) -> None:
+    """Raise ValueError unless the library in `name` is installed and has the model; name the nearest one."""
+    library, model = library_and_model(name)
+    if library == "timm" and "." in model:
+        plain, _, tag = model.partition(".")
+        raise ValueError(
+            f"encoder {name!r}: the tag {tag!r} names weights, which come with encoder.weights; "
+            f"give timm:{plain}"
+        )
+    known = _models(library)
+    if model not in known:
+        listed = f"{library} {version(library)} has {len(known):,} models that classify images"
+        hint = did_you_mean(model, known, prefix=f"{library}:")
+        raise ValueError(f"unknown encoder {name!r}.{hint} {listed}.")
+
+
+def _models(library: str) -> list[str]:
+    if library == "timm":
+        import timm
+
+        return list(timm.list_models())
+    from torchvision import models
+
+    return list(models.list_models(module=models))
+
+
+def _network(name: str, channels: int, image_size: int) -> nn.Module:
+    library, model = library_and_model(name)
+    build = _of_timm if library == "timm" else _of_torchvision
+    return _without_draws(build(model, channels, image_size))
+
+
+def _of_timm(model: str, channels: int, image_size: int) -> nn.Module:
+    import timm
+
+    given: dict[str, Any] = {"pretrained": False, "num_classes": 0, "in_chans": channels}
+    if _takes_size(model):
+        given["img_size"] = image_size
+    network: nn.Module = timm.create_model(model, **given)
+    return network
+
+
+@cache
+def _takes_size(model: str) -> bool:
+    """Whether a network of timm is built for one image size, as those with attention are."""
+    import timm
+
+    network = unfilled(lambda: timm.create_model(model, pretrained=False, num_classes=0))
+    return "img_size" in inspect.signature(type(network).__init__).parameters
+
+
+def _of_torchvision(model: str, channels: int, image_size: int) -> nn.Module:
+    from torchvision.models import get_model
+
+    # With one class, the classifier is the layer with one output.
+    network: nn.Module = get_model(model, weights=None, num_classes=1, **_options(model, image_size))
+    classifiers = [name for name, layer in network.named_modules() if _outputs(layer) == 1]
+    network.set_submodule(classifiers[-1], nn.Identity())
+    if channels != 3:
+        first = next(name for name, layer in network.named_modules() if isinstance(layer, nn.Conv2d))
+        network.set_submodule(first, _with_channels(network.get_submodule(first), channels))
+    return network
+
+
+def _options(model: str, image_size: int) -> Mapping[str, Any]:
+    """Return the options of a network of torchvision beside its weights and classes."""
+    if model.startswith("vit_"):
+        return {"image_size": image_size}
+    if model.startswith("maxvit"):
+        return {"input_size": (image_size, image_size)}
+    if model in ("googlenet", "inception_v3"):
+        return {"aux_logits": False, "init_weights": True}
+    return {}
+
+
+def _outputs(layer: nn.Module) -> int | None:
+    if isinstance(layer, nn.Linear):
+        return layer.out_features
+    return layer.out_channels if isinstance(layer, nn.Conv2d) else None
+
+
+def _with_channels(layer: nn.Module, channels: int) -> nn.Conv2d:
+    """Return a first convolution like `layer` for another number of channels, as torch initialises it."""
+    assert isinstance(layer, nn.Conv2d)
+    return nn.Conv2d(
+        channels,
+        layer.out_channels,
+        layer.kernel_size,  # type: ignore[arg-type]
+        layer.stride,  # type: ignore[arg-type]
+        layer.padding,  # type: ignore[arg-type]
+        bias=layer.bias is not None,
+    )
+
+
+def _without_draws(network: nn.Module) -> nn.Module:
+    """Return the network after all of its layers that drop something at random have been told not to."""
+    for layer in network.modules():
+        names = (
+            (*_SHARES, "p") if type(layer).__name__.startswith(("Dropout", "StochasticDepth")) else _SHARES
+        )
+        for name in names:
+            if isinstance(getattr(layer, name, None), float):
+                setattr(layer, name, 0.0)
+    return network
