@@ -1,11 +1,13 @@
 """Names in messages: which one is suggested, and when none is."""
 
 import pytest
+import typer
 
 from contrasweep.data import DATASETS
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
 from contrasweep.names import did_you_mean, first_few, nearest, unknown
 from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.request import SCHEDULERS
@@ -20,6 +22,7 @@ REGISTERED = {
     "sampler": SAMPLERS,
     "scheduler": SCHEDULERS,
     "device": DEVICES,
+    "command": typer.main.get_group(app).commands,
     "setting": ["temperature", *setting_names(Experiment(method="infonce", dataset="digits"))],
 }
 

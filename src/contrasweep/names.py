@@ -4,7 +4,7 @@ Every suggestion comes from `nearest`. Nothing here imports torch, so that a wro
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from contrasweep.other_words import NOT_OFFERED, other_word
 
@@ -16,29 +16,46 @@ def nearest(given: str, known: Iterable[str], kind: str = "") -> str | None:
     """Return the known name that is most like the given one, or None if none is like it.
 
     Capitals and marks between words do not count. The last part of a dotted name, as `lr` of `optimizer.lr`,
-    and its beginning stand for the name; so do other words of the field (`other_words`).
+    stands for the name, and so do other words of the field (`other_words`) and the beginning of a name.
 
     Args:
         given: the name that is not known.
         known: the names that are.
         kind: what they name, as "method"; decides which other words stand for them.
     """
+    names, typed = list(known), given.lower()
+    same = same_name(given, names, kind)
+    if same is not None or not typed or other_word(kind, given) == NOT_OFFERED:
+        return same
+    forms = {**_by_last_part(names), **_by_spelling(names)}
+    found = [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
+    found += sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)
+    return found[0] if found else None
+
+
+def same_name(given: str, known: Iterable[str], kind: str = "") -> str | None:
+    """Return the known name for which the given one stands without a doubt; None if there is none.
+
+    The arguments are those of `nearest`, which says what stands for a name.
+    """
     names = list(known)
     word = other_word(kind, given)
-    if word == NOT_OFFERED or word in names:
-        return word or None
-    typed = given.lower()
-    if not typed:
-        return None
-    # Where two names are spelled alike, or end alike, the first one is meant.
-    spelled = {name.lower(): name for name in reversed(names)}
-    parts = {name.rpartition(".")[2]: name for name in spelled}
-    forms = {**parts, **{name: name for name in spelled}}
-    found = [name for name in spelled if _plain(name) == _plain(typed)]
-    found += [name for part, name in parts.items() if _plain(part) == _plain(typed)]
-    found += [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
-    found += sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)
-    return spelled[found[0]] if found else None
+    if word in names:
+        return word
+    typed = _plain(given.lower())
+    found = [name for form, name in _by_spelling(names).items() if _plain(form) == typed]
+    found += [name for form, name in _by_last_part(names).items() if _plain(form) == typed]
+    return found[0] if found else None
+
+
+def _by_spelling(names: Sequence[str]) -> dict[str, str]:
+    """Return the names by themselves in small letters; the first of several with one spelling."""
+    return {name.lower(): name for name in reversed(names)}
+
+
+def _by_last_part(names: Sequence[str]) -> dict[str, str]:
+    """Return the names by their last part in small letters; the first of several with one last part."""
+    return {name.lower().rpartition(".")[2]: name for name in reversed(names)}
 
 
 def did_you_mean(given: str, known: Iterable[str], kind: str = "", prefix: str = "") -> str:

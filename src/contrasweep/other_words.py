@@ -70,6 +70,14 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("cuda", "gpu nvidia cuda0"),
         **_each(NOT_OFFERED, "tpu xpu npu hpu"),
     },
+    "command": {
+        **_each("sweep", "search tune optimize optimise hpo"),
+        **_each("train", "fit pretrain"),
+        **_each("studies", "list ls"),
+        **_each("show", "results status"),
+        **_each("run", "test eval evaluate"),
+        **_each("delete", "rm remove"),
+    },
     "setting": {
         **_each("optimizer.lr", "learningrate"),
         **_each("optimizer.weight_decay", "wd"),

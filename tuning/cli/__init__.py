@@ -21,6 +21,7 @@ from contrasweep.tuning.cli import (
 )
 from contrasweep.tuning.cli.errors import add_command, first_line
 from contrasweep.tuning.cli.rendering import say
+from contrasweep.tuning.cli.usage import Group
 from contrasweep.version import __version__
 
 
@@ -31,6 +32,7 @@ def _print_version(asked: bool) -> None:
 
 
 app = typer.Typer(
+    cls=Group,
     name="contrasweep",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -9,7 +9,7 @@ from rich.text import Text
 from contrasweep.tuning.cli.columns import text
 from contrasweep.tuning.cli.completion import complete_methods, complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
-from contrasweep.tuning.cli.rendering import print_entries, print_json, say, source_line
+from contrasweep.tuning.cli.rendering import print_entries, print_json, source_line, tell
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces import Parameter
@@ -32,7 +32,7 @@ def methods(json: AsJson = False) -> None:
         return
     entries = {row["method"]: _method_lines(row) for row in rows}
     print_entries(f"{len(entries)} methods", entries)
-    say("A method's parameters, their ranges and sources: contrasweep spaces METHOD")
+    tell("A method's parameters, their ranges and sources: contrasweep spaces METHOD")
 
 
 def spaces(
@@ -184,7 +184,7 @@ def compact(
     if json:
         print_json(content)
     else:
-        say(
+        tell(
             f"{study}: {done.trials} trials and {done.epochs} epochs in two files; "
             f"{done.removed} small files removed, {len(done.damaged)} damaged ones left"
         )

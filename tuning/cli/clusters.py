@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.tuning.cli.options import AsJson, DataRoot
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.cli.rendering import print_json, print_rows, tell
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def clusters(
     else:
         points = _points(curve)
         print_rows(title, [{_HEADINGS.get(name, name): one[name] for name in one} for one in points])
-        say(_verdict(curve, found.ranked))
+        tell(_verdict(curve, found.ranked))
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:

@@ -1,5 +1,6 @@
 """Rows as lines of text: aligned columns that are never cut; what does not fit goes below its row."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ from rich.cells import cell_len
 GAP = "  "
 POINT = " · "
 INDENT = "    "
+
+_WORDS = re.compile(r"(?:`[^`]*`|[^ ])*(?: |$)")
+"""A word and the space after it; a command in backticks is one word, so that it stays whole to be copied."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +142,7 @@ def _pieces(line: str, width: int) -> list[str]:
         if cell_len(part) <= width:
             pieces.append(part)
         else:
-            words = part.split(" ")
-            pieces += [f"{word} " for word in words[:-1]] + [words[-1]]
+            pieces += filter(None, _WORDS.findall(part))
     return pieces
 
 

@@ -10,7 +10,8 @@ from contrasweep.tuning.cli.columns import Note, Row
 from contrasweep.tuning.cli.completion import complete_datasets
 from contrasweep.tuning.cli.errors import add_command, reporting_errors
 from contrasweep.tuning.cli.options import AsJson, DataRoot
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say
+from contrasweep.tuning.cli.rendering import print_json, print_rows, tell
+from contrasweep.tuning.cli.usage import Group
 
 if TYPE_CHECKING:
     from contrasweep.data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
@@ -71,7 +72,7 @@ def check(
         _print(report)
 
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
 app.callback()(reporting_errors(datasets))
 add_command(app, check)
 
@@ -148,7 +149,7 @@ def _print(report: "DatasetReport") -> None:
         rows = [{"class": name, **dict(zip(names, of, strict=True))} for name, *of in counts]
         print_rows("Images of each class", rows)
     agree = len(report.checksums)
-    say(f"{agree} files agree with their published MD5." if agree else "No checksums are published for it.")
+    tell(f"{agree} files agree with their published MD5." if agree else "No checksums are published for it.")
 
 
 def _split_row(split: "SplitReport") -> dict[str, Any]:

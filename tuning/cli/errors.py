@@ -14,7 +14,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from contrasweep.tuning.cli.rendering import print_error, remark
 from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.cli.usage import Command
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, TrainingDiverged
 from contrasweep.tuning.ray.signals import Stopped, stopping_on_signals
 
@@ -28,7 +30,7 @@ P = ParamSpec("P")
 
 def add_command(app: typer.Typer, command: Callable[..., None]) -> None:
     """Add a command, with `reporting_errors`; the list of commands shows the first line of what it does."""
-    app.command(short_help=first_line(command))(reporting_errors(command))
+    app.command(cls=Command, short_help=first_line(command))(reporting_errors(command))
 
 
 def first_line(command: Callable[..., None]) -> str:
@@ -58,24 +60,14 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _tell(error: BaseException, code: int, go_on: str) -> None:
-    console = Console(stderr=True, highlight=False)
     if code > BY_SIGNAL:
-        console.print(f"Interrupted. {escape(go_on)}", soft_wrap=True)
+        remark(f"Interrupted. {go_on}")
     elif code == FAULT:
+        console = Console(stderr=True, highlight=False)
         console.print(escape("".join(traceback.format_exception(error))), soft_wrap=True)
         console.print("[bold red]This is a fault of contrasweep.[/] Please report the lines above.")
     else:
-        told = f"{error}. {go_on}" if go_on else str(error)
-        console.print(f"[bold red]Error:[/] {escape(_on_one_line(told))}", soft_wrap=True)
-
-
-def _on_one_line(text: str) -> str:
-    """Return a text with spaces for line breaks, and other control characters spelled out.
-
-    It may quote what a user gave, or the content of a file.
-    """
-    line = " ".join(text.splitlines())
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
+        print_error(f"{error}. {go_on}" if go_on else str(error))
 
 
 def _how_to_go_on(command: str, options: Mapping[str, Any], error: BaseException) -> str:

@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -26,21 +25,48 @@ def say(line: str) -> None:
     Console(highlight=False, markup=False).print(line, soft_wrap=True)
 
 
-def tell(text: str) -> None:
-    """Print a text of sentences; on a terminal it is broken between words."""
-    console = Console(highlight=False, markup=False)
-    lines = wrapped(text, console.width) if console.is_terminal else [text]
-    console.print("\n".join(lines), soft_wrap=True)
+def tell(line: str) -> None:
+    """Print sentences; on a terminal they are broken between words, and commands in backticks stay whole."""
+    _flow(Console(highlight=False), "", line)
 
 
 def remark(line: str) -> None:
     """Print a remark on the error stream: standard output holds only the table or the JSON."""
-    Console(highlight=False, markup=False, stderr=True).print(line, soft_wrap=True)
+    _flow(Console(highlight=False, stderr=True), "", line)
 
 
 def warn(line: str) -> None:
     """Print a line as a warning, on the error stream."""
-    Console(highlight=False, stderr=True).print(f"[bold yellow]Warning:[/] {escape(line)}", soft_wrap=True)
+    _flow(Console(highlight=False, stderr=True), "Warning:", line, "bold yellow")
+
+
+def print_error(line: str) -> None:
+    """Print an error, on the error stream; one line, without the control characters of what it quotes."""
+    _flow(Console(highlight=False, stderr=True), "Error:", _on_one_line(line), "bold red")
+
+
+def print_usage(lines: str) -> None:
+    """Print how a command is called, on the error stream."""
+    Console(highlight=False, markup=False, stderr=True).print(lines, soft_wrap=True)
+
+
+def _flow(console: Console, label: str, line: str, style: str = "") -> None:
+    """Print a line behind a label; a terminal, which would break it within words, gets several."""
+    whole = f"{label} {line}" if label else line
+    # Rich would break commands and paths that are wider than the terminal, and then they cannot be copied.
+    lines = wrapped(whole, console.width) if console.is_terminal else [whole]
+    text = Text("\n".join(lines))
+    text.stylize(style, 0, len(label))
+    console.print(text, soft_wrap=True)
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text with spaces for line breaks, and other control characters spelled out.
+
+    It may quote what a user gave, or the content of a file.
+    """
+    line = " ".join(text.splitlines())
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
 
 
 def print_rows(title: str, rows: Sequence[Row | Mapping[str, Any]], *, footer: str | None = None) -> None:

@@ -88,7 +88,7 @@ def show(
             help="Sort by this: metrics with the highest first, all else with the lowest; default: trial.",
         ),
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Show only so many; default: all.")] = None,
+    top: Annotated[int | None, typer.Option(help="Show only so many; default: all.")] = None,
     json: AsJson = False,
 ) -> None:
     """Show the trials of a study: values, scores, how they ended, and why the failed ones did.
@@ -97,10 +97,12 @@ def show(
 
     Example: contrasweep show my-study --plot my-study.png
     """
+    from contrasweep.tuning.limits import check_count
     from contrasweep.tuning.results.selection import front_among
     from contrasweep.tuning.results.trials import rows_so_far
     from contrasweep.tuning.store import ResultsStore
 
+    check_count("top", top)
     if plot is not None:
         from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_study
 
@@ -147,7 +149,7 @@ def best(
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="How many of the best to show; default: one, or the whole Pareto front."),
+        typer.Option(help="How many of the best to show; default: one, or the whole Pareto front."),
     ] = None,
     where: Where = None,
     results: Results = RESULTS,

@@ -39,6 +39,7 @@ from contrasweep.tuning.cli.sweep_report import (
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
+from contrasweep.tuning.limits import check_count
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -123,7 +124,7 @@ Resume = Annotated[
 ]
 Extend = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Resume the study --name and try N more configurations."),
+    typer.Option(metavar="N", help="Resume the study --name and try N more configurations."),
 ]
 DryRun = Annotated[bool, typer.Option(help="Print the first configurations and stop.")]
 
@@ -323,6 +324,7 @@ def _check_resume(
     methods: Sequence[str], name: str | None, resume: bool, extend: int | None, trials: int | None, new: bool
 ) -> str:
     """Return the name that a resumed study needs; `new` says that --dry-run or --preset was given."""
+    check_count("extend", extend)
     if new:
         raise InputError("--resume continues a study as planned: leave out --dry-run and --preset")
     if resume and extend is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from contrasweep.tuning.cli.columns import Row
-from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.results.best import RULE, best_name
@@ -31,7 +31,7 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
             warn(f"this machine has room for {fit}, not {concurrency}.")
         for line in plan.warm.remarks:
-            say(f"Warm start: {line}.")
+            tell(f"Warm start: {line}.")
 
 
 def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
@@ -99,13 +99,13 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     title = f"{plan.name}: {best_name(plan.metric)} of {plan.trials} trials"
     print_rows(title, rows, footer=_footer(plan, result.counts))
     if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
-        say(told)
+        tell(told)
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
         warn(f"{result.counts['failed']} trials failed (`{show_command(plan.name, plan.results)}`):")
         for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
-            say(f"  trial {trial['trial']}: {trial['error']}")
+            tell(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: {best_command(plan.name, plan.results)}")
 
 

@@ -27,6 +27,7 @@ from contrasweep.tuning.cli.rendering import (
     remark,
     say,
     source_line,
+    tell,
     warn,
 )
 from contrasweep.tuning.cli.temporary import Tmp
@@ -81,7 +82,7 @@ def tables(
             shown[row["table"]] = [row["caption"], source_line(" · ".join(filter(None, facts)))]
     print_entries(f"Tables that run, {scale} scale", shown)
     print_entries("Never here, and why", never)
-    say("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
+    tell("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
 
 
 def table(

@@ -40,7 +40,7 @@ def train(
     experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
     set_: Set = None,
     preset: Preset = False,
-    cpus: Annotated[int, typer.Option(help="Threads per worker.", min=1)] = 1,
+    cpus: Annotated[int, typer.Option(help="Threads per worker.")] = 1,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,

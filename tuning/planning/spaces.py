@@ -219,9 +219,15 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
     return pinned
 
 
+def known_settings(method: str) -> list[str]:
+    """Return the names that `--set` takes: the method's hyperparameters, and dotted paths of settings."""
+    base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))
+    return list(dict.fromkeys([*DECLARED_METHODS[method].hyperparameters, *setting_names(base)]))
+
+
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
     """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
-    known = dict.fromkeys([*DECLARED_METHODS[experiment.method].hyperparameters, *setting_names(experiment)])
+    known = dict.fromkeys([*known_settings(experiment.method), *experiment.hyperparameters])
     for path in values:
         if path not in known:
             kind = f"setting for {experiment.method}:"
