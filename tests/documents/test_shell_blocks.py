@@ -102,5 +102,5 @@ def test_a_command_or_option_that_does_not_exist_is_found() -> None:
         parse(["swep", "infonce"])
     with pytest.raises(Exception, match="--trails"):
         parse(["sweep", "infonce", "--trails", "3"])
-    with pytest.raises(Exception, match="a whole number, given .many."):
+    with pytest.raises(Exception, match=r"a whole number, given .many."):
         parse(["sweep", "infonce", "--trials", "many"])
