@@ -12,12 +12,12 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from contrasweep.models import build_encoder, encoder_bytes
-from contrasweep.models.formats import FORMATS
+from contrasweep.models import build_encoder, encoder_bytes, read_encoder
+from contrasweep.models.formats import FORMATS, network_of
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
-from contrasweep.tuning.results.final_runs import encoder_path
+from contrasweep.tuning.results.encoders import encoder_path
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
 
 Command = Callable[..., Result]
@@ -84,7 +84,7 @@ def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command)
     [
         (["study-1", "--format", "tim"], "Did you mean 'timm'?"),
         (["study-2", "--format", "timm"], "Did you mean 'study-1'?"),
-        (["study-1", "--format", "timm", "--trial", "4"], "no run of trial 4; it has runs of 0, 1"),
+        (["study-1", "--format", "timm", "--trial", "4"], "no encoder of trial 4; it has those of 0, 1"),
         (["study-1", "--format", "timm", "--seed", "4"], "trial 1 with seed 4; it has 5, 6, 7"),
         (["a.safetensors", "--format", "timm", "--seed", "4"], "--seed go with a study"),
         (["a.safetensors", "--format", "timm"], "a.safetensors is not an encoder of contrasweep"),
@@ -103,12 +103,31 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
     assert not Path("out").exists()
 
 
-def test_a_study_without_final_runs_says_how_to_make_them(export: Command, tmp_path: Path) -> None:
+def test_a_study_without_encoders_says_how_to_make_one(export: Command, tmp_path: Path) -> None:
     plan = small_plan(tmp_path / "others")
     PlannedStudy(plan).write(scored())
     refused = export("study-1", "--format", "timm", "-o", "out", "--results", "others")
     assert refused.exit_code == 2
     assert "`contrasweep run study-1 --results others`" in refused.output
+
+
+def test_of_a_search_without_final_runs_the_best_kept_encoder_is_taken(
+    export: Command, tmp_path: Path
+) -> None:
+    study = PlannedStudy(small_plan(tmp_path / "others"))
+    study.write(scored((0.5, 0.6, 0.7)), scored((0.5, 0.6, 0.9)), scored((0.5, 0.6, 0.8)))
+    for trial in (0, 2):
+        study.location.write(encoder_path("study-1", trial, 0), encoder_file(trial))
+    done = export("study-1", "--format", "timm", "-o", "out", "--results", "others")
+    assert done.exit_code == 0, done.output
+    assert "study-1, trial 2, seed 0" in done.output, "the best one, trial 1, has no encoder"
+    card = Path("out/README.md").read_text()
+    assert "On the validation split" in card
+    assert "| accuracy | 0.8 | 0.5 (n = 1) |" in card
+    assert (
+        weights("out")
+        == FORMATS["timm"].write(network_of(read_encoder(encoder_file(2), ""))).files["model.safetensors"]
+    )
 
 
 def test_an_export_that_fails_leaves_nothing(export: Command, monkeypatch: pytest.MonkeyPatch) -> None:

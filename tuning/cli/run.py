@@ -50,6 +50,10 @@ def run(
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
     top: Annotated[int, typer.Option(help="Of a study: how many of its best configurations to run.")] = 1,
     where: Where = None,
+    snapshots: Annotated[
+        int | None,
+        typer.Option(metavar="E", help="Also keep the encoder after every E epochs; default: the last only."),
+    ] = None,
     concurrency: Concurrency = None,
     cpus_per_run: Annotated[int, typer.Option(help="Cores (and threads) per run, or per worker.")] = 1,
     workers: Workers = None,
@@ -76,6 +80,8 @@ def run(
     check_counts(concurrency, cpus_per_run, workers)
     check_device_name(device or AUTO)
     check_count("seeds", seeds)
+    if snapshots is not None:
+        check_count("snapshots", snapshots)
     for source in sources:
         _check_source(source, top, where or (), results)
     remark("Loading torch and Ray ...")
@@ -103,6 +109,7 @@ def run(
                 workers=1 if workers is None else workers,
                 gpus_per_worker=gpus,
                 machine=machine,
+                snapshots=snapshots,
                 command=command_line(),
                 progress=line.progress,
             )

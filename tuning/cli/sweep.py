@@ -111,6 +111,10 @@ TrialTimeout = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
 ]
+KeepWeights = Annotated[
+    int | None,
+    typer.Option(metavar="K", help="Keep the encoders of the K best trials, for `export`; default: 1."),
+]
 Name = Annotated[
     str | None,
     typer.Option(help="Name of the study; default: METHOD-DATASET-TIME.", autocompletion=complete_studies),
@@ -154,6 +158,7 @@ def sweep(
     address: Address = None,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
+    keep_weights: KeepWeights = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
@@ -189,11 +194,14 @@ def sweep(
     warm = None if warm_start is None else warm_start.split(",")
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
+    running |= {"keep_weights": keep_weights}
     bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_counts(concurrency, cpus_per_trial, workers)
     check_device_name(device or AUTO)
     limits = Limits(**_given(bounds))
+    if keep_weights is not None:
+        check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
         name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset)
         _check_stored(methods, name, results)

@@ -1,7 +1,7 @@
 """The model card of an exported encoder: what it is, how well it does, how to load it. Markdown, for hubs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import yaml
 
@@ -64,36 +64,62 @@ def _what(network: Network, experiment: Experiment | None) -> str:
 def _scores(run: Run | None) -> str:
     if run is None:
         return "None are known: the encoder was exported from its file alone, not from a study."
-    names = list(run.over_seeds.scores)
-    main = main_score(names)
-    names.sort(key=lambda name: name != main)
-    lines = [
-        f"On the test split, which was read once for each run. This is the run with seed {run.seed}, "
-        "the first of them unless another was asked for.",
-        "| score | this run | all seeds of the configuration | 95 % interval of the mean | untrained |",
-        "|---|---|---|---|---|",
-        *(_row(name, run) for name in names),
-    ]
-    few = "" if run.over_seeds.accuracy.n >= FEW_SEEDS else f" Intervals need at least {FEW_SEEDS} seeds."
-    return "\n".join([lines[0], "", *lines[1:]]) + (
-        "\n\nMean ± sample standard deviation over fresh seeds; intervals are Student's t. "
-        f"*Untrained* is the same network before training, with the same seeds.{few}"
+    return _of_final_run(run) if run.final else _of_trial(run)
+
+
+def _of_final_run(run: Run) -> str:
+    names = _main_first(run.over_seeds)
+    few = "" if run.over_seeds[names[0]].n >= FEW_SEEDS else f" Intervals need at least {FEW_SEEDS} seeds."
+    header = ("score", "this run", "all seeds of the configuration", "95 % interval of the mean", "untrained")
+    return "\n\n".join(
+        [
+            f"On the test split, which each run read once. This is the run with seed {run.seed}; it was not "
+            "chosen by its test score.",
+            _table(header, [_row(name, run) for name in names]),
+            "Mean ± sample standard deviation over fresh seeds; intervals are Student's t. *Untrained* is "
+            f"the same network before training, with the same seeds.{few}",
+        ]
     )
 
 
-def _row(name: str, run: Run) -> str:
-    found = run.over_seeds.scores[name]
-    untrained = None if run.untrained is None else run.untrained.scores.get(name)
-    own = run.scores.get(name)
+def _of_trial(run: Run) -> str:
+    rows = [
+        (name.replace("_", " "), f"{run.scores[name]:.4g}", _control(name, run))
+        for name in _main_first(run.scores)
+    ]
+    return "\n\n".join(
+        [
+            "On the validation split, by which the search chose this trial, so they are optimistic. The "
+            f"test split was not read: `contrasweep run {run.study}` does that on fresh seeds.",
+            _table(("score", "this run", "untrained"), rows),
+        ]
+    )
+
+
+def _main_first(scores: Mapping[str, object]) -> list[str]:
+    main = main_score(list(scores))
+    return sorted(scores, key=lambda name: name != main)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _row(name: str, run: Run) -> tuple[str, ...]:
+    found, own = run.over_seeds[name], run.scores.get(name)
     ends = None if found.n < FEW_SEEDS else mean_interval(found)
-    cells = [
+    return (
         name.replace("_", " "),
         "" if own is None else f"{own:.4g}",
         _words(found),
         "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}",
-        "" if untrained is None else _words(untrained),
-    ]
-    return f"| {' | '.join(cells)} |"
+        _control(name, run),
+    )
+
+
+def _control(name: str, run: Run) -> str:
+    return _words(run.untrained[name]) if name in run.untrained else ""
 
 
 def _words(one: Summary) -> str:

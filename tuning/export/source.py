@@ -1,6 +1,6 @@
-"""The encoder that is exported: the file that a user names, or that of a study's final runs."""
+"""The encoder that is exported: the file that a user names, or that of a study's run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,37 +9,38 @@ from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
 from contrasweep.tuning.export.checks import SUFFIX
 from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.final_runs import (
-    UNTRAINED,
-    FinalSummary,
-    TrialSeed,
-    completed_rows,
-    encoder_path,
-    summarise_runs,
-)
+from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, completed_rows, summarise_runs
 from contrasweep.tuning.results.selection import best_trials
+from contrasweep.tuning.results.trials import untrained_scores
+from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StoreError
+
+_VALIDATION, _TEST = "metric.val.", "metric.test."
 
 
 @dataclass(frozen=True)
 class Run:
-    """The final run that trained an encoder, and the scores of its configuration over all seeds.
+    """The run that trained an encoder, and its scores.
 
     Attributes:
-        study: the study of the final runs.
+        study: the study that holds it.
         trial: the trial of the search whose configuration it has.
         seed: the run's seed.
-        scores: the run's own test scores by name.
-        over_seeds: the configuration's test scores over seeds.
-        untrained: those of the untrained encoders with the same seeds; None where they were not scored.
+        final: whether it is a final run, scored on the test split; a trial of a search is scored on the
+            validation split by which it was chosen.
+        scores: the run's own scores by name.
+        over_seeds: of final runs, the configuration's scores over all seeds; empty for a trial.
+        untrained: the scores of the untrained encoders, over the same seeds.
     """
 
     study: str
     trial: int
     seed: int
+    final: bool
     scores: Mapping[str, float]
-    over_seeds: FinalSummary
-    untrained: FinalSummary | None
+    over_seeds: Mapping[str, Summary]
+    untrained: Mapping[str, Summary]
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
     """Return the encoder that `given` names.
 
     Args:
-        given: an encoder file (it ends in `.safetensors`), or a study: one that was searched, whose final
-            runs are taken, or the study of the final runs itself.
+        given: an encoder file (it ends in `.safetensors`), or a study: that of final runs, or one that was
+            searched. Of that its final runs are taken, or, where there are none, the best trials whose
+            encoders the search has kept.
         results: the results folder.
-        trial: of a study with final runs of several trials, the one to take; by default the one that the
-            search ranks first.
+        trial: the trial to take; by default the best one that has an encoder.
         seed: the seed of the run to take; by default the first. (The seed with the best test score would
             flatter the configuration.)
 
@@ -73,39 +74,52 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
         with told_to_user():
             return Source(read_encoder(read_given(given), given), None)
     store = ResultsStore(results)
-    name = store.study(given).searched_study + FINAL_SUFFIX
-    rows = _rows_of(store, name, results)
-    chosen = _run_of(rows, _ranked(store, name), trial, seed, name)
-    path = encoder_path(name, *chosen)
+    searched = store.study(given).searched_study
+    study, rows = _rows_of(store, searched, results)
+    chosen = _run_of(rows, _ranked(store, searched), trial, seed, study)
+    path = encoder_path(study, *chosen)
     try:
         content = store.location.read(path)
     except FileNotFoundError:
         raise InputError(f"the encoder of that run is gone: there is no {path} in {results}") from None
-    return Source(read_encoder(content, path), _run(name, chosen, rows))
+    with told_to_user():
+        file = read_encoder(content, path)
+    run = _final_run if study != searched else _trial_run
+    return Source(file, run(store, study, chosen, rows))
 
 
-def _rows_of(store: ResultsStore, name: str, results: str) -> dict[TrialSeed, dict[str, Any]]:
-    """Return the completed final runs of a study.
+def _rows_of(
+    store: ResultsStore, searched: str, results: str
+) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
+    """Return the study whose encoders are taken, and the rows of its completed runs that have one.
 
     Raises:
-        InputError: there are none.
+        InputError: none has.
     """
-    try:
-        rows = completed_rows(store, name)
-    except StoreError:
-        rows = {}
-    if rows:
-        return rows
-    searched, option = name.removesuffix(FINAL_SUFFIX), results_option(results)
+    final = searched + FINAL_SUFFIX
+    for study in (final, searched):
+        try:
+            rows = completed_rows(store, study)
+        except StoreError:
+            continue
+        there = _with_encoder(store, study)
+        if study == final and rows:
+            return study, rows
+        if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
+            return study, found
     raise InputError(
-        f"study {searched} has no completed final run, and only final runs write encoders: "
-        f"`contrasweep run {searched}{option}` trains its best configuration"
+        f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
+        f"`contrasweep run {searched}{results_option(results)}` trains its best configuration"
     )
 
 
-def _ranked(store: ResultsStore, name: str) -> list[int]:
+def _with_encoder(store: ResultsStore, study: str) -> Collection[str]:
+    location = store.location
+    return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
+
+
+def _ranked(store: ResultsStore, searched: str) -> list[int]:
     """Return the completed trials of the searched study, best first; empty where it is not in the store."""
-    searched = name.removesuffix(FINAL_SUFFIX)
     try:
         trials = store.study(searched).require_search().trials
         return [one.trial for one in best_trials(store, searched, top=trials)]
@@ -118,16 +132,16 @@ def _run_of(
     ranked: Sequence[int],
     trial: int | None,
     seed: int | None,
-    name: str,
+    study: str,
 ) -> TrialSeed:
     trials = sorted({one for one, _ in rows})
     first = next((one for one in ranked if one in trials), trials[0])
     chosen = first if trial is None else trial
     seeds = sorted(own for one, own in rows if one == chosen)
     if not seeds:
-        raise InputError(f"{name} has no run of trial {trial}; it has runs of {_listed(trials)}")
+        raise InputError(f"{study} has no encoder of trial {trial}; it has those of {_listed(trials)}")
     if seed is not None and seed not in seeds:
-        raise InputError(f"{name} has no run of trial {chosen} with seed {seed}; it has {_listed(seeds)}")
+        raise InputError(f"{study} has no run of trial {chosen} with seed {seed}; it has {_listed(seeds)}")
     return chosen, seeds[0] if seed is None else seed
 
 
@@ -135,13 +149,31 @@ def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _run(name: str, chosen: TrialSeed, rows: Mapping[TrialSeed, dict[str, Any]]) -> Run:
+def _final_run(
+    store: ResultsStore, study: str, chosen: TrialSeed, rows: Mapping[TrialSeed, dict[str, Any]]
+) -> Run:
     own = [row for (trial, _), row in rows.items() if trial == chosen[0]]
     trained, *controls = summarise_runs(own)
-    prefix = "metric.test."
-    scores = {
+    untrained: FinalSummary | None = controls[0] if controls else None
+    scores = {name: score for name, score in _scores(rows[chosen], _TEST).items() if name in trained.scores}
+    return Run(study, *chosen, True, scores, trained.scores, {} if untrained is None else untrained.scores)
+
+
+def _trial_run(
+    store: ResultsStore, study: str, chosen: TrialSeed, rows: Mapping[TrialSeed, dict[str, Any]]
+) -> Run:
+    tables, record = store.tables(study), store.study(study)
+    controls = untrained_scores(tables.epochs, record, record.metric)
+    untrained = {}
+    if chosen[0] in controls:
+        name = record.metric.removeprefix("val.")
+        untrained[name] = Summary(controls[chosen[0]], None, record.seeds)
+    return Run(study, *chosen, False, _scores(rows[chosen], _VALIDATION), {}, untrained)
+
+
+def _scores(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
+    return {
         column.removeprefix(prefix): value
-        for column, value in rows[chosen].items()
-        if column.startswith(prefix) and value is not None and not column.startswith(f"{prefix}{UNTRAINED}_")
+        for column, value in row.items()
+        if column.startswith(prefix) and value is not None
     }
-    return Run(name, *chosen, scores, trained, controls[0] if controls else None)

@@ -1,7 +1,7 @@
 """Final runs before they start: the study that will hold them, and which experiment runs on which seed."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def plan_final_runs(
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
+    snapshots: int | None = None,
     command: str = "",
 ) -> FinalPlan:
     """Plan each configuration on `seeds` fresh seeds; record the study of the runs if it is not there.
@@ -83,12 +84,15 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: no seed or too many, no configuration, configurations of several studies or results
-            folders, a batch that does not divide among the workers, or a dataset whose images have changed.
+        InputError: no seed or too many, snapshots after every 0 epochs, no configuration, configurations of
+            several studies or results folders, a batch that does not divide among the workers, or a dataset
+            whose images have changed.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
     check_count("seeds", seeds)
+    if snapshots is not None:
+        check_count("snapshots", snapshots)
     given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
@@ -105,7 +109,7 @@ def plan_final_runs(
     record = _study(location, given, data_root, command)
     first = fresh_seed(given, location) if first_seed is None else first_seed
     planned = [
-        _request(location, record, config, seed, data_root, resources)
+        replace(_request(location, record, config, seed, data_root, resources), snapshots=snapshots)
         for config in given
         for seed in range(first, first + seeds)
     ]

@@ -19,6 +19,7 @@ from contrasweep.tuning.planning.resources import Machine, Resources, resources_
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.provenance import origin_of_results
+from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord, WarmTrialRecord
@@ -62,7 +63,8 @@ class SweepPlan:
 
     `given` holds the values that the user set; they hold in every trial. `space` holds the parameters left
     to search. The search maximises `metrics`; several metrics give a Pareto front. The scheduler compares
-    trials by `asha_metric`, in its cheap form, which is known after every epoch.
+    trials by `asha_metric`, in its cheap form, which is known after every epoch. The encoders of the best
+    `keep_weights` trials stay in the store.
     """
 
     name: str
@@ -83,6 +85,7 @@ class SweepPlan:
     seeds: int = 1
     grid_points: int | None = None
     limits: Limits = field(default_factory=Limits)
+    keep_weights: int = KEPT
     storage: str | None = None
     warm: WarmStart = field(default_factory=WarmStart)
     command: str = ""
@@ -156,6 +159,7 @@ class SweepPlan:
                 gpus=self.resources.gpus,
                 max_failures=self.limits.max_failures,
                 trial_timeout=self.limits.trial_timeout,
+                keep_weights=self.keep_weights,
                 data_root=str(self.data_root),
                 validation_images=scored_images(self.experiment, self.seeds, self.data_root) or None,
             ),
@@ -222,6 +226,7 @@ def plan_of(
         seeds=search.seeds,
         grid_points=search.grid_points,
         limits=Limits(search.max_failures, search.trial_timeout),
+        keep_weights=search.keep_weights,
         storage=search.storage,
         warm=WarmStart.of_record(search.warm_start),
         command=record.command,

@@ -12,6 +12,7 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
 from contrasweep.tuning.objectives.prepared import spec_for
@@ -22,6 +23,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.planning.warm_start import earlier_trials
+from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, check_study_name
 
@@ -51,6 +53,7 @@ class SweepOptions(TypedDict, total=False):
     gpus_per_worker: float
     machine: Machine | None
     limits: Limits | None
+    keep_weights: int
     data_root: Path | None
     results: str | Path
     name: str | None
@@ -81,6 +84,7 @@ def plan_sweep(
     gpus_per_worker: float = 0.0,
     machine: Machine | None = None,
     limits: Limits | None = None,
+    keep_weights: int = KEPT,
     data_root: Path | None = None,
     results: str | Path = "results",
     name: str | None = None,
@@ -115,6 +119,7 @@ def plan_sweep(
         gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one.
         machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
         limits: how often a trial's worker may die, and how long a trial may take.
+        keep_weights: of how many of the best completed trials the store keeps the encoders.
         data_root: the folder of the datasets.
         results: the results folder or URI.
         name: the study's name; `METHOD-DATASET-TIME` by default.
@@ -143,6 +148,7 @@ def plan_sweep(
         log.warning("%s", remark)
     if name is not None:
         check_study_name(name)
+    check_count("keep-weights", keep_weights, least=0)
     given, remaining, planned = request.given, request.space, request.trials
     root = folder_of_data(data_root).absolute()
     fixed = outside(remaining, given)
@@ -180,6 +186,7 @@ def plan_sweep(
         seeds=experiment.validation.rounds if seeds is None else seeds,
         grid_points=grid_points,
         limits=limits or Limits(),
+        keep_weights=keep_weights,
         storage=None if storage is None else checked_storage(storage, study_name),
         command=command,
         created=created,

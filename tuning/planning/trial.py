@@ -18,6 +18,7 @@ from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Phase, Status
@@ -48,7 +49,8 @@ class TrialRequest:
     `experiment` is complete; `values` holds the active hyperparameters, searched and fixed, for the store.
     `flush_at` holds the epochs after which the scheduler may stop the trial: the trial writes its rows before
     it reports them, because a stopped trial gets no other chance. `workers` processes train it together, each
-    with `cpus` cores and `gpus` GPUs.
+    with `cpus` cores and `gpus` GPUs. `keeps_encoder` says that a completed trial writes its encoder, and
+    `snapshots` after how many epochs each it writes one before.
     """
 
     location: Location
@@ -63,6 +65,8 @@ class TrialRequest:
     seeds: int = 1
     workers: int = 1
     gpus: float = 0.0
+    keeps_encoder: bool = False
+    snapshots: int | None = None
 
     @property
     def device(self) -> str:
@@ -281,6 +285,7 @@ class Trial:
         self._events.scalars(record.epoch, metrics)
         if record.epoch in self._request.flush_at:
             self._writer.flush()
+        self._write_encoder(record)
         if record.finished:
             self._end("completed", metrics)
         elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
@@ -290,6 +295,19 @@ class Trial:
             self._request.location.write(self._request.checkpoint_path, record.checkpoint())
             self._has_checkpoint = True
             self._saved = self._clock()
+
+    def _write_encoder(self, record: EpochRecord) -> None:
+        """Write the encoder of a trial that has trained enough to keep it; a completed trial has its file."""
+        request, seed = self._request, self._request.experiment.seed
+        if record.finished and request.keeps_encoder:
+            path = encoder_path(request.study.name, request.trial, seed)
+        elif request.snapshots and record.epoch and record.epoch % request.snapshots == 0:
+            path = snapshot_path(request.study.name, request.trial, seed, record.epoch)
+        else:
+            return
+        self._refuse_overtaken()
+        data = self._data.get(request.experiment, request.data_root)
+        request.location.write(path, data.encoder_file(record.objective.encoder, request.experiment))
 
     def _fail(self, error: str) -> TrialReport:
         if not self._started:

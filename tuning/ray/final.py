@@ -25,7 +25,8 @@ from contrasweep.tuning.ray.board import EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
-from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows, encoder_path
+from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.final_scores import FinalScores
@@ -52,6 +53,7 @@ def final_runs(
     workers: int = 1,
     gpus_per_worker: float = 0.0,
     machine: Machine | None = None,
+    snapshots: int | None = None,
     command: str = "",
     progress: OnProgress = None,
 ) -> FinalRuns:
@@ -74,6 +76,8 @@ def final_runs(
         workers: how many processes train one run together.
         gpus_per_worker: GPUs of each worker, 0 to 1.
         machine: where the runs take place; by default this machine.
+        snapshots: keep the encoder after every so many epochs too, as `epoch-00010.safetensors`; None for
+            the last epoch alone.
         command: the command line, for the record.
         progress: whether to show the progress: None shows it on terminals and in notebooks, True everywhere,
             False nowhere. A function is called with a `RunsProgress`.
@@ -93,6 +97,7 @@ def final_runs(
         elsewhere=elsewhere,
         results=results,
         data_root=data_root,
+        snapshots=snapshots,
         command=command,
     )
     study, store = plan.record.name, ResultsStore(plan.location)

@@ -16,6 +16,7 @@ from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.scheduler import REDUCTION, rungs
+from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
@@ -69,6 +70,8 @@ class StoreSearcher(Searcher):
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
+        completed = {one.number: _past_score(one) for one in past if one.state == "completed"}
+        self._kept = KeptEncoders(location, plan.name, plan.keep_weights, completed)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
@@ -132,7 +135,10 @@ class StoreSearcher(Searcher):
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
-            self._tracker.end(request.trial, status, final_score(self._values(result)))
+            score = final_score(self._values(result))
+            self._tracker.end(request.trial, status, score)
+            if status == "completed":
+                self._kept.add(request.trial, score)
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""
@@ -159,8 +165,8 @@ class StoreSearcher(Searcher):
         tracker = SweepTracker(plan.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
-                values = trial.value if isinstance(trial.value, Sequence) else [trial.value]
-                tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), final_score(values))
+                score = _past_score(trial)
+                tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), score)
         return tracker
 
     def _must_stop(self) -> bool:
@@ -189,6 +195,7 @@ class StoreSearcher(Searcher):
             seeds=plan.seeds,
             workers=plan.resources.workers,
             gpus=plan.resources.gpus,
+            keeps_encoder=plan.keep_weights > 0,
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:
@@ -199,6 +206,10 @@ class StoreSearcher(Searcher):
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if epoch > 0:
             self._study.report(request.trial, epoch, float(result["score"]))
+
+
+def _past_score(trial: PastTrial) -> float | None:
+    return final_score(trial.value if isinstance(trial.value, Sequence) else [trial.value])
 
 
 def final_score(values: Sequence[float | None]) -> float | None:

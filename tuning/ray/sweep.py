@@ -156,6 +156,7 @@ def resume_sweep(
     machine: Machine | None = None,
     max_failures: int | None = None,
     trial_timeout: float | None = None,
+    keep_weights: int | None = None,
     storage: str | None = None,
     expected: Expected | None = None,
     extend: int = 0,
@@ -166,8 +167,8 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, storage: as in
-            `plan_sweep` and its `Limits`; each replaces what the study has recorded.
+        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, keep_weights, storage:
+            as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned.
@@ -204,7 +205,9 @@ def resume_sweep(
         plan.limits.max_failures if max_failures is None else max_failures,
         plan.limits.trial_timeout if trial_timeout is None else trial_timeout,
     )
-    plan = replace(plan, limits=limits, storage=storage or plan.storage)
+    kept = plan.keep_weights if keep_weights is None else keep_weights
+    check_count("keep-weights", kept, least=0)
+    plan = replace(plan, limits=limits, keep_weights=kept, storage=storage or plan.storage)
     with following(progress) as show:
         return _run(plan, record, location, show, extend)
 

@@ -44,11 +44,6 @@ def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str,
     return {(row["trial"], row["seed"]): row for row in rows if row["status"] == "completed"}
 
 
-def encoder_path(study: str, trial: int, seed: int) -> str:
-    """Return the path of a final run's encoder, below the results folder."""
-    return f"exports/{study}/{trial:05d}-{seed}/encoder.safetensors"
-
-
 @dataclass(frozen=True)
 class FinalSummary:
     """Test scores over seeds by name: accuracies in 0..1, `colour_mse` in squared 8-bit levels."""

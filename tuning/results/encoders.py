@@ -1,0 +1,69 @@
+"""The files of trained encoders in a results folder, and which of a search's are kept."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from contrasweep.tuning.results.best import best_order
+from contrasweep.tuning.store import Location
+from contrasweep.tuning.store.filesystem import ONCE
+
+log = logging.getLogger(__name__)
+
+KEPT: Final = 1
+"""How many trials of a search keep their encoders, unless the user says otherwise."""
+
+
+def encoder_path(study: str, trial: int, seed: int) -> str:
+    """Return the path of the encoder that a run trained, below the results folder."""
+    return f"{_folder(study, trial, seed)}/encoder.safetensors"
+
+
+def snapshot_path(study: str, trial: int, seed: int, epoch: int) -> str:
+    """Return the path of the encoder that a run had after an epoch."""
+    return f"{_folder(study, trial, seed)}/epoch-{epoch:05d}.safetensors"
+
+
+def _folder(study: str, trial: int, seed: int) -> str:
+    return f"exports/{study}/{trial:05d}-{seed}"
+
+
+class KeptEncoders:
+    """The encoders of a search: workers write that of each completed trial, and the best ones stay.
+
+    Args:
+        location: the results folder.
+        study: the study.
+        most: of how many trials the encoders are kept.
+        scores: the final scores of the trials that have completed before.
+    """
+
+    def __init__(self, location: Location, study: str, most: int, scores: Mapping[int, float | None]) -> None:
+        # What cannot be deleted now is deleted with the next trial's.
+        self._location, self._study, self._most = replace(location, retry=ONCE), study, most
+        self._scores = dict(scores)
+
+    def add(self, trial: int, score: float | None) -> None:
+        """Note that a trial has completed, and delete the encoders of trials that are not among the best.
+
+        `score` is its final score; without one, the trial is no candidate for the best.
+        """
+        self._scores[trial] = score
+        if self._most:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Delete the encoders of completed trials that are not among the best.
+
+        A file that cannot be deleted costs room, nothing else: that is a warning.
+        """
+        scores = {trial: score for trial, score in self._scores.items() if score is not None}
+        ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial]))
+        ended = {f"{trial:05d}" for trial in self._scores.keys() - set(ranked[: self._most])}
+        try:
+            for entry in self._location.entries(f"exports/{self._study}"):
+                if entry.base_name.partition("-")[0] in ended:
+                    self._location.delete_folder(f"exports/{self._study}/{entry.base_name}")
+        except OSError as error:
+            log.warning("Encoders of weaker trials stay in exports/%s: %s", self._study, error)
