@@ -92,11 +92,14 @@ def _network(name: str, channels: int, image_size: int) -> nn.Module:
 def _of_timm(model: str, channels: int, image_size: int) -> nn.Module:
     import timm
 
-    given: dict[str, Any] = {"pretrained": False, "num_classes": 0, "in_chans": channels}
-    if _takes_size(model):
-        given["img_size"] = image_size
-    network: nn.Module = timm.create_model(model, **given)
+    options = timm_options(model, channels, image_size)
+    network: nn.Module = timm.create_model(model, pretrained=False, num_classes=0, **options)
     return network
+
+
+def timm_options(model: str, channels: int, image_size: int) -> dict[str, Any]:
+    """Return the options with which timm makes a network for such images, beside `num_classes=0`."""
+    return {"in_chans": channels, **({"img_size": image_size} if _takes_size(model) else {})}
 
 
 @cache
@@ -111,17 +114,32 @@ def _takes_size(model: str) -> bool:
 def _of_torchvision(model: str, channels: int, image_size: int) -> nn.Module:
     from torchvision.models import get_model
 
-    # With one class, the classifier is the layer with one output.
-    network: nn.Module = get_model(model, weights=None, num_classes=1, **_options(model, image_size))
-    classifiers = [name for name, layer in network.named_modules() if _outputs(layer) == 1]
-    network.set_submodule(classifiers[-1], nn.Identity())
+    network: nn.Module = get_model(
+        model, weights=None, num_classes=1, **torchvision_options(model, image_size)
+    )
+    classifier, first = _classifier_and_first(network)
+    network.set_submodule(classifier, nn.Identity())
     if channels != 3:
-        first = next(name for name, layer in network.named_modules() if isinstance(layer, nn.Conv2d))
         network.set_submodule(first, _with_channels(network.get_submodule(first), channels))
     return network
 
 
-def _options(model: str, image_size: int) -> Mapping[str, Any]:
+def classifier_and_first(model: str, image_size: int) -> tuple[str, str]:
+    """Return the names of the classifier, and of the first convolution, in a network of torchvision."""
+    from torchvision.models import get_model
+
+    options = torchvision_options(model, image_size)
+    return _classifier_and_first(unfilled(lambda: get_model(model, weights=None, num_classes=1, **options)))
+
+
+def _classifier_and_first(network: nn.Module) -> tuple[str, str]:
+    # With one class, the classifier is the layer with one output.
+    classifiers = [name for name, layer in network.named_modules() if _outputs(layer) == 1]
+    first = next(name for name, layer in network.named_modules() if isinstance(layer, nn.Conv2d))
+    return classifiers[-1], first
+
+
+def torchvision_options(model: str, image_size: int) -> Mapping[str, Any]:
     """Return the options of a network of torchvision beside its weights and classes."""
     if model.startswith("vit_"):
         return {"image_size": image_size}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contrasweep.models.encoders.libraries import timm_options
 from contrasweep.models.formats.network import Network
 from contrasweep.models.formats.package import CONFIG, WEIGHTS, Format, Package, json_file, weights_file
 from contrasweep.models.formats.resnets import imagenet_resnet
@@ -19,14 +20,28 @@ with torch.no_grad():
 
 
 def _write(network: Network) -> Package:
-    architecture = f"resnet{imagenet_resnet(network, 'timm')}"
-    arguments: dict[str, Any] = {} if network.channels == 3 else {"in_chans": network.channels}
-    return timm_package(network, architecture, arguments)
+    config = timm_config(network, "timm")
+    mean, std = list(network.mean), list(network.std)
+    arguments = "".join(f", {name}={value!r}" for name, value in config["model_args"].items())
+    example = _EXAMPLE.format(
+        architecture=config["architecture"], arguments=arguments, weights=WEIGHTS, mean=mean, std=std
+    )
+    return Package({WEIGHTS: weights_file(network.weights), CONFIG: json_file(config)}, example)
 
 
-def timm_package(network: Network, architecture: str, arguments: dict[str, Any]) -> Package:
-    """Return the package of a network of timm: its name there and its `arguments`, beside `num_classes=0`."""
-    content = {
+def timm_config(network: Network, library: str) -> dict[str, Any]:
+    """Return the `config.json` of a network that timm has too: its name and options there, its images.
+
+    Raises:
+        NotOffered: timm has no such network; the message speaks of the `library`.
+    """
+    source, _, model = network.name.partition(":")
+    if source == "timm":
+        architecture, arguments = model, timm_options(model, network.channels, network.size)
+    else:
+        depth = imagenet_resnet(network, library)
+        architecture, arguments = f"resnet{depth}", {"in_chans": network.channels}
+    return {
         "architecture": architecture,
         "num_classes": 0,
         "num_features": network.encoder.width,
@@ -41,14 +56,6 @@ def timm_package(network: Network, architecture: str, arguments: dict[str, Any])
             "num_classes": 0,
         },
     }
-    example = _EXAMPLE.format(
-        architecture=architecture,
-        arguments="".join(f", {name}={value!r}" for name, value in arguments.items()),
-        weights=WEIGHTS,
-        mean=list(network.mean),
-        std=list(network.std),
-    )
-    return Package({WEIGHTS: weights_file(network.weights), CONFIG: json_file(content)}, example)
 
 
 TIMM = Format("timm", "timm", "timm.create_model", _write)

@@ -1,7 +1,9 @@
 """A folder that `transformers.AutoModel.from_pretrained` loads, under the names of its own ResNet."""
 
 import re
+from typing import Any
 
+from contrasweep.models.formats.as_timm import timm_config
 from contrasweep.models.formats.network import Network
 from contrasweep.models.formats.package import CONFIG, WEIGHTS, Format, Package, json_file, weights_file
 from contrasweep.models.formats.resnets import BLOCKS, imagenet_resnet
@@ -21,6 +23,7 @@ with torch.no_grad():
     features = model.eval()((images - mean) / std).pooler_output.flatten(1)
 """
 
+_WRAPPED = "timm_model.{}"
 _STEM = "embedder.embedder"
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"conv1\.(.+)", _STEM + r".convolution.\1"),
@@ -47,10 +50,33 @@ def transformers_name(name: str) -> str:
 
 
 def _write(network: Network) -> Package:
+    of_timm = network.name.startswith("timm:")
+    config = _timm_wrapper(network) if of_timm else _resnet(network)
+    name_of = _WRAPPED.format if of_timm else transformers_name
+    weights = {name_of(name): value for name, value in network.weights.items()}
+    files = {
+        WEIGHTS: weights_file(weights),
+        CONFIG: json_file(config),
+        PROCESSOR: json_file(_processor(network)),
+    }
+    return Package(files, _EXAMPLE.format(mean=list(network.mean), std=list(network.std)))
+
+
+def _timm_wrapper(network: Network) -> dict[str, Any]:
+    """Return the configuration with which transformers loads a network of timm, which must be installed."""
+    return {
+        "model_type": "timm_wrapper",
+        "architectures": ["TimmWrapperModel"],
+        **timm_config(network, "transformers"),
+    }
+
+
+def _resnet(network: Network) -> dict[str, Any]:
+    """Return the configuration of transformers' own ResNet."""
     depth = imagenet_resnet(network, "transformers")
     bottleneck = depth == 50
     expansion = 4 if bottleneck else 1
-    config = {
+    return {
         "model_type": "resnet",
         "architectures": ["ResNetModel"],
         "num_channels": network.channels,
@@ -63,7 +89,11 @@ def _write(network: Network) -> Package:
         "downsample_in_bottleneck": False,
         "torch_dtype": "float32",
     }
-    processor = {
+
+
+def _processor(network: Network) -> dict[str, Any]:
+    """Return how transformers' image processor prepares images."""
+    return {
         "image_processor_type": "ViTImageProcessor",
         "do_resize": True,
         "size": {"height": network.size, "width": network.size},
@@ -74,11 +104,6 @@ def _write(network: Network) -> Package:
         "image_mean": list(network.mean),
         "image_std": list(network.std),
     }
-    weights = {transformers_name(name): value for name, value in network.weights.items()}
-    return Package(
-        {WEIGHTS: weights_file(weights), CONFIG: json_file(config), PROCESSOR: json_file(processor)},
-        _EXAMPLE.format(mean=list(network.mean), std=list(network.std)),
-    )
 
 
 TRANSFORMERS = Format("hf", "transformers", "transformers.AutoModel.from_pretrained", _write)

@@ -49,9 +49,13 @@ def ours(encoder: Encoder, images: Tensor) -> Tensor:
         ("torchvision", "resnet18", 3, MEAN, STD),
         ("torchvision", "resnet50", 1, (), ()),
         ("torchvision", "resnet18-cifar", 3, (0.5,), (0.2,)),
+        ("torchvision", "torchvision:mobilenet_v3_small", 1, MEAN[:1], STD[:1]),
+        ("torchvision", "torchvision:vit_b_32", 3, (), ()),
         ("timm", "resnet18", 3, MEAN, STD),
+        ("timm", "timm:vit_tiny_patch16_224", 3, MEAN, STD),
         ("hf", "resnet18", 3, MEAN, STD),
         ("hf", "resnet50", 1, (), ()),
+        ("hf", "timm:vit_tiny_patch16_224", 1, (), ()),
         ("onnx", "small-conv", 3, MEAN, STD),
     ],
 )
