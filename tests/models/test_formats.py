@@ -50,7 +50,6 @@ def ours(encoder: Encoder, images: Tensor) -> Tensor:
         ("torchvision", "resnet50", 1, (), ()),
         ("torchvision", "resnet18-cifar", 3, (0.5,), (0.2,)),
         ("torchvision", "torchvision:mobilenet_v3_small", 1, MEAN[:1], STD[:1]),
-        ("torchvision", "torchvision:vit_b_32", 3, (), ()),
         ("timm", "resnet18", 3, MEAN, STD),
         ("timm", "timm:vit_tiny_patch16_224", 3, MEAN, STD),
         ("hf", "resnet18", 3, MEAN, STD),
