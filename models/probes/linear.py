@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from contrasweep.optimizers import LBFGS
+
 
 class NonFiniteFeatures(ValueError):
     """The features hold NaN or Inf, because their encoder has diverged."""
@@ -79,7 +81,7 @@ def fit_logistic(
     inputs = inputs @ basis
     weight = inputs.new_zeros((inputs.shape[1], classes), requires_grad=True)
     bias = inputs.new_zeros(classes, requires_grad=True)
-    optimizer = torch.optim.LBFGS(
+    optimizer = LBFGS(
         [weight, bias],
         max_iter=max_steps,
         max_eval=2 * max_steps,

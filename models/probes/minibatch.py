@@ -21,6 +21,7 @@ from contrasweep.models.probes.linear import (
     standardised,
 )
 from contrasweep.names import unknown
+from contrasweep.optimizers import SGD, Adam
 
 _INITIAL_DEVIATION = 0.01
 
@@ -148,8 +149,8 @@ def fit_minibatch(
 
 def _optimizer(recipe: ProbeRecipe, parameters: list[Tensor]) -> torch.optim.Optimizer:
     if recipe.optimizer == "adam":
-        return torch.optim.Adam(parameters, recipe.lr, recipe.betas, weight_decay=recipe.weight_decay)
-    return torch.optim.SGD(
+        return Adam(parameters, recipe.lr, recipe.betas, weight_decay=recipe.weight_decay)
+    return SGD(
         parameters, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
     )
 

@@ -146,6 +146,13 @@ def run_all(ranks: Ranks) -> dict[str, Trace]:
     return {name: traced(one, small(one, held), ranks) for name, one in runs()}
 
 
+def needs_compiler(ranks: Ranks) -> bool:
+    """Whether torch's compiler is imported when this process has trained."""
+    experiment = experiment_of("infonce")
+    traced(experiment, small(experiment, {}), ranks)
+    return "torch._dynamo" in sys.modules
+
+
 def normed(ranks: Ranks) -> dict[str, torch.Tensor]:
     """Outputs and averaged gradients of a network with batch norm, in float64, where rounding hides nothing.
 
@@ -215,6 +222,7 @@ def run_rank(rank: int, folder: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
     ranks = group_ranks()
     found = {
+        "compiler": needs_compiler(ranks),
         "runs": run_all(ranks),
         "normed": normed(ranks),
         "halfway": handed_over(None, 1, ranks),
@@ -238,7 +246,7 @@ def run_rank(rank: int, folder: str) -> None:
 
 def run_group(folder: Path) -> list[dict[str, Any]]:
     """Return the results of every rank of one group."""
-    return results_of_ranks(run_rank, folder, "contrasweep.tuning.training.pretrain", "torch._dynamo")
+    return results_of_ranks(run_rank, folder, "contrasweep.tuning.training.pretrain")
 
 
 def difference(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> float:

@@ -52,6 +52,11 @@ def _rounding(run: str) -> float:
     return 5e-5 if several else 1e-5
 
 
+def test_a_rank_trains_without_the_compiler_of_torch(ranks: list[dict[str, Any]]) -> None:
+    """Its import takes a second of every process that trains, see `contrasweep.optimizers`."""
+    assert not any(rank["compiler"] for rank in ranks)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_and_averaged_gradients_are_those_of_one_process(
     method: str, ranks: list[dict[str, Any]], trained: dict[str, Trace]

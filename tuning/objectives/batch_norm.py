@@ -1,10 +1,9 @@
 """Batch norm over the images of all ranks, so that a run's numbers do not depend on the number of ranks.
 
 torch's `SyncBatchNorm` does this on a GPU. It does not run on a CPU; there `GlobalBatchNorm` does the same.
-Only a run of several ranks imports this module: `torch.compiler.disable` imports torch's compiler, which
-takes as long as torch itself.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -27,8 +26,6 @@ class GlobalBatchNorm(_BatchNorm):
         if inputs.dim() < 2:
             raise ValueError(f"batch norm takes (N, C, ...), got {tuple(inputs.shape)}")
 
-    # Compiled code cannot contain the exchange between ranks.
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the normalised inputs; in training mode all ranks must call this together.
 
@@ -66,6 +63,20 @@ class GlobalBatchNorm(_BatchNorm):
         self.running_var.lerp_(variance * (number / (number - 1)), share)
 
 
+@cache
+def _outside_compiled_code() -> type[GlobalBatchNorm]:
+    """Return the batch norm for compiled backbones: their code cannot contain the exchange between ranks.
+
+    The class is made where it is needed, because `torch.compiler.disable` imports torch's compiler, which
+    takes a second.
+    """
+
+    class Outside(GlobalBatchNorm):
+        forward = torch.compiler.disable(GlobalBatchNorm.forward)  # type: ignore[no-untyped-call]
+
+    return Outside
+
+
 def _summed(tensor: Tensor) -> Tensor:
     total = tensor.clone()
     with collective():
@@ -89,24 +100,30 @@ def _sum_over_ranks(tensor: Tensor) -> Tensor:
     return total
 
 
-def synchronise_batch_norm(module: nn.Module, device: torch.device) -> None:
+def synchronise_batch_norm(module: nn.Module, device: torch.device, compiled: bool = False) -> None:
     """Replace the batch norms inside `module` by ones over all ranks; keep their parameters and states.
+
+    Args:
+        module: the network, changed in place.
+        device: the device of the network.
+        compiled: whether torch compiles parts of the network.
 
     Raises:
         InputError: a layer keeps statistics of its batch and is no batch norm that is known here.
     """
+    kind = _outside_compiled_code() if compiled else GlobalBatchNorm
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.SyncBatchNorm | GlobalBatchNorm):
                 continue
             if isinstance(child, _BatchNorm):
-                setattr(parent, name, _over_ranks(child, device))
+                setattr(parent, name, _over_ranks(child, device, kind))
             elif getattr(child, "running_var", None) is not None:
                 raise _unknown_norm(child)
 
 
-def _over_ranks(norm: _BatchNorm, device: torch.device) -> nn.Module:
-    over = _plain_over_ranks(norm, device)
+def _over_ranks(norm: _BatchNorm, device: torch.device, kind: type[GlobalBatchNorm]) -> nn.Module:
+    over = _plain_over_ranks(norm, device, kind)
     if type(norm).forward is _BatchNorm.forward:
         return over
     # timm has batch norms that drop something and apply an activation afterwards.
@@ -129,11 +146,11 @@ def _unknown_norm(norm: nn.Module) -> InputError:
     )
 
 
-def _plain_over_ranks(norm: _BatchNorm, device: torch.device) -> nn.Module:
+def _plain_over_ranks(norm: _BatchNorm, device: torch.device, kind: type[GlobalBatchNorm]) -> nn.Module:
     if device.type == "cuda":
         synchronised: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(norm)  # type: ignore[no-untyped-call]
         return synchronised
-    own = GlobalBatchNorm(
+    own = kind(
         norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats, device=device
     )
     own.weight, own.bias = norm.weight, norm.bias

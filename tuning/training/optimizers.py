@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from contrasweep.optimizers import SGD, Adam, AdamW, Optimizer
 from contrasweep.tuning.experiment import OptimizerSettings, ScheduleSettings
 
 

@@ -18,6 +18,7 @@ from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
@@ -153,9 +154,7 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep
     objective = build_objective(experiment, data)
     if ranks.world > 1:
         feed = feed.shared(ranks)
-        from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
-
-        synchronise_batch_norm(objective, data.device)
+        synchronise_batch_norm(objective, data.device, compiled=experiment.compute.compile)
         ranks.copy_first(objective)
     settings = experiment.optimizer
     average = WeightAverage(objective, settings.ema) if settings.ema else None
