@@ -2,7 +2,7 @@
 
 drive.py RESULTS SIGNAL DONE WHERE: runs (or, if the study is there, resumes) the small study, and sends
 itself SIGNAL once DONE trials have ended; SIGNAL `none` lets it finish. SIGNAL `raylet` or `gcs_server` kills
-this process of Ray. Trials run on Ray where WHERE is
+this process of Ray, whose death the driver then tells sooner than for users. Trials run on Ray where WHERE is
 `ray`, and in this process where it is `here`.
 """
 
@@ -17,8 +17,12 @@ from studies import small_plan
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.progress.states import SweepProgress
+from contrasweep.tuning.ray import alive
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.store import open_location, study_names
+
+# A driver of users waits 10 and 8 s. A connection is taken on the busiest machine, so 4 s are no false alarm.
+SILENCE_SECONDS, GRACE_SECONDS = 4.0, 3.0
 
 
 @reporting_errors
@@ -43,4 +47,5 @@ def drive(results: str, ending: str, done: int, where: str) -> None:
 if __name__ == "__main__":
     # If a shell started the tests in the background, this process has inherited that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    vars(alive).update(SILENCE_SECONDS=SILENCE_SECONDS, GRACE_SECONDS=GRACE_SECONDS)
     drive(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

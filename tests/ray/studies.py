@@ -1,6 +1,8 @@
 """A small study that tests of sweeps share, and the reading of its outcome."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,17 @@ def with_faulty_method(folder: Path) -> dict[str, str]:
     (info / "entry_points.txt").write_text("[contrasweep.methods]\nfaulty = contrasweep_faulty:METHOD\n")
     path = [str(ROOT / "src"), str(info.parent), str(Path(__file__).parent / "contrasweep-faulty")]
     return {"PYTHONPATH": os.pathsep.join(path), "FAULTS": str(folder)}
+
+
+def driven(results: Path, ending: str, done: int) -> "subprocess.CompletedProcess[str]":
+    """Run drive.py on Ray: it ends as `ending` says, once `done` trials have ended."""
+    command = [
+        sys.executable,
+        str(Path(__file__).parent / "drive.py"),
+        str(results),
+        ending,
+        str(done),
+        "ray",
+    ]
+    environment = {**os.environ, **with_faulty_method(results.parent)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=480, check=False)

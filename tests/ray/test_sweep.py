@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from in_process import without_ray
-from studies import EPOCHS, QUICK, TRIALS, outcome, small_plan, with_faulty_method
+from studies import EPOCHS, QUICK, TRIALS, driven, outcome, small_plan
 from tensorboard_server import asked_until, tensorboard
 
 from contrasweep.data import load_test, whole_image
@@ -145,7 +143,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(
     with without_ray(), pytest.raises(KeyboardInterrupt):
         run_sweep(small_plan(results), progress=_interrupt_after(0))
     check("interrupted")
-    assert _drive(results, "SIGKILL", 3).returncode == -signal.SIGKILL
+    assert driven(results, "SIGKILL", 3).returncode == -signal.SIGKILL
     check("interrupted")
     with pytest.raises(Stopped, match="SIGTERM"):
         resume_sweep("small", results, progress=_interrupt_after(5, really=True))
@@ -265,39 +263,6 @@ def test_a_study_whose_trials_all_fail_is_an_error(tmp_path: Path, in_process: N
     rows = ResultsStore(tmp_path).trials("broken").to_pylist()
     assert [row["status"] for row in rows] == ["failed", "failed"]
     assert all("fair-cclk" in row["error"] and "1e+30" in row["error"] for row in rows)
-
-
-@pytest.mark.parametrize(("process", "name"), [("raylet", "raylet"), ("gcs_server", "GCS")])
-def test_a_driver_whose_ray_dies_says_so_and_its_study_goes_on(
-    process: str, name: str, tmp_path: Path
-) -> None:
-    ended = _drive(tmp_path / "lost", process, 1)
-    assert ended.returncode == 1, ended.stderr
-    errors = [line for line in ended.stderr.splitlines() if line.startswith("Error:")]
-    assert len(errors) == 1, ended.stderr
-    error = errors[0]
-    assert f"({name}) has died" in error
-    # Where the main thread is in a call of Ray that nothing interrupts, the watch ends the process.
-    assert "--resume" in error
-    assert "goes on" in error
-    assert "Traceback" not in ended.stderr
-    assert ResultsStore(tmp_path / "lost").studies()[0].state == "interrupted"
-    with without_ray():
-        resume_sweep("small", tmp_path / "lost")
-    # The worker may outlive its raylet for a moment and end its trial, which nobody stops any more.
-    rows = ResultsStore(tmp_path / "lost").trials("small").to_pylist()
-    assert [row["trial"] for row in rows] == list(range(TRIALS))
-    assert {row["status"] for row in rows}.issubset(FINAL_STATUSES)
-    epochs = ResultsStore(tmp_path / "lost").epochs("small").to_pylist()
-    for row in rows:
-        own = [one["epoch"] for one in epochs if one["trial"] == row["trial"]]
-        assert own == list(range(row["epoch"] + 1)), "each epoch once"
-
-
-def _drive(results: Path, ending: str, done: int) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(HERE / "drive.py"), str(results), ending, str(done), "ray"]
-    environment = {**os.environ, **with_faulty_method(results.parent)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=480, check=False)
 
 
 def test_tensorboard_lists_trials_parameters_and_metrics(finished: tuple[Path, list[SweepProgress]]) -> None:
