@@ -51,6 +51,7 @@ COMMANDS: list[tuple[list[str], int]] = [
     ([*SWEEP, "--set", "optimizer.lr=-1"], 2),
     ([*SWEEP, "--set", "encoder.name=lenet"], 2),
     ([*SWEEP, "--set", "encoder.name=torchvison:resnet18"], 2),
+    ([*SWEEP, "--set", "encoder.weights=absent.pt"], 2),
     ([*SWEEP, "--preset"], 2),
     ([*SWEEP, "--name", "study-1"], 2),
     ([*SWEEP, "--name", "study-2", "--resume"], 2),

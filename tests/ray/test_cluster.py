@@ -1,5 +1,6 @@
 """A sweep on three nodes of which two die, and the checks of a cluster before any work."""
 
+import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
@@ -116,6 +118,20 @@ def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:
     said = complaint_about(Needs(location, "cifar10", tmp_path / "none"), "marker")
     assert said is not None
     assert "cifar10" in said
+
+
+def test_a_node_without_the_file_of_weights_says_so(tmp_path: Path) -> None:
+    location = open_location(tmp_path, writable=True)
+    location.write("marker", b"")
+    weights = tmp_path / "weights.pt"
+    weights.write_bytes(b"there")
+    digest = hashlib.sha256(b"there").hexdigest()
+    needs = Needs(location, "digits", None, EncoderSettings(weights=str(weights), weights_sha256=digest))
+    assert complaint_about(needs, "marker") is None
+    weights.write_bytes(b"another")
+    assert "weights.pt is another file than before" in (complaint_about(needs, "marker") or "")
+    weights.unlink()
+    assert "weights.pt: there is no such file" in (complaint_about(needs, "marker") or "")
 
 
 @pytest.fixture

@@ -38,6 +38,8 @@ ADDED_LATER = (
     "views.local_min_crop",
     "views.local_max_crop",
     "encoder.views",
+    "encoder.weights",
+    "encoder.weights_sha256",
     "optimizer.decay_norm_and_bias",
     "optimizer.clip_norm",
     "optimizer.ema",
@@ -157,9 +159,14 @@ class Experiment(Settings):
         return content
 
     def identity(self) -> str:
-        """Return the hash of the experiment without its seed: only replicates have the same."""
+        """Return the hash of the experiment without its seed: only replicates have the same.
+
+        A file of weights counts by its digest, wherever it lies.
+        """
         content = self.content()
         del content["seed"]
+        if self.encoder.weights_sha256 is not None:
+            content["encoder"].pop("weights", None)
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
 

@@ -1,5 +1,6 @@
 """The sections of an experiment's settings, and what each field allows."""
 
+import os
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -72,12 +73,30 @@ class EncoderSettings(Settings):
     `mean` and `std` have one number for each channel, or one for all, for images in 0..1. Without them,
     images are not normalised. In training, the `views` of a batch pass encoder and head `together`, so that
     batch norm normalises all of them at once, or `apart`.
+
+    The encoder starts from the file `weights`, if one is named: safetensors, or a state dict of torch. Its
+    SHA-256 is `weights_sha256`, which is found out where it is not given; another file under the same path is
+    refused.
     """
 
     name: str = "lenet5"
     mean: tuple[float, ...] = ()
     std: tuple[Positive, ...] = ()
     views: Literal["together", "apart"] = "together"
+    weights: str | None = None
+    weights_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+
+    @field_validator("weights")
+    @classmethod
+    def _whole_path(cls, value: str | None) -> str | None:
+        # Workers have other working directories than the command that names the file.
+        return None if value is None else os.path.abspath(os.path.expanduser(value))
+
+    @model_validator(mode="after")
+    def _digest_of_a_file(self) -> Self:
+        if self.weights is None and self.weights_sha256 is not None:
+            raise ValueError("encoder.weights_sha256 goes with encoder.weights")
+        return self
 
     @model_validator(mode="after")
     def _mean_and_std(self) -> Self:

@@ -19,6 +19,10 @@ LOSS_MOMENTUM = Hyperparameter(
 
 
 def build_biased_encoder(experiment: Experiment, data: PreparedData) -> Encoder:
-    """Return the backbone of the biased network, which normalises images as the run's encoder does."""
+    """Return the backbone of the biased network, which normalises images as the run's encoder does.
+
+    It starts at random, also where the encoder starts from a file: two networks that start alike learn alike.
+    """
     name, settings = str(experiment.hyperparameters["biased_encoder"]), experiment.encoder
-    return data.build_encoder(settings if name == SAME else settings.model_copy(update={"name": name}))
+    changed = {"weights": None, "weights_sha256": None, **({} if name == SAME else {"name": name})}
+    return data.build_encoder(settings.model_copy(update=changed))

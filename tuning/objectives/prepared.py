@@ -28,6 +28,7 @@ from contrasweep.data import (
 )
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
 from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
+from contrasweep.models.encoders.weights import load_weights, read_weights
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
@@ -111,9 +112,20 @@ class PreparedData:
         return loaded.to(self.device)
 
     def build_encoder(self, settings: EncoderSettings) -> Encoder:
-        """Return a new encoder of images; raise ValueError where it does not take images of this size."""
+        """Return a new encoder of images, with the weights of its file if it starts from one.
+
+        Raises:
+            ValueError: it does not take images of this size, or the file does not fit it.
+            InputError: the file is not the one that the experiment began with.
+        """
         spec = self.spec
-        return build_encoder(settings.name, spec.channels, spec.view_size, settings.mean, settings.std)
+        encoder = build_encoder(settings.name, spec.channels, spec.view_size, settings.mean, settings.std)
+        if settings.weights is not None:
+            stored = read_weights(settings.weights)
+            if settings.weights_sha256 not in (None, stored.digest):
+                raise InputError(f"encoder.weights: {settings.weights} is another file than before")
+            load_weights(encoder, stored)
+        return encoder
 
     def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
         """Return the content of the encoder's file."""

@@ -20,6 +20,7 @@ from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
+from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import RESULTS
 from contrasweep.tuning.results.final_runs import TrialSeed
@@ -104,6 +105,7 @@ def plan_final_runs(
     for config in given:
         check_batch_size(config.experiment.batch_size, resources.workers)
         refuse_other_revision(config.experiment, spec_for(config.experiment, data_root))
+        refuse_other_file(config.experiment.encoder)
     check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
     record = _study(location, given, data_root, command)

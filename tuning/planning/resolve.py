@@ -20,6 +20,7 @@ from contrasweep.tuning.objectives.batches import local_views, random_views
 from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
 from contrasweep.tuning.planning.needs import check_needs
 from contrasweep.tuning.planning.settings import check_declared, settled
+from contrasweep.tuning.planning.weights import check_weights, with_digest
 
 IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet")
 """The datasets whose images have the size that the user's own have."""
@@ -62,6 +63,7 @@ def resolve(
     experiment = base.with_values({**revision, **suggested, **chosen})
     if "encoder.name" not in chosen:
         experiment = _with_small_stem(experiment, facts)
+    experiment = with_digest(experiment)
     check_experiment(experiment, data_root)
     return experiment
 
@@ -122,6 +124,7 @@ def _note_encoder(settings: EncoderSettings, data: DatasetFacts, faults: Faults)
     """Note what of the encoder does not fit the data."""
     with faults.noted():
         _check_network(settings.name, data)
+        check_weights(settings, data)
     with faults.noted():
         _check_normalisation(settings, data)
 

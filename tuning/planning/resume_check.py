@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Value
+from contrasweep.tuning.experiment import EncoderSettings, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
@@ -80,8 +80,15 @@ def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
     searched = {parameter.name for parameter in plan.space.searched}
     for path, value in given.items():
         held = "searched" if path in searched else plan.experiment.value(path)
-        if held != value:
+        if held != value and not _is_the_file(path, held, value):
             yield f"{path} was {held}, is {value}"
+
+
+def _is_the_file(path: str, held: object, given: object) -> bool:
+    """Whether a file of weights is given by another path to it than the one that is held."""
+    if path != "encoder.weights" or not isinstance(given, str):
+        return False
+    return EncoderSettings(weights=given).weights == held
 
 
 def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Iterator[str]:

@@ -6,6 +6,7 @@ Nothing here imports torch; `planning.resolve` completes them.
 from collections.abc import Mapping
 from typing import Any
 
+from contrasweep.given_files import check_given
 from contrasweep.libraries import library_and_model, of_library, unknown_encoder
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ENCODERS, DECLARED_METHODS
@@ -88,6 +89,9 @@ def check_declared(experiment: Experiment) -> None:
     faults = Faults()
     with faults.noted():
         _check_encoder(experiment.encoder.name)
+    with faults.noted(), told_to_user("encoder.weights: "):
+        if experiment.encoder.weights is not None:
+            check_given(experiment.encoder.weights)
     dataset = DECLARED_DATASETS.get(experiment.dataset)
     if dataset is not None and dataset.facts is not None:
         with faults.noted():

@@ -7,6 +7,7 @@ from contrasweep.data import DatasetFacts
 from contrasweep.tuning.experiment import Experiment, ViewSettings
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.resources import counted
+from contrasweep.tuning.planning.weights import weights_in_words
 
 FEW_IMAGES = 100
 """A validation split of fewer images is warned of: one image is more than a percentage point."""
@@ -25,6 +26,7 @@ def setup_in_words(
     """
     batches = f"batches of {_value(experiment.batch_size, 'batch_size', searched)}"
     share = experiment.validation.fraction
+    start = weights_in_words(experiment.encoder, facts)
     trained, held_out = facts.trained_size(share), facts.validation_size(share)
     return "; ".join(
         [
@@ -34,6 +36,7 @@ def setup_in_words(
             *([f"{held_out:,} held out for validation"] if share else []),
             counted(experiment.epochs, "epoch"),
             f"on {device}",
+            *([] if start is None else [start]),
         ]
     )
 

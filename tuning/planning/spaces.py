@@ -32,6 +32,9 @@ from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, 
 PROTOCOL = ("epochs", "seed", "validation.", "probes.")
 """Settings by which trials are compared: trials that differ in them cannot be."""
 
+START = ("encoder.weights", "encoder.weights_sha256")
+"""What the encoder starts from, and so what its untrained control is."""
+
 
 def dataset_settings(dataset: str) -> Mapping[str, Value]:
     """Return the defaults that the dataset's family has for settings outside the method.
@@ -241,6 +244,8 @@ def _check_parameter(method: str, parameter: Parameter) -> None:
     name, declared = parameter.name, DECLARED_METHODS[method]
     if name.startswith(PROTOCOL):
         raise InputError(f"{name} is not searched: trials are compared by it; use --set or --epochs")
+    if name in START:
+        raise InputError(f"{name} is not searched: use --set encoder.weights=FILE, and a study for each file")
     base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))
     refuse_unknown(base, {name: None})
     if name in declared.hyperparameters:

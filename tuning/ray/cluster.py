@@ -11,7 +11,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
+from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.ray.alive import stopping_without_ray
 from contrasweep.tuning.ray.signals import keeping_handlers, stopping_on_signals
 from contrasweep.tuning.store import Location
@@ -183,11 +185,12 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a worker must find on its node: the results folder and the dataset."""
+    """What a worker must find on its node: the results folder, the dataset, the encoder's file of weights."""
 
     location: Location
     dataset: str
     data_root: Path | None
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
 
 
 Ask = Callable[[Needs, str], dict[str, str | None]]
@@ -225,6 +228,7 @@ def complaint_about(needs: Needs, marker: str) -> str | None:
         )
     try:
         check_available(needs.dataset, needs.data_root)
+        refuse_other_file(needs.encoder)
     except (InputError, DatasetMissing) as error:
         return str(error)
     return None

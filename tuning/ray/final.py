@@ -189,7 +189,7 @@ def _run_all(
         yield from _run_here(requests, tracker, show)
         return
     first = requests[0]
-    needs = Needs(first.location, first.experiment.dataset, first.data_root)
+    needs = Needs(first.location, first.experiment.dataset, first.data_root, first.experiment.encoder)
     show("starting Ray")
     with ray_session(resources, needs) as scratch:
         board = ray.remote(num_cpus=0)(EpochBoard).remote()

@@ -297,7 +297,7 @@ def _tune(
     location: Location,
 ) -> None:
     """Run the trials that have not ended."""
-    needs = Needs(location, plan.dataset, plan.data_root)
+    needs = Needs(location, plan.dataset, plan.data_root, plan.experiment.encoder)
     with ray_session(plan.resources, needs) as scratch:
         tuner_of(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
