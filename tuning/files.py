@@ -28,6 +28,11 @@ def check_file(path: Path, option: str = "", endings: Sequence[str] = ()) -> Non
         _refuse_unwritable(target.parent, given)  # `replace_file` creates its unfinished file there
 
 
+def check_page(path: Path) -> None:
+    """Raise InputError unless the HTML page `path` can be written."""
+    check_file(path, "-o", (".html", ".htm"))
+
+
 def check_folder(path: Path, option: str = "") -> None:
     """Raise InputError unless files can be written into the folder `path`. Writing creates the folder."""
     given = f"{option} {path}".strip()

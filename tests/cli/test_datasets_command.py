@@ -47,7 +47,8 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
     assert set(options) == {"path", "size", "colour", "corrupt", "condition", "images", "test_images"}
     said = run("datasets")
     assert said.exit_code == 0
-    assert "hub-parquet:path=..." in said.output
+    assert "hub-parquet:path=..." in said.stdout
+    assert said.stderr.startswith("Looking for the files of the datasets ...\n")
 
 
 def test_a_program_gets_each_fact_in_a_column_of_its_own(run: Run) -> None:
@@ -78,7 +79,9 @@ def test_check_says_what_the_files_hold(run: Run, tree: Path, before: bool) -> N
 
 
 def test_check_prints_tables_for_people(run: Run, tree: Path) -> None:
-    output = run("datasets", "check", TREE, "--data-root", tree, "--all").output
+    done = run("datasets", "check", TREE, "--data-root", tree, "--all")
+    assert done.stderr.startswith(f"Counting the images of {TREE}, and decoding every image ...\n")
+    output = done.output
     for word in ("3 x 4 x 4", "Images of each class", "bee", "No checksums are published"):
         assert word in output
 

@@ -56,6 +56,7 @@ def test_what_cannot_be_told_is_said_with_what_there_is_and_what_is_needed(resul
     ]
     assert "study\tanalysis\tthere are\tneeded" in done.stdout
     assert "Too few trials to tell" in done.stderr
+    assert done.stderr.startswith("Analysing the trials of written ...\n")
 
 
 def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:

@@ -65,6 +65,10 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["best", "study-2"], 2),
     (["export", "study-1", "--format", "tim", "-o", "out"], 2),
     (["export", "study-2", "--format", "timm", "-o", "out"], 2),
+    (["report", "study-2"], 2),
+    (["report", "study-1", "-o", "page.pdf"], 2),
+    (["sensitivity", "study-2"], 2),
+    (["sensitivity", "study-1", "study-1"], 2),
 ]
 READING = [
     ["studies"],

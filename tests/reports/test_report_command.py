@@ -24,14 +24,15 @@ def test_the_page_is_named_after_the_study(write_study, run: Run, tmp_path: Path
     write_study([scored()])
     done = run("demo")
     assert done.exit_code == 0
-    assert done.output.startswith("Wrote demo.html (")
+    assert done.stderr == "Reading demo, and drawing the page ...\n"
+    assert done.stdout.startswith("Wrote demo.html (")
     assert "fair-cclk on colour-digits: demo" in (tmp_path / "demo.html").read_text()
 
 
 def test_several_studies_and_their_rows(write_study, run: Run, tmp_path: Path) -> None:
     write_study([scored()], "one")
     write_study([scored()], "two")
-    told = json.loads(run("one", "two", "--rows", "rows", "--json").output)
+    told = json.loads(run("one", "two", "--rows", "rows", "--json").stdout)
     assert told["page"] == "report.html"
     assert {Path(file).name for file in told["rows"]} >= {"one-trials.csv", "two-epochs.parquet"}
     assert all(Path(file).is_file() for file in told["rows"])

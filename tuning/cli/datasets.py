@@ -10,7 +10,7 @@ from contrasweep.tuning.cli.columns import Note, Row
 from contrasweep.tuning.cli.completion import complete_datasets
 from contrasweep.tuning.cli.errors import add_command, reporting_errors
 from contrasweep.tuning.cli.options import AsJson, DataRoot
-from contrasweep.tuning.cli.rendering import print_json, print_rows, tell
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, tell
 from contrasweep.tuning.cli.usage import Group
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
 
     Example: contrasweep datasets --data-root /data
     """
-    from contrasweep.data import DATASETS
-
     # Options that are given before `check` apply to it too.
     context.obj = {"data_root": data_root, "json": json}
     if context.invoked_subcommand is not None:
         return
+    remark("Looking for the files of the datasets ...")
+    from contrasweep.data import DATASETS
+
     rows = [_row(family, data_root) for family in DATASETS.values()]
     if json:
         print_json(rows)
@@ -56,6 +57,8 @@ def check(
 
     Example: contrasweep datasets check cifar10 --data-root /data
     """
+    images = "every image" if every_image else "an image of each split"
+    remark(f"Counting the images of {name}, and decoding {images} ...")
     from contrasweep.data import inspect_dataset
     from contrasweep.data import parse_image_dataset as parse
     from contrasweep.tuning.errors import InputError

@@ -2,17 +2,20 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
-from contrasweep.tuning.cli.rendering import print_json, print_rows, say, tell
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import refuse_repeats
-from contrasweep.tuning.files import check_folder
+from contrasweep.tuning.files import check_folder, check_page
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.store import ResultsStore
 
 Studies = Annotated[
     list[str],
@@ -51,11 +54,11 @@ def report(
     page = _page_of(output, studies, ".html", several="report.html")
     if rows is not None:
         check_folder(rows, "--rows")
+    store = _store_with(studies, results)
+    remark(f"Reading {', '.join(studies)}, and drawing the page ...")
     from contrasweep.tuning.reports.report import watch_report, write_report
     from contrasweep.tuning.reports.rows import write_rows
-    from contrasweep.tuning.store import ResultsStore
 
-    store = ResultsStore(results)
     if watch is None:
         write_report(store, studies, page)
     else:
@@ -101,6 +104,8 @@ def sensitivity(
         from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(figures / "any.pdf")
+    store = _store_with(studies, results)
+    remark(f"Analysing the trials of {', '.join(studies)} ...")
     from contrasweep.tuning.sensitivity.page import write_sensitivity
     from contrasweep.tuning.sensitivity.paper import draw_paper_figures
     from contrasweep.tuning.sensitivity.sections.summary import summary
@@ -111,11 +116,10 @@ def sensitivity(
         too_few,
         write_csv,
     )
-    from contrasweep.tuning.store import ResultsStore
 
     if watch is not None:
         _say_watching(page, watch, json)
-    found = write_sensitivity(ResultsStore(results), studies, page, command_line(), watch=watch)
+    found = write_sensitivity(store, studies, page, command_line(), watch=watch)
     tables = sensitivity_tables(found)
     written = [page, *(write_csv(tables, csv) if csv is not None else [])]
     if figures is not None:
@@ -144,12 +148,24 @@ def _page_of(output: Path | None, studies: list[str], ending: str, several: str)
     Raises:
         InputError: a study is given twice, or the page cannot be written there.
     """
-    from contrasweep.tuning.reports.page import check_page
-
     refuse_repeats("study", studies)
     page = output or Path(f"{studies[0]}{ending}" if len(studies) == 1 else several)
     check_page(page)
     return page
+
+
+def _store_with(studies: list[str], results: str) -> "ResultsStore":
+    """Return the store; a study that it does not have is refused before what takes seconds is imported.
+
+    Raises:
+        StoreError: the folder cannot be opened, or has no such study.
+    """
+    from contrasweep.tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    for one in studies:
+        store.study(one)
+    return store
 
 
 def _say_watching(page: Path, seconds: float, as_json: bool) -> None:

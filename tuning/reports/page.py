@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -15,7 +14,6 @@ from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.files import check_file
 from contrasweep.tuning.reports.style import template
 from contrasweep.tuning.store import ResultsStore
 
@@ -135,11 +133,6 @@ def cell_text(value: object) -> str:
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
-
-
-def check_page(path: Path) -> None:
-    """Raise InputError unless a page can be written into `path`."""
-    check_file(path, "-o", (".html", ".htm"))
 
 
 def while_running(

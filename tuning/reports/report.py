@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from contrasweep.tuning.errors import refuse_repeats
-from contrasweep.tuning.files import write_whole
+from contrasweep.tuning.files import check_page, write_whole
 from contrasweep.tuning.reports.comparison import comparison_section
-from contrasweep.tuning.reports.page import check_page, render_page, while_running
+from contrasweep.tuning.reports.page import render_page, while_running
 from contrasweep.tuning.reports.sections import footer_lines, state_line, study_sections
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore

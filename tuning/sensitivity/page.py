@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from contrasweep.tuning.files import write_whole
-from contrasweep.tuning.reports.page import Section, check_page, render_page, while_running
+from contrasweep.tuning.files import check_page, write_whole
+from contrasweep.tuning.reports.page import Section, render_page, while_running
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity, analyse
 from contrasweep.tuning.sensitivity.sections import PARTS
 from contrasweep.tuning.sensitivity.sections.part import Part
