@@ -1,13 +1,16 @@
 """Progress on terminals, in files, in notebooks, and in functions of the caller."""
 
 import sys
+import threading
 from io import StringIO
+from itertools import count
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from contrasweep.tuning.progress.display import Lines, Shown, Terminal, following
+from contrasweep.tuning.progress.display import Lines, Shown, Terminal, following, shown_on
 from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
 
@@ -29,7 +32,7 @@ def test_a_sweep_in_a_line() -> None:
     )
     many = SweepProgress(24, 10, "m", running={0: 1, 1: 7, 2: 3, 3: 0})
     assert sweep_line(many, 5) == "0/24 trials · 4 running, trial 1: epoch 7/10 · 0:05 spent"
-    starting = SweepProgress(24, 10, "m", stage="starting Ray")
+    starting = SweepProgress(24, 10, "m", running={0: 0}, stage="starting Ray")
     assert sweep_line(starting, 5) == "0/24 trials · starting Ray · 0:05 spent"
 
 
@@ -75,6 +78,71 @@ def test_a_training_is_shown_twice_a_second() -> None:
     for step in range(1, 4):
         shown.training(TrainingProgress(1, 5, step, 9))
     assert stream.getvalue() == "epoch 1/5: step 2/9 · 0:01 spent\n"
+
+
+def test_while_nothing_is_reported_the_time_goes_on() -> None:
+    stream, clock = StringIO(), SimpleNamespace(now=0.0)
+    shown = Shown(Terminal(stream, width=lambda: 80), lambda: clock.now)
+    starting = SweepProgress(24, 10, "m", stage="starting Ray")
+    shown.progress(starting, "compared: ")
+    for clock.now in (0.5, 1.0, 1.25, 2.0):
+        shown.tick()
+    lines = [line for line in stream.getvalue().splitlines() if "spent" in line]
+    told = [line.rpartition("\x1b[J")[2] for line in lines]
+    times = ("0:00", "0:01", "0:01", "0:02")
+    assert told == [f"compared: 0/24 trials · starting Ray · {time} spent" for time in times]
+
+
+@pytest.mark.parametrize("what", ["clear", "training"])
+def test_no_tick_shows_what_was_taken_away_or_a_time_left_that_stands(what: str) -> None:
+    stream, clock = StringIO(), SimpleNamespace(now=0.0)
+    shown = Shown(Lines(stream, lambda: 0.0), lambda: clock.now)
+    shown.stage("starting workers")
+    clock.now = 5.0
+    if what == "clear":
+        shown.clear()
+    else:
+        shown.training(TrainingProgress(1, 5, 2, 9))
+    written = stream.getvalue()
+    clock.now = 20.0
+    shown.tick()
+    assert stream.getvalue() == written == "starting workers · 0:00 spent\n"
+
+
+def test_a_thread_ticks_until_the_end_also_of_a_block_that_fails() -> None:
+    again = Event()
+
+    class Twice(Lines):
+        def show(self, text: str) -> None:
+            if "0:02" in text:
+                again.set()
+
+    clock = count()
+
+    def interrupted() -> None:
+        with shown_on(Twice(StringIO()), tick=0.001, clock=lambda: float(next(clock))) as shown:
+            shown.stage("starting Ray")
+            assert again.wait(30)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert "progress" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_display_that_is_gone_ends_the_ticks_and_nothing_else() -> None:
+    tried = Event()
+
+    class Gone(Lines):
+        def show(self, text: str) -> None:
+            if tried.is_set() or "0:00" not in text:
+                tried.set()
+                raise OSError("the terminal was closed")
+
+    clock = count()
+    with shown_on(Gone(StringIO()), tick=0.001, clock=lambda: float(next(clock) // 2)) as shown:
+        shown.stage("starting Ray")
+        assert tried.wait(30)
 
 
 def test_a_function_of_the_caller_is_called() -> None:

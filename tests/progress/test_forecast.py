@@ -200,6 +200,41 @@ def test_final_runs_count_those_that_were_there() -> None:
     assert tracker.progress().done == 3
 
 
+def test_the_stages_before_the_first_report_are_named() -> None:
+    tracker = SweepTracker(4, "val.accuracy", Forecast(3, clock=Clock()))
+    assert tracker.progress("starting Ray").stage == "starting Ray"
+    tracker.begin(0)
+    tracker.begin(1)
+    assert tracker.progress().stage == "starting workers"
+    tracker.start(0)
+    assert tracker.progress().stage == "scoring the untrained encoder"
+    tracker.report(0, 0)
+    assert tracker.progress().stage is None
+    tracker.start(0)
+    tracker.end(0, "stopped")
+    assert tracker.progress().stage == "starting workers"
+    tracker.end(1, "failed")
+    assert tracker.progress().stage is None
+
+
+def test_a_trial_that_goes_on_is_not_scored_untrained_again() -> None:
+    tracker = SweepTracker(4, "val.accuracy", Forecast(3, clock=Clock()))
+    tracker.begin(0, 2)
+    tracker.start(0)
+    assert (tracker.progress().stage, tracker.progress().running) == (None, {0: 2})
+
+
+def test_final_runs_name_them_too() -> None:
+    tracker = RunsTracker(2, 0, slots=1, clock=Clock())
+    tracker.begin("trial 0, seed 1", 2)
+    assert tracker.progress().stage == "starting workers"
+    tracker.start("trial 0, seed 1")
+    assert tracker.progress().stage == "scoring the untrained encoder"
+    tracker.report("trial 0, seed 1", 0)
+    tracker.start("trial 0, seed 1")
+    assert tracker.progress().stage is None
+
+
 def test_a_training_goes_on_at_the_pace_of_its_steps() -> None:
     clock = Clock()
     tracker = TrainingTracker(2, clock)

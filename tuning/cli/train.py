@@ -31,7 +31,7 @@ from contrasweep.tuning.progress.display import Shown
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.ray.board import Row
-    from contrasweep.tuning.training.pretrain import EpochRecord
+    from contrasweep.tuning.training.pretrain import EpochRecord, OnStep
 
     Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]
 
@@ -78,7 +78,7 @@ def train(
     from contrasweep.tuning.planning.resources import device_for, gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words
     from contrasweep.tuning.planning.trial import device_of
-    from contrasweep.tuning.progress.tracker import TrainingTracker
+    from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.pretrain import pretrain
 
     here = device_for(device) if alone else ""
@@ -88,19 +88,21 @@ def train(
     if alone:
         torch.set_num_threads(resources_for(1, cpus).cpus)
     with progress_line() as line:
+        tracker = TrainingTracker(resolved.epochs)
+
+        def show_step(epoch: int, step: int, steps: int) -> None:
+            line.training(tracker.progress(epoch, step, steps))
+
         if alone:
-            tracker = TrainingTracker(resolved.epochs)
-
-            def show_step(epoch: int, step: int, steps: int) -> None:
-                line.training(tracker.progress(epoch, step, steps))
-
             own = pretrain(resolved, state, data_root=data_root, device=here, on_step=show_step)
             records: Records = ((record, record.checkpoint) for record in own)
         else:
             given = 1 if workers is None else workers
-            records = _on_workers(resolved, state, data_root, cpus, given, gpus)
+            records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step)
         setup = setup_in_words(resolved, spec_for(resolved, data_root), here or device_of(gpus))
-        rows = _show(resolved, setup, records, checkpoint, sys.stderr if json else sys.stdout, line)
+        stage = SCORING if state is None else "going on from the checkpoint"
+        stage = stage if alone else f"{STARTING_RAY} and its workers"
+        rows = _show(resolved, setup, stage, records, checkpoint, sys.stderr if json else sys.stdout, line)
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
@@ -108,6 +110,7 @@ def train(
 def _show(
     experiment: "Experiment",
     setup: str,
+    stage: str,
     records: "Records",
     checkpoint: Path | None,
     file: IO[str],
@@ -119,6 +122,7 @@ def _show(
         f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {setup}", soft_wrap=True
     )
     rows: list[dict[str, Any]] = []
+    line.stage(stage)
     # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
@@ -128,6 +132,7 @@ def _show(
             console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
             if checkpoint is not None:
                 write_whole(checkpoint, saved())
+    line.clear()
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     return rows
@@ -140,13 +145,14 @@ def _on_workers(
     cpus: int,
     workers: int,
     gpus: float,
+    on_step: "OnStep",
 ) -> "Records":
     """Return the records of the workers; refuse impossible resources now, not with the first record."""
     from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.ray.trainer import pretrain_on_workers
 
     resources = resources_for(1, cpus, workers, gpus)
-    rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root)
+    rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root, on_step=on_step)
     return ((row, partial(bytes, saved)) for row, saved in rows)
 
 

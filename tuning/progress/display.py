@@ -5,14 +5,18 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
 from typing import Any, Protocol, TextIO
 
-from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
+from contrasweep.tuning.progress.lines import runs_line, stage_line, sweep_line, training_line
 from contrasweep.tuning.progress.states import Progress, SweepProgress, TrainingProgress
 
 LINE_SECONDS = 15.0
 """Least seconds between two lines where nothing can be rewritten."""
+
+TICK = 1.0
+"""Seconds after which progress is shown again, though nothing was reported: the time goes on."""
 
 OnProgress = bool | Callable[[Progress], object] | None
 """Whether progress is shown, or the function that it is passed to; None: on terminals and in notebooks."""
@@ -113,50 +117,93 @@ class Notebook:
 
 
 class Shown:
-    """Shows progress on a display, with the time since this began."""
+    """Shows progress on a display, with the time since this began; two threads may use it."""
 
     def __init__(self, display: Display, clock: Callable[[], float] = time.monotonic) -> None:
         self._display = display
         self._clock = clock
         self._began = clock()
         self._last = self._began
-
-    def text(self, text: str) -> None:
-        """Show a text."""
-        self._display.show(text)
+        self._again: Callable[[float], str] | None = None
+        self._lock = Lock()
 
     def training(self, progress: TrainingProgress) -> None:
         """Show the progress of one training, twice a second."""
         now = self._clock()
         if now - self._last >= 0.5:
-            self._last = now
-            self.text(training_line(progress, now - self._began))
+            # Steps come often, and the time left does not go on by itself.
+            self._show(lambda elapsed: training_line(progress, elapsed), now, goes_on=False)
 
     def clear(self) -> None:
         """Take the text away: a line is printed in its place."""
-        self._display.clear()
+        with self._lock:
+            self._again = None
+            self._display.clear()
 
     def progress(self, progress: Progress, before: str = "") -> None:
         """Show the progress of a sweep or of final runs, with a text before it."""
-        elapsed = self._clock() - self._began
-        line = (
-            sweep_line(progress, elapsed)
-            if isinstance(progress, SweepProgress)
-            else runs_line(progress, elapsed)
-        )
-        self.text(f"{before}{line}")
+
+        def line(elapsed: float) -> str:
+            if isinstance(progress, SweepProgress):
+                return f"{before}{sweep_line(progress, elapsed)}"
+            return f"{before}{runs_line(progress, elapsed)}"
+
+        self._show(line, self._clock())
 
     def study(self, name: str, progress: SweepProgress) -> None:
         """Show the progress of one sweep of several."""
         self.progress(progress, f"{name}: ")
 
+    def stage(self, stage: str) -> None:
+        """Show what goes on before there is any progress."""
+        self._show(lambda elapsed: stage_line(stage, elapsed), self._clock())
+
+    def tick(self) -> None:
+        """Show the last progress again with the time that has passed; nothing after `clear`."""
+        now = self._clock()
+        with self._lock:
+            if self._again is not None and now - self._last >= TICK:
+                self._display.show(self._again(now - self._began))
+
+    def _show(self, line: Callable[[float], str], now: float, *, goes_on: bool = True) -> None:
+        with self._lock:
+            self._again, self._last = line if goes_on else None, now
+            self._display.show(line(now - self._began))
+
 
 @contextmanager
-def shown_on(display: Display) -> Iterator[Shown]:
-    """Show progress on a display for a `with` block."""
+def shown_on(
+    display: Display,
+    *,
+    ticking: bool = True,
+    tick: float = TICK,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Shown]:
+    """Show progress on a display for a `with` block; the time goes on while the block waits for something.
+
+    Args:
+        display: where it is shown.
+        ticking: whether a thread shows the time; a notebook knows only the thread of its cell.
+        tick: seconds between two looks of that thread.
+        clock: returns the time in seconds.
+    """
+    shown, ended = Shown(display, clock), Event()
+
+    def go_on() -> None:
+        # Where the display is gone, the thread that works notices.
+        with suppress(OSError, ValueError):
+            while not ended.wait(tick):
+                shown.tick()
+
+    thread = Thread(target=go_on, name="progress", daemon=True)
+    if ticking:
+        thread.start()
     try:
-        yield Shown(display)
+        yield shown
     finally:
+        ended.set()
+        if ticking:
+            thread.join()
         display.close()
 
 
@@ -180,7 +227,8 @@ def following(asked: OnProgress) -> Iterator[Callable[[Progress], object] | None
     if quiet:
         yield None
         return
-    with shown_on(display_of() if notebook is None else notebook) as shown:
+    display = display_of() if notebook is None else notebook
+    with shown_on(display, ticking=notebook is None) as shown:
         yield shown.progress
 
 

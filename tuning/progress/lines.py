@@ -13,9 +13,8 @@ def sweep_line(progress: SweepProgress, elapsed: float) -> str:
     """Return the progress of a sweep, `elapsed` seconds after its beginning here."""
     endings = ", ".join(f"{count} {status}" for status, count in progress.counts.items())
     parts = [f"{progress.done}/{progress.planned} trials" + (f" ({endings})" if endings else "")]
-    if progress.stage is not None:
-        parts.append(progress.stage)
-    parts.append(_running({f"trial {one}": (at, progress.epochs) for one, at in progress.running.items()}))
+    running = {f"trial {one}": (at, progress.epochs) for one, at in progress.running.items()}
+    parts.append(progress.stage or _running(running))
     if progress.best is not None:
         number, score = progress.best
         parts.append(f"{best_name(progress.metric)} {score:.4g} (trial {number})")
@@ -25,9 +24,7 @@ def sweep_line(progress: SweepProgress, elapsed: float) -> str:
 def runs_line(progress: RunsProgress, elapsed: float) -> str:
     """Return the progress of final runs, `elapsed` seconds after their beginning here."""
     parts = [f"{progress.done}/{progress.planned} final runs"]
-    if progress.stage is not None:
-        parts.append(progress.stage)
-    parts.append(_running(dict(progress.running)))
+    parts.append(progress.stage or _running(dict(progress.running)))
     return _joined(parts, elapsed, _left(progress) if progress.done < progress.planned else None)
 
 
@@ -35,6 +32,11 @@ def training_line(progress: TrainingProgress, elapsed: float) -> str:
     """Return the progress of one training, `elapsed` seconds after its beginning here."""
     at = f"epoch {progress.epoch}/{progress.epochs}: step {progress.step}/{progress.steps}"
     return _joined([at], elapsed, None if progress.left is None else _about(progress.left))
+
+
+def stage_line(stage: str, elapsed: float) -> str:
+    """Return what goes on before there is progress, `elapsed` seconds after its beginning here."""
+    return _joined([stage], elapsed, None)
 
 
 def _running(running: dict[str, tuple[int, int]]) -> str:

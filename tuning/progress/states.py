@@ -18,7 +18,7 @@ class SweepProgress:
             the one that `contrasweep best` names. None until a trial has completed.
         left: the seconds until the end, as `forecast` gives them; None until an epoch has been trained.
         left_between: the ends of the middle 90 % of what it may be.
-        stage: what goes on before the first trial runs, or that none is left to run.
+        stage: what goes on while no running trial has reported anything, or that none is left to run.
     """
 
     planned: int
@@ -47,7 +47,7 @@ class RunsProgress:
         running: the last epoch of each running run and all its epochs, by `trial T, seed S`.
         left: the seconds until the end; None until an epoch has been trained.
         left_between: the ends of the middle 90 % of what it may be.
-        stage: what goes on before the first run.
+        stage: what goes on while no run has reported anything.
     """
 
     done: int

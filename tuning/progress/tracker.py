@@ -2,11 +2,45 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable
 
 from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
 from contrasweep.tuning.results.best import best_final
+
+STARTING_RAY = "starting Ray"
+STARTING_WORKERS = "starting workers"
+SCORING = "scoring the untrained encoder"
+
+
+class _Beginnings:
+    """What runs do before their first report: their workers start, then they score the untrained encoder."""
+
+    def __init__(self) -> None:
+        self._starting: set[Hashable] = set()
+        self._scoring: set[Hashable] = set()
+
+    def begin(self, run: Hashable) -> None:
+        """Begin a run: its worker starts."""
+        self._starting.add(run)
+
+    def start(self, run: Hashable, epoch: int) -> None:
+        """Note that the worker of a run is there; a run that goes on after `epoch` was scored before."""
+        if run in self._starting:
+            self._starting.remove(run)
+            if epoch == 0:
+                self._scoring.add(run)
+
+    def end(self, run: Hashable) -> None:
+        """End the beginning of a run: it has reported, or ended."""
+        self._starting.discard(run)
+        self._scoring.discard(run)
+
+    def stage(self, running: Collection[Hashable]) -> str | None:
+        """Return what the running ones do; None if one of them is further."""
+        if not running or len(self._starting) + len(self._scoring) < len(running):
+            return None
+        return SCORING if self._scoring else STARTING_WORKERS
 
 
 class SweepTracker:
@@ -23,6 +57,7 @@ class SweepTracker:
         self._metric = metric
         self._forecast = forecast
         self._running: dict[int, int] = {}
+        self._beginnings = _Beginnings()
         self._counts: Counter[str] = Counter()
         self._finals: dict[int, float] = {}
 
@@ -34,21 +69,28 @@ class SweepTracker:
     def begin(self, trial: int, epoch: int = 0) -> None:
         """Begin a trial; one that goes on has trained `epoch` epochs."""
         self._running[trial] = epoch
+        self._beginnings.begin(trial)
         self._forecast.begin(trial, epoch)
+
+    def start(self, trial: int) -> None:
+        """Note that the worker of a trial is there."""
+        self._beginnings.start(trial, self._running.get(trial, 0))
 
     def report(self, trial: int, epoch: int) -> None:
         """Take the report of a running trial after an epoch."""
+        self._beginnings.end(trial)
         self._running[trial] = epoch
         self._forecast.report(trial, epoch)
 
     def end(self, trial: int, status: str, final: float | None = None) -> None:
         """End a trial; a completed one has a final score."""
         del self._running[trial]
+        self._beginnings.end(trial)
         self._forecast.end(trial, stopped=status == "stopped")
         self._count(trial, status, final)
 
     def progress(self, stage: str | None = None) -> SweepProgress:
-        """Return the state of the sweep now; `stage` says what goes on before the first trial."""
+        """Return the state of the sweep now; `stage` says what goes on before the first trial begins."""
         waiting = self._planned - self._counts.total() - len(self._running)
         left = self._forecast.left(max(0, waiting))
         return SweepProgress(
@@ -60,7 +102,7 @@ class SweepTracker:
             best=best_final(self._finals),
             left=None if left is None else left.seconds,
             left_between=None if left is None else (left.low, left.high),
-            stage=stage,
+            stage=stage or self._beginnings.stage(self._running),
         )
 
     @property
@@ -114,21 +156,29 @@ class RunsTracker:
         self._done = done
         self._forecast = Forecast(1, slots=slots, clock=clock)
         self._running: dict[str, tuple[int, int]] = {}
+        self._beginnings = _Beginnings()
 
     def begin(self, run: str, epochs: int) -> None:
         """Begin a run of so many epochs."""
         self._running[run] = (0, epochs)
+        self._beginnings.begin(run)
         self._forecast.begin(run, epochs=epochs)
+
+    def start(self, run: str) -> None:
+        """Note that the worker of a run is there."""
+        self._beginnings.start(run, 0)
 
     def report(self, run: str, epoch: int) -> None:
         """Take the report of a run after an epoch; one that has ended is left alone."""
         if run in self._running:
+            self._beginnings.end(run)
             self._running[run] = (epoch, self._running[run][1])
             self._forecast.report(run, epoch)
 
     def end(self, run: str) -> None:
         """End a run."""
         del self._running[run]
+        self._beginnings.end(run)
         self._forecast.end(run)
         self._done += 1
 
@@ -142,5 +192,5 @@ class RunsTracker:
             dict(self._running),
             left=None if left is None else left.seconds,
             left_between=None if left is None else (left.low, left.high),
-            stage=stage,
+            stage=stage or self._beginnings.stage(self._running),
         )

@@ -16,26 +16,41 @@ class Row:
     error: str | None = None
 
 
+Step = tuple[int, int, int]
+"""How far the first rank is: the epoch, the number of the step, and the steps of an epoch."""
+
+
 class Board:
     """An actor that holds the records and the state of the first rank, for the driver and for a restart."""
 
     def __init__(self, state: bytes | None) -> None:
         self._rows: list[Row] = []
         self._state = state
+        self._step: Step | None = None
 
     def post(self, row: Row, state: bytes | None) -> None:
         """Add a record and keep the state after it."""
         self._rows.append(row)
         self._state = state or self._state
+        self._step = None
 
-    def take(self) -> tuple[list[Row], bytes | None]:
-        """Return the records since the last call, and the latest state."""
+    def post_step(self, step: Step) -> None:
+        """Keep the latest step of the present epoch."""
+        self._step = step
+
+    def take(self) -> tuple[list[Row], bytes | None, Step | None]:
+        """Return the records since the last call, the latest state, and the step since then."""
         rows, self._rows = self._rows, []
-        return rows, self._state
+        step, self._step = self._step, None
+        return rows, self._state, step
 
     def state(self) -> bytes | None:
         """Return the latest state."""
         return self._state
+
+
+STARTED = -1
+"""What a run posts instead of an epoch as soon as its worker is there."""
 
 
 class EpochBoard:
@@ -45,10 +60,12 @@ class EpochBoard:
         self._epochs: dict[str, int] = {}
 
     def post(self, run: str, epoch: int) -> None:
-        """Note that a run has ended an epoch."""
-        self._epochs[run] = epoch
+        """Note that a run has ended an epoch, or that a worker of it is there (`STARTED`)."""
+        # The workers of one run start one after the other.
+        if epoch != STARTED or run not in self._epochs:
+            self._epochs[run] = epoch
 
     def take(self) -> dict[str, int]:
-        """Return the runs that have ended an epoch since the last call."""
+        """Return the last epoch of the runs that have posted since the last call."""
         epochs, self._epochs = self._epochs, {}
         return epochs

@@ -19,9 +19,9 @@ from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
-from contrasweep.tuning.progress.tracker import RunsTracker
+from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.alive import what_is_silent
-from contrasweep.tuning.ray.board import EpochBoard
+from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
@@ -171,7 +171,8 @@ def _run_rank(config: dict[str, Any]) -> None:
 
 
 def run_on_ray(request: TrialRequest, board: Any) -> TrialReport:
-    """Do `run_one`, and post each epoch on an `EpochBoard`."""
+    """Do `run_one`, and post its beginning and each epoch on an `EpochBoard`."""
+    board.post.remote(name_of(request), STARTED)
     return run_one(request, lambda epoch: board.post.remote(name_of(request), epoch))
 
 
@@ -190,7 +191,7 @@ def _run_all(
         return
     first = requests[0]
     needs = Needs(first.location, first.experiment.dataset, first.data_root, first.experiment.encoder)
-    show("starting Ray")
+    show(STARTING_RAY)
     with ray_session(resources, needs) as scratch:
         board = ray.remote(num_cpus=0)(EpochBoard).remote()
         start = _starter(resources, scratch / "train", board)
@@ -219,6 +220,7 @@ def _run_here(
     for request in requests:
         run = name_of(request)
         tracker.begin(run, request.experiment.epochs)
+        tracker.start(run)
 
         def tell(epoch: int, run: str = run) -> None:
             tracker.report(run, epoch)
@@ -234,7 +236,10 @@ def _take(board: Any, tracker: RunsTracker) -> None:
     """Pass on what the board holds; without the board, the runs go on."""
     try:
         for run, epoch in ray.get(board.take.remote()).items():
-            tracker.report(run, epoch)
+            if epoch == STARTED:
+                tracker.start(run)
+            else:
+                tracker.report(run, epoch)
     except RayError as error:
         log.debug("the board of the epochs is gone: %s", error)
 

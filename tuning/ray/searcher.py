@@ -78,7 +78,7 @@ class StoreSearcher(Searcher):
         return {}
 
     def progress(self, stage: str | None = None) -> SweepProgress:
-        """Return the state of the sweep now; `stage` says what goes on before the first trial."""
+        """Return the state of the sweep now; `stage` says what goes on before the first trial begins."""
         return self._tracker.progress(stage)
 
     @property
@@ -111,6 +111,11 @@ class StoreSearcher(Searcher):
         self._running[trial_id] = request
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
+
+    def on_trial_start(self, trial_id: str) -> None:
+        """Note that the worker of a trial is there."""
+        if trial_id in self._running:
+            self._tracker.start(self._running[trial_id].trial)
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Tell Optuna the score of an epoch. Ray passes a trial's last epoch to `on_trial_complete` only."""

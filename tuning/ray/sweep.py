@@ -24,6 +24,7 @@ from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
+from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
@@ -264,7 +265,7 @@ def _run(
         searcher.settle(held)
         if sum(not trial.unfinished for trial in past) < plan.trials:
             if show is not None:
-                show(searcher.progress("starting Ray"))
+                show(searcher.progress(STARTING_RAY))
             callbacks: list[Callback] = [watch, ForgetEnded(), ShowProgress(searcher, show)]
             _tune(plan, searcher, past, callbacks, location)
         elif show is not None:

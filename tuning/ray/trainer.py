@@ -1,6 +1,7 @@
 """A run on several worker processes, the ranks of Ray Train's TorchTrainer."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from contrasweep.tuning.planning.trial import device_of
 from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.worker import NEVER, backend_for, of_one_worker
-from contrasweep.tuning.training.pretrain import pretrain
+from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ RESTARTS = 1
 
 POLL = 0.2
 """Seconds between two reads of the workers' records."""
+
+STEP_SECONDS = 0.5
+"""Least seconds between two steps that the first worker tells of."""
 
 
 def fit(
@@ -64,7 +68,12 @@ def fit(
 
 
 def pretrain_on_workers(
-    experiment: Experiment, resources: Resources, *, state: bytes | None = None, data_root: Path | None = None
+    experiment: Experiment,
+    resources: Resources,
+    *,
+    state: bytes | None = None,
+    data_root: Path | None = None,
+    on_step: OnStep | None = None,
 ) -> Iterator[tuple[Row, bytes]]:
     """Train an experiment on the workers of `resources`; yield each record with the state after it.
 
@@ -73,6 +82,7 @@ def pretrain_on_workers(
         resources: the resources of the run; their concurrency is 1.
         state: a checkpoint to go on from; any number of workers may have written it.
         data_root: the folder of the datasets.
+        on_step: called now and then with the epoch, the number of the step, and the steps of an epoch.
 
     Raises:
         InputError: the batches do not divide among the workers.
@@ -81,11 +91,15 @@ def pretrain_on_workers(
     """
     # Checked here and not in the generator, whose body starts with the first record.
     check_batch_size(experiment.batch_size, resources.workers)
-    return _records(experiment, resources, state, folder_of_data(data_root).absolute())
+    return _records(experiment, resources, state, folder_of_data(data_root).absolute(), on_step)
 
 
 def _records(
-    experiment: Experiment, resources: Resources, state: bytes | None, data_root: Path
+    experiment: Experiment,
+    resources: Resources,
+    state: bytes | None,
+    data_root: Path,
+    on_step: OnStep | None,
 ) -> Iterator[tuple[Row, bytes]]:
     with local_ray(resources.cores) as scratch:
         board: Any = ray.remote(num_cpus=0)(Board).remote(state)
@@ -96,11 +110,13 @@ def _records(
         ended = False
         while not ended:
             ended = bool(ray.wait([running], timeout=POLL)[0])
-            rows, latest = ray.get(board.take.remote())
+            rows, latest, step = ray.get(board.take.remote())
             for row in rows:
                 if row.error is not None:
                     raise TrainingDiverged(row.error)
                 yield row, latest
+            if step is not None and on_step is not None:
+                on_step(*step)
         try:
             ray.get(running)
         except RayError as error:
@@ -137,8 +153,11 @@ def _post(config: dict[str, Any]) -> None:
     ranks, board = group_ranks(), config["board"]
     told, device = ranks.rank == 0, device_of(resources.gpus)
     state = ray.get(board.state.remote()) if told else None
+    on_step = now_and_then(board) if told else None
     try:
-        for record in pretrain(experiment, state, data_root=config["data_root"], device=device, ranks=ranks):
+        for record in pretrain(
+            experiment, state, data_root=config["data_root"], device=device, ranks=ranks, on_step=on_step
+        ):
             if told:
                 row = Row(record.epoch, record.epochs, record.metrics)
                 ray.get(board.post.remote(row, record.checkpoint()))
@@ -146,3 +165,16 @@ def _post(config: dict[str, Any]) -> None:
         # A restart would diverge again, so the worker ends normally and posts the error.
         if told:
             ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))
+
+
+def now_and_then(board: Any, clock: Callable[[], float] = time.monotonic) -> OnStep:
+    """Return what posts a step to the board, at most one in `STEP_SECONDS`: training does not wait for it."""
+    last = clock()
+
+    def post(epoch: int, step: int, steps: int) -> None:
+        nonlocal last
+        if clock() - last >= STEP_SECONDS:
+            last = clock()
+            board.post_step.remote((epoch, step, steps))
+
+    return post

@@ -11,6 +11,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import Stopper
 
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.scheduler import ResumableASHA
 from contrasweep.tuning.ray.searcher import StoreSearcher
@@ -18,9 +19,6 @@ from contrasweep.tuning.ray.worker import TrialWorker, bundles
 from contrasweep.tuning.search import PastTrial
 
 Show = Callable[[SweepProgress], object]
-
-TICK = 1.0
-"""Seconds after which the progress is shown again, though nothing was reported: the time goes on."""
 
 
 def tuner_of(
@@ -94,6 +92,10 @@ class ShowProgress(Callback):
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: `show` may not pickle, and we never use the restore that Ray pickles for."""
         return {"_searcher": None, "_show": None}
+
+    def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Note that the worker of a trial is there; the next tick shows it."""
+        self._searcher.on_trial_start(trial.trial_id)
 
     def on_trial_result(self, *about: Any, **info: Any) -> None:
         """Show the progress."""

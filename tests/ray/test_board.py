@@ -1,0 +1,76 @@
+"""What runs post for the driver: epochs, beginnings, records and steps."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contrasweep.tuning.progress.states import SweepProgress
+from contrasweep.tuning.progress.tracker import RunsTracker
+from contrasweep.tuning.ray import final
+from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
+from contrasweep.tuning.ray.trainer import STEP_SECONDS, now_and_then
+from contrasweep.tuning.ray.tuner import TICK, ShowProgress
+
+RUN = "trial 0, seed 1"
+
+
+def test_a_worker_that_starts_late_hides_no_epoch() -> None:
+    board = EpochBoard()
+    board.post(RUN, STARTED)
+    assert board.take() == {RUN: STARTED}
+    board.post(RUN, 0)
+    board.post(RUN, STARTED)
+    assert board.take() == {RUN: 0}
+
+
+def test_final_runs_tell_when_their_worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    board, tracker = EpochBoard(), RunsTracker(1, 0, slots=1)
+    monkeypatch.setattr(final.ray, "get", lambda taken: taken)
+    handle = SimpleNamespace(take=SimpleNamespace(remote=board.take))
+    tracker.begin(RUN, 4)
+    stages = []
+    for epoch in (None, STARTED, 0):
+        if epoch is not None:
+            board.post(RUN, epoch)
+        final._take(handle, tracker)
+        stages.append(tracker.progress().stage)
+    assert stages == ["starting workers", "scoring the untrained encoder", None]
+
+
+def test_the_latest_step_is_told_until_its_epoch_ends() -> None:
+    board = Board(None)
+    board.post_step((1, 3, 9))
+    board.post_step((1, 7, 9))
+    assert board.take() == ([], None, (1, 7, 9))
+    assert board.take() == ([], None, None)
+    row = Row(1, 2, {})
+    board.post_step((1, 9, 9))
+    board.post(row, b"state")
+    assert board.take() == ([row], b"state", None)
+
+
+def test_a_worker_posts_a_step_now_and_then() -> None:
+    posted: list[Any] = []
+    board = SimpleNamespace(post_step=SimpleNamespace(remote=posted.append))
+    clock = SimpleNamespace(now=0.0)
+    post = now_and_then(board, lambda: clock.now)
+    for step in range(1, 9):
+        clock.now += STEP_SECONDS / 4
+        post(1, step, 8)
+    assert posted == [(1, 4, 8), (1, 8, 8)]
+
+
+def test_a_tick_shows_that_the_worker_of_a_trial_is_there() -> None:
+    started: list[str] = []
+    shown: list[Any] = []
+    progress = SweepProgress(1, 1, "m")
+    searcher: Any = SimpleNamespace(on_trial_start=started.append, progress=lambda: progress)
+    clock = SimpleNamespace(now=0.0)
+    callback = ShowProgress(searcher, shown.append, lambda: clock.now)
+    callback.on_trial_start(0, [], SimpleNamespace(trial_id="a"))
+    callback.on_step_end(0, [])
+    assert (started, shown) == (["a"], [])
+    clock.now = TICK
+    callback.on_step_end(0, [])
+    assert shown == [progress]
