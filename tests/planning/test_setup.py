@@ -48,7 +48,7 @@ def test_few_validation_images_are_warned_of() -> None:
     assert scored_images(experiment, 1, None) == 48
     warned = few_images_in_words(experiment, spec_for(experiment))
     assert warned is not None
-    assert "48 images: one of them is 2.1 percentage points" in warned
+    assert "48 images: one of them changes the accuracy by 0.021" in warned
     enough = experiment.with_values({"validation.fraction": 0.1})
     assert few_images_in_words(enough, spec_for(enough)) is None
     assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None

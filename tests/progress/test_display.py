@@ -43,6 +43,7 @@ def test_runs_and_a_training_in_a_line() -> None:
     )
     step = TrainingProgress(2, 20, 120, 390, left=None)
     assert training_line(step, 3) == "epoch 2/20: step 120/390 · 0:03 spent"
+    assert training_line(TrainingProgress(2, 20, 390, 390, 9.0), 3) == "epoch 2/20: scoring · 0:03 spent"
 
 
 def test_a_terminal_shows_one_text_at_a_time_and_breaks_it_between_words() -> None:
@@ -107,6 +108,15 @@ def test_no_tick_shows_what_was_taken_away_or_a_time_left_that_stands(what: str)
     clock.now = 20.0
     shown.tick()
     assert stream.getvalue() == written == "starting workers · 0:00 spent\n"
+
+
+def test_the_time_goes_on_while_an_epoch_is_scored() -> None:
+    stream, clock = StringIO(), SimpleNamespace(now=0.0)
+    shown = Shown(Terminal(stream, width=lambda: 80), lambda: clock.now)
+    shown.training(TrainingProgress(1, 5, 9, 9))
+    clock.now = 3.0
+    shown.tick()
+    assert stream.getvalue().endswith("epoch 1/5: scoring · 0:03 spent\n")
 
 
 def test_a_thread_ticks_until_the_end_also_of_a_block_that_fails() -> None:

@@ -50,15 +50,15 @@ def test_the_latest_step_is_told_until_its_epoch_ends() -> None:
     assert board.take() == ([row], b"state", None)
 
 
-def test_a_worker_posts_a_step_now_and_then() -> None:
+def test_a_worker_posts_a_step_now_and_then_and_the_last() -> None:
     posted: list[Any] = []
     board = SimpleNamespace(post_step=SimpleNamespace(remote=posted.append))
     clock = SimpleNamespace(now=0.0)
     post = now_and_then(board, lambda: clock.now)
-    for step in range(1, 9):
+    for step in range(1, 10):
         clock.now += STEP_SECONDS / 4
-        post(1, step, 8)
-    assert posted == [(1, 4, 8), (1, 8, 8)]
+        post(1, step, 9)
+    assert posted == [(1, 4, 9), (1, 8, 9), (1, 9, 9)]
 
 
 def test_a_tick_shows_that_the_worker_of_a_trial_is_there() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from contrasweep.tuning.results.numbers import number_text
+
 GAP = "  "
 POINT = " · "
 INDENT = "    "
@@ -47,11 +49,12 @@ class Row:
 
 
 def text(value: Any) -> str:
-    """Return the text of a cell: four significant digits for a float, a dash for None."""
+    """Return the text of a cell: `number_text` for a float, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        # Other programs read it too: no separators of thousands.
+        return number_text(value).replace(",", "")
     return str(value)
 
 

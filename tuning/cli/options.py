@@ -51,7 +51,10 @@ Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; de
 
 Where = Annotated[
     list[str] | None,
-    typer.Option(metavar="METRIC>=NUMBER", help="Only trials that keep this condition (or <=, >, <)."),
+    typer.Option(
+        metavar="METRIC>=NUMBER",
+        help="Only trials that keep this condition (or <=, >, <); accuracies are fractions: accuracy>=0.9.",
+    ),
 ]
 
 

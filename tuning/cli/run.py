@@ -33,7 +33,7 @@ from contrasweep.tuning.results.commands import show_command
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
     from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
-    from contrasweep.tuning.statistics import Comparison, Summary
+    from contrasweep.tuning.statistics import Comparison
 
 INTERVAL = "95 % interval"
 
@@ -230,27 +230,28 @@ def _as_json(row: "FinalSummary") -> dict[str, Any]:
 def _scores(row: "FinalSummary", names: Sequence[str]) -> dict[str, str | None]:
     """Return the cells of an encoder: each score, and beside it its interval."""
     from contrasweep.tuning.results.final_runs import main_score
+    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
     from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval
 
     cells: dict[str, str | None] = {}
     for name in names:
-        found, scale, column = row.scores.get(name), _scale(name), _column(name)
-        cells[column] = None if found is None else _mean_and_std(found, scale)
-        beside = INTERVAL if name == main_score(names) else f"{INTERVAL} of {column.removesuffix(', %')}"
-        cells[beside] = (
-            None if found is None or found.n < FEW_SEEDS else _interval(mean_interval(found), scale)
-        )
+        found, column = row.scores.get(name), _column(name)
+        few = found is None or found.n < FEW_SEEDS
+        cells[column] = mean_and_std(found)
+        beside = INTERVAL if name == main_score(names) else f"{INTERVAL} of {column}"
+        cells[beside] = None if few or found is None else interval_text(mean_interval(found))
     return cells
 
 
 def _print_differences(compared: "list[Comparison]", score: str) -> None:
     """Print how much better the first encoder is than each of the others."""
+    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
     from contrasweep.tuning.statistics import FEW_SEEDS
 
     tested = [row for row in compared if row.p is not None]
     if not tested:
         return
-    several, scale, column = len(tested) > 1, _scale(score), _column(score)
+    several, column = len(tested) > 1, _column(score)
     few = min(row.difference.n for row in tested) < FEW_SEEDS
     say("")
     print_rows(
@@ -258,8 +259,8 @@ def _print_differences(compared: "list[Comparison]", score: str) -> None:
         [
             {
                 "baseline": row.reference,
-                "difference": _mean_and_std(row.difference, scale, sign="+"),
-                INTERVAL: None if few else _interval(row.interval, scale, sign="+"),
+                "difference": mean_and_std(row.difference, sign="+"),
+                INTERVAL: None if few else interval_text(row.interval, sign="+"),
                 "n": row.difference.n,
                 "p": None if few else row.p,
                 **({"p (Holm)": None if few else row.p_holm} if several else {}),
@@ -278,19 +279,4 @@ def _print_differences(compared: "list[Comparison]", score: str) -> None:
 
 def _column(score: str) -> str:
     words = score.replace("_", " ").replace("mse", "MSE")
-    return f"test {words}, %" if score.endswith("accuracy") else words
-
-
-def _scale(score: str) -> float:
-    """Return what a score is multiplied by: accuracies are shown in per cent."""
-    return 100 if score.endswith("accuracy") else 1
-
-
-def _mean_and_std(one: "Summary", scale: float, sign: str = "") -> str:
-    """Return `mean ± std` times `scale`; a single value has no deviation."""
-    spread = "" if one.std is None else f" ± {scale * one.std:,.1f}"
-    return f"{scale * one.mean:{sign},.1f}{spread}"
-
-
-def _interval(ends: tuple[float, float] | None, scale: float, sign: str = "") -> str | None:
-    return None if ends is None else f"{scale * ends[0]:{sign},.1f} to {scale * ends[1]:{sign},.1f}"
+    return f"test {words}" if score.endswith("accuracy") else words

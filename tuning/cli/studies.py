@@ -208,7 +208,7 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
     if not better:
         return ""
     between = (first[better[0]] + other[better[0]]) / 2
-    return f" To take another, give for example --where '{better[0]}>{between:.4g}'."
+    return f" To take another, give for example --where '{better[0]}>{text(between)}'."
 
 
 def selected_row(trial: "SelectedTrial") -> Row:

@@ -10,7 +10,7 @@ from contrasweep.tuning.planning.resources import counted
 from contrasweep.tuning.planning.weights import weights_in_words
 
 FEW_IMAGES = 100
-"""A validation split of fewer images is warned of: one image is more than a percentage point."""
+"""A validation split of fewer images is warned of: one image changes the accuracy by more than 0.01."""
 
 
 def setup_in_words(
@@ -48,8 +48,8 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
     if not images or images >= FEW_IMAGES or experiment.validation.split == "folds":
         return None
     return (
-        f"the validation split has {images} images: one of them is {100 / images:.1f} percentage points of "
-        "accuracy, so trials that are close cannot be told apart. More images, or --set "
+        f"the validation split has {images} images: one of them changes the accuracy by "
+        f"{1 / images:.2g}, so trials that are close cannot be told apart. More images, or --set "
         f"validation.fraction={min(0.5, 3 * share):g}, would help."
     )
 

@@ -128,11 +128,11 @@ class Shown:
         self._lock = Lock()
 
     def training(self, progress: TrainingProgress) -> None:
-        """Show the progress of one training, twice a second."""
-        now = self._clock()
-        if now - self._last >= 0.5:
+        """Show the progress of one training, twice a second, and the end of an epoch."""
+        now, ended = self._clock(), progress.step == progress.steps
+        if ended or now - self._last >= 0.5:
             # Steps come often, and the time left does not go on by itself.
-            self._show(lambda elapsed: training_line(progress, elapsed), now, goes_on=False)
+            self._show(lambda elapsed: training_line(progress, elapsed), now, goes_on=ended)
 
     def clear(self) -> None:
         """Take the text away: a line is printed in its place."""

@@ -3,6 +3,7 @@
 from contrasweep.tuning.durations import on_a_clock
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
 from contrasweep.tuning.results.best import best_name
+from contrasweep.tuning.results.numbers import number_text
 
 SEPARATOR = " · "
 MOST_RUNNING = 3
@@ -17,7 +18,7 @@ def sweep_line(progress: SweepProgress, elapsed: float) -> str:
     parts.append(progress.stage or _running(running))
     if progress.best is not None:
         number, score = progress.best
-        parts.append(f"{best_name(progress.metric)} {score:.4g} (trial {number})")
+        parts.append(f"{best_name(progress.metric)} {number_text(score)} (trial {number})")
     return _joined(parts, elapsed, _left(progress) if progress.done < progress.planned else None)
 
 
@@ -30,8 +31,11 @@ def runs_line(progress: RunsProgress, elapsed: float) -> str:
 
 def training_line(progress: TrainingProgress, elapsed: float) -> str:
     """Return the progress of one training, `elapsed` seconds after its beginning here."""
-    at = f"epoch {progress.epoch}/{progress.epochs}: step {progress.step}/{progress.steps}"
-    return _joined([at], elapsed, None if progress.left is None else _about(progress.left))
+    epoch = f"epoch {progress.epoch}/{progress.epochs}"
+    if progress.step == progress.steps:
+        return _joined([f"{epoch}: scoring"], elapsed, None)
+    left = None if progress.left is None else _about(progress.left)
+    return _joined([f"{epoch}: step {progress.step}/{progress.steps}"], elapsed, left)
 
 
 def stage_line(stage: str, elapsed: float) -> str:

@@ -168,12 +168,15 @@ def _post(config: dict[str, Any]) -> None:
 
 
 def now_and_then(board: Any, clock: Callable[[], float] = time.monotonic) -> OnStep:
-    """Return what posts a step to the board, at most one in `STEP_SECONDS`: training does not wait for it."""
+    """Return what posts steps to the board: one in `STEP_SECONDS`, and the last of an epoch.
+
+    Training does not wait for the board.
+    """
     last = clock()
 
     def post(epoch: int, step: int, steps: int) -> None:
         nonlocal last
-        if clock() - last >= STEP_SECONDS:
+        if step == steps or clock() - last >= STEP_SECONDS:
             last = clock()
             board.post_step.remote((epoch, step, steps))
 

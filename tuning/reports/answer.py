@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import mean_and_std, selected_rows
+from contrasweep.tuning.reports.final import selected_rows
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
+from contrasweep.tuning.results.numbers import interval_text, mean_and_std
 from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval, seed_by_seed, summarise
@@ -166,9 +167,7 @@ def _beyond(own: Scores, other: Scores) -> str:
     if difference is None:
         return "on other seeds than"
     interval = mean_interval(difference)
-    between = (
-        "" if interval is None else " (95 % interval of the difference: {:.3g} to {:.3g})".format(*interval)
-    )
+    between = "" if interval is None else f" (95 % interval of the difference: {interval_text(interval)})"
     return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
 
 
@@ -179,8 +178,8 @@ def _added(own: Scores, untrained: Scores) -> str:
     if difference is None or interval is None or difference.n < FEW_SEEDS:
         n = 0 if difference is None else difference.n
         return f"Too few to tell: {n} seed{'s' * (n != 1)}."
-    low, high = interval
-    mean, between = difference.mean, f"95 % interval, seed by seed: {low:.3g} to {high:.3g}"
+    mean, between = difference.mean, f"95 % interval, seed by seed: {interval_text(interval)}"
     if mean <= 0:
         return f"Training did not beat the untrained encoder: {cell_text(mean)} ({between})."
-    return f"Training adds {cell_text(mean)} ({between}){', which may be nothing' if low <= 0 else ''}."
+    unsure = ", which may be nothing" if interval[0] <= 0 else ""
+    return f"Training adds {cell_text(mean)} ({between}){unsure}."

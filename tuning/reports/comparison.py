@@ -6,11 +6,12 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import mean_and_std, selected_runs
+from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.final_runs import main_score
+from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS
 

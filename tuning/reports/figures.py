@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.best import best_name
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.selection import pareto_front
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.results.trials import Curve, Floats
@@ -242,16 +243,19 @@ def _joined(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, np.ndarray
 
 def _draw_untrained(figure: go.Figure, score: float | None) -> None:
     if score is not None:
-        line, name = {"color": GREY, "width": 1.5, "dash": "dash"}, f"untrained encoder ({score:.4g})"
+        line, name = (
+            {"color": GREY, "width": 1.5, "dash": "dash"},
+            f"untrained encoder ({number_text(score)})",
+        )
         figure.add_hline(y=score, line=line)
         # A horizontal line has no entry in the legend; this empty trace adds it.
         figure.add_scatter(x=[None], y=[None], mode="lines", name=name, line=line)
 
 
 def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
-    reached = f"{best_name(data.metric)} {best[-1]:.4g}" if best else "none has completed yet"
+    reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else "none has completed yet"
     untrained = data.untrained_score(data.metric)
-    control = "" if untrained is None else f"; the untrained encoder has {untrained:.4g}"
+    control = "" if untrained is None else f"; the untrained encoder has {number_text(untrained)}"
     return f"Scores of {len(data.trials)} trials of {data.name}: {reached}{control}."
 
 

@@ -1,16 +1,16 @@
 """The section on final runs: test scores on fresh seeds, beside those of the untrained encoders."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, main_score, summarise_runs
+from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.statistics import FEW_SEEDS, Summary
+from contrasweep.tuning.statistics import FEW_SEEDS
 
 _TEST = "metric.test."
 
@@ -58,16 +58,6 @@ def final_section(data: StudyData) -> Section | None:
     )
     score = main_score(names)
     return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], [table])
-
-
-def mean_and_std(summary: Summary | None) -> str | None:
-    """Return `mean ± std`, both with as many decimals as show two digits of the deviation."""
-    if summary is None:
-        return None
-    if not summary.std:
-        return cell_text(summary.mean) + ("" if summary.std is None else " ± 0")
-    decimals = max(0, 1 - math.floor(math.log10(summary.std)))
-    return f"{summary.mean:,.{decimals}f} ± {summary.std:,.{decimals}f}"
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:

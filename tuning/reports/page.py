@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.reports.style import template
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.store import ResultsStore
 
 OPEN_ROWS = 12
@@ -125,14 +126,10 @@ def render_page(
 
 
 def cell_text(value: object) -> str:
-    """Return a cell's text: four significant digits for a float, a dash for None."""
+    """Return a cell's text: `number_text` for a float, a dash for None."""
     if value is None:
         return "-"
-    if not isinstance(value, float):
-        return str(value)
-    if not math.isfinite(value):
-        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def while_running(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.reports.page import cell_text
 from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 BLUE, ORANGE, _, _, SKY, _, _ = COLOURS
@@ -101,7 +102,8 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | N
         legend={"traceorder": "reversed"},
         meta={
             "alt": f"The values of {len(rows) - 1} searched parameters in {len(trials)} trials, coloured by "
-            f"{data.rung_metric} from {scores[0]:.4g} to {scores[-1]:.4g}; best trials are also in a table."
+            f"{data.rung_metric} from {number_text(scores[0])} to {number_text(scores[-1])}; "
+            "best trials are also in a table."
         },
     )
     left_out = [one.name for one, row in zip(searched, every, strict=True) if row not in shown]

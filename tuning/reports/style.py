@@ -5,6 +5,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from contrasweep.tuning.results.numbers import number_text
+
 # Okabe and Ito's colours, without black: it would vanish on a dark page.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 # Readable on white and on black.
@@ -73,7 +75,7 @@ def linear_ticks(low: float, high: float) -> list[float]:
 def plain(value: object) -> str:
     """Return a tick as text: `0.01`, `1000`, `10⁵`, `3·10⁻⁴`; a value of another type as it is."""
     if not isinstance(value, float) or value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return number_text(value) if isinstance(value, float) else str(value)
     power = math.floor(math.log10(abs(value)) + 1e-9)
     factor = f"{value / 10.0**power:.3g}"
     return ("" if factor == "1" else f"{factor}·") + f"10{str(power).translate(_SUPERSCRIPTS)}"

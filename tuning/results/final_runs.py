@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
@@ -30,7 +31,7 @@ class FinalRuns:
     def __repr__(self) -> str:
         """Return the study, the counts, and the main score of each encoder."""
         scores = (
-            f"{one.encoder} {main_score(list(one.scores))} {one.accuracy.mean:.4g}"
+            f"{one.encoder} {main_score(list(one.scores))} {number_text(one.accuracy.mean)}"
             for one in summarise_runs(self.rows)
         )
         return (

@@ -15,6 +15,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.best import RULE, best_final, best_order
 from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.statistics import binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
@@ -111,12 +112,12 @@ class SelectedTrial:
 
     def __repr__(self) -> str:
         """Return the trial, its score, that of its untrained encoder, and its values."""
-        untrained = "" if self.untrained is None else f", untrained {self.untrained:.4g}"
+        untrained = "" if self.untrained is None else f", untrained {number_text(self.untrained)}"
         values = ", ".join(
-            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            f"{name}={number_text(value)}" if isinstance(value, float) else f"{name}={value}"
             for name, value in self.values.items()
         )
-        score = f"final {self.metric} {self.score:.4g}{untrained}"
+        score = f"final {self.metric} {number_text(self.score)}{untrained}"
         return f"SelectedTrial({self.study} trial {self.trial}: {score}; {values})"
 
     @property
@@ -227,7 +228,7 @@ def ties_in_words(study: StudyRecord, scores: Mapping[int, float]) -> str:
     if len(search.metrics) > 1 or not study.metric.endswith("accuracy") or images is None or not scores:
         return ""
     tied, noise = ties_of_best(scores, images)
-    within = f"within {100 * noise:.1f} points, the noise of {images:,} validation images"
+    within = f"within {noise:.2g}, the noise of {images:,} validation images"
     if not tied:
         return f"No other completed trial comes {within}." if len(scores) > 1 else ""
     shown = ", ".join(map(str, tied[:MOST_TIES])) + (" ..." if len(tied) > MOST_TIES else "")

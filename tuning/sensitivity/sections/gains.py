@@ -7,6 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY, plain
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.sections.part import (
     Part,
@@ -24,8 +25,8 @@ def _tell_tunability(found: Tunability, one: StudySensitivity) -> tuple[str, lis
     text = (
         f"{_gain_line(found.jointly)} Half of the trials choose the values and the other half judges them, "
         "so that a lucky trial does not count as a gain; a gain below 0 means that the choice did not hold. "
-        f"The defaults are predicted to score {found.default_score:.4g}"
-        + (f"; trial 0, which ran them, scored {measured:.4g}." if measured is not None else ".")
+        f"The defaults are predicted to score {number_text(found.default_score)}"
+        + (f"; trial 0, which ran them, scored {number_text(measured)}." if measured is not None else ".")
     )
     return text, [_tunability_figure(found)]
 
@@ -60,7 +61,7 @@ def _tell_robustness(found: Robustness, one: StudySensitivity) -> tuple[str, lis
     values = ", ".join(f"{name} {short(value)}" for name, value in found.best.items())
     text = (
         "How far each parameter can move, with the others at their best, while the predicted score stays "
-        f"within one standard error ({found.error:.2g}) of the best prediction ({found.score:.4g}). "
+        f"within one standard error ({found.error:.2g}) of the best prediction ({number_text(found.score)}). "
         f"Best configuration among the trials: {values}. A wide range means that the parameter need not be "
         "tuned finely, or that there are too few trials to tell."
     )

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import GREY, log_ticks, plain
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -127,4 +128,4 @@ def label_log_axis(figure: go.Figure, low: float, high: float) -> None:
 
 def short(value: object) -> str:
     """Return a value as text: a number with four significant digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)

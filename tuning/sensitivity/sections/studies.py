@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
@@ -170,8 +171,8 @@ def trials_section(one: StudySensitivity) -> Section:
 def _best_line(scores: Floats, untrained: float) -> str:
     if not len(scores):
         return "No trial has a final score yet."
-    best = f"Best score {scores.max():.4g}"
+    best = f"Best score {number_text(scores.max())}"
     if not np.isfinite(untrained):
         return f"{best}."
     beaten = "" if scores.max() > untrained else ": training did not beat it"
-    return f"{best}; the untrained encoder has {untrained:.4g}{beaten}."
+    return f"{best}; the untrained encoder has {number_text(untrained)}{beaten}."
