@@ -10,6 +10,7 @@ from contrasweep.models.formats.network import RESIZED
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
 from contrasweep.tuning.results.final_runs import main_score
+from contrasweep.tuning.results.numbers import interval_text, mean_and_std, number_text
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval
 from contrasweep.version import __version__
 
@@ -111,9 +112,9 @@ def _row(name: str, run: Run) -> tuple[str, ...]:
     ends = None if found.n < FEW_SEEDS else mean_interval(found)
     return (
         name.replace("_", " "),
-        "" if own is None else f"{own:.4g}",
+        "" if own is None else number_text(own),
         _words(found),
-        "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}",
+        interval_text(ends) or "",
         _control(name, run),
     )
 
@@ -123,8 +124,7 @@ def _control(name: str, run: Run) -> str:
 
 
 def _words(one: Summary) -> str:
-    spread = "" if one.std is None else f" ± {one.std:.2g}"
-    return f"{one.mean:.4g}{spread} (n = {one.n})"
+    return f"{mean_and_std(one)} (n = {one.n})"
 
 
 def _preprocessing(network: Network) -> str:
