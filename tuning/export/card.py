@@ -85,7 +85,7 @@ def _of_final_run(run: Run) -> str:
 
 def _of_trial(run: Run) -> str:
     rows = [
-        (name.replace("_", " "), f"{run.scores[name]:.4g}", _control(name, run))
+        (name.replace("_", " "), number_text(run.scores[name]), _control(name, run))
         for name in _main_first(run.scores)
     ]
     return "\n\n".join(
