@@ -53,14 +53,17 @@ COMMANDS: list[tuple[list[str], int]] = [
     ([*SWEEP, "--set", "encoder.name=torchvison:resnet18"], 2),
     ([*SWEEP, "--set", "encoder.weights=absent.pt"], 2),
     ([*SWEEP, "--preset"], 2),
+    ([*SWEEP, "--lr", "0.1"], 2),
+    (["sweep", "fair-cclk", "fair-cclk"], 2),
+]
+WITH_STORE: list[tuple[list[str], int]] = [
+    (["train", "wrong.yaml"], 2),
     ([*SWEEP, "--name", "study-1"], 2),
     ([*SWEEP, "--name", "study-2", "--resume"], 2),
-    (["sweep", "fair-cclk", "fair-cclk"], 2),
     (["run", "study-2"], 2),
     (["run", "absent.yaml"], 2),
     (["run", "study-1", "--top", "0"], 2),
     (["run", "study-1", "--seeds", "0"], 2),
-    (["train", "wrong.yaml"], 2),
     (["table", "cclk-t33"], 2),
     (["best", "study-2"], 2),
     (["export", "study-1", "--format", "tim", "-o", "out"], 2),
@@ -70,6 +73,8 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["sensitivity", "study-2"], 2),
     (["sensitivity", "study-1", "study-1"], 2),
 ]
+"""These look into a results folder, or need what does, and pyarrow with it."""
+
 READING = [
     ["studies"],
     ["show", "study-1", "--sort", "accuracy"],
@@ -94,7 +99,8 @@ for heavy, arguments, code in json.loads(sys.argv[1]):
 def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     PlannedStudy(small_plan(tmp_path / "results")).write(scored())
     (tmp_path / "wrong.yaml").write_text("{method: fair-cclk, dataset: colour-digits, epoch: 3}")
-    steps = [[[*HEAVY, "pandas"], *one] for one in COMMANDS] + [[HEAVY, one, 0] for one in READING]
+    steps = [[[*HEAVY, "pandas", "pyarrow", "numpy"], *one] for one in COMMANDS]
+    steps += [[[*HEAVY, "pandas"], *one] for one in WITH_STORE] + [[HEAVY, one, 0] for one in READING]
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(steps)],
         cwd=tmp_path,

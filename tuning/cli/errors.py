@@ -98,16 +98,19 @@ def _code_of(error: BaseException) -> int:
     """Return the exit code of an error."""
     if isinstance(error, KeyboardInterrupt):
         return BY_SIGNAL + (error.number if isinstance(error, Stopped) else signal.SIGINT)
-    # Imported here because `contrasweep --help` does not need them.
+    if isinstance(error, SweepFailed | TrainingDiverged):
+        return FAILED
+    if isinstance(error, InputError):
+        return WRONG_INPUT
+    # Imported here because a mistyped name needs neither; the store imports pyarrow.
     from contrasweep.data.root import DatasetMissing
     from contrasweep.plugins import PluginError
     from contrasweep.search_spaces import SpaceError
-    from contrasweep.tuning.store import StoreError, StoreUnavailable, TrialOvertaken
 
-    if isinstance(error, SweepFailed | TrainingDiverged | StoreUnavailable | TrialOvertaken):
-        return FAILED
-    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
-        return FAILED
-    if isinstance(error, InputError | PluginError | SpaceError | StoreError | DatasetMissing):
+    if isinstance(error, PluginError | SpaceError | DatasetMissing):
         return WRONG_INPUT
-    return FAULT
+    from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
+
+    if isinstance(error, StoreUnavailable | TrialOvertaken):
+        return FAILED
+    return FAILED if isinstance(error, OSError) and error.errno in OF_THE_MACHINE else FAULT

@@ -255,12 +255,13 @@ def _check_new(
         InputError, StoreError: an option is wrong, or a study has the name.
     """
     from contrasweep.tuning.planning.request import check_request, study_of
-    from contrasweep.tuning.store import check_study_name, open_location
-    from contrasweep.tuning.store.study import refuse_taken
 
     for method in methods:
         check_request(method, dataset, **asked)
     if name is not None:
+        from contrasweep.tuning.store import check_study_name, open_location
+        from contrasweep.tuning.store.study import refuse_taken
+
         names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
         for one in (name, *names):
             check_study_name(one)
