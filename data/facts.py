@@ -56,11 +56,13 @@ class DatasetSpec(SharedFacts):
         condition_dim: width of the conditioning variable, None where there is none.
         condition_name: what the conditioning variable is, with its unit.
         bias_classes: number of values of the bias label, None where there is none.
-        unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`.
+        unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`. If they
+            are all of them, there are 0 classes, and the test images have no label either.
         groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
         recolourable: whether training images can be made again with another bias.
         folds: the number of draws of the training data: one, the same images for every seed.
         has_images: whether an encoder takes images, not vectors of features.
+        has_labels: whether any training image has a label.
         probed: whether probes are fitted on the encoder's features; else a method's own classifier is scored.
         classifier_prefix: the prefix of the scores of a method's own classifier; those of a probe have none.
     """
@@ -79,8 +81,17 @@ class DatasetSpec(SharedFacts):
 
     folds: ClassVar[int] = 1
     has_images: ClassVar[bool] = True
-    probed: ClassVar[bool] = True
     classifier_prefix: ClassVar[str] = "classifier_"
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any training image has a label."""
+        return self.unlabelled_size < self.train_size
+
+    @property
+    def probed(self) -> bool:
+        """Whether probes are fitted: they learn from the images that have a label."""
+        return self.has_labels
 
     @property
     def has_colour(self) -> bool:
@@ -100,14 +111,18 @@ class DatasetSpec(SharedFacts):
 
     @property
     def headline(self) -> str:
-        """The measure that is maximised unless the user says otherwise: accuracy.
+        """The measure that decides unless the user says otherwise: accuracy; without labels, RankMe.
 
         On biased data it is averaged over (class, bias), because plain accuracy prefers the biased model.
         """
+        if not self.has_labels:
+            return "rankme"
         return "accuracy" if self.bias_classes is None else "balanced_accuracy"
 
     def measures(self, *, test: bool) -> tuple[str, ...]:
         """Return the scores of predicted labels on test images, which alone have groupings, or others."""
+        if not self.has_labels:
+            return ()
         there = {
             "accuracy": True,
             "balanced_accuracy": self.bias_classes is not None,
@@ -128,18 +143,29 @@ class DatasetSpec(SharedFacts):
         return replace(self, view_size=size or self.view_size)
 
     def validation_size(self, share: float) -> int:
-        """Return the number of labelled images that a validation split of this share holds out."""
-        return round(share * (self.train_size - self.unlabelled_size))
+        """Return the number of images that a validation split of this share holds out.
+
+        They are labelled ones, unless no image has a label.
+        """
+        return round(share * self._divided)
 
     def trained_size(self, share: float) -> int | None:
         """Return the number of images that a run trains on beside a validation split of this share."""
         return self.train_size - self.validation_size(share)
 
     def check_validation(self, share: float) -> None:
-        """Raise ValueError where a validation split of this share has fewer images than classes."""
+        """Raise ValueError where a validation split of this share is too small for its scores."""
+        if share and not self.has_labels and self.validation_size(share) < 2:
+            images = f"{self.train_size} images of {self.name}"
+            raise ValueError(f"{share:g} of the {images} holds out fewer than 2")
         if share and self.validation_size(share) < self.classes:
             images = f"{self.train_size - self.unlabelled_size} labelled images of {self.name}"
             raise ValueError(f"{share:g} of the {images} leaves a class without any")
+
+    @property
+    def _divided(self) -> int:
+        """The number of images that a validation split is a share of."""
+        return self.train_size - self.unlabelled_size if self.has_labels else self.train_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +189,7 @@ class TransductiveSpec(SharedFacts):
     splits: ClassVar[tuple[str, ...]] = ("class", "folds")
     condition_name: ClassVar[None] = None
     has_colour: ClassVar[bool] = False
+    has_labels: ClassVar[bool] = True
     probed: ClassVar[bool] = False
     classifier_prefix: ClassVar[str] = ""
 

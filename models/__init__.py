@@ -14,6 +14,7 @@ from contrasweep.models.encoders.registry import (
 )
 from contrasweep.models.export import EncoderFile, encoder_bytes, load_encoder, read_encoder
 from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
+from contrasweep.models.label_free import alignment, feature_std, lidar, rankme, uniformity
 from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
 from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
@@ -54,6 +55,7 @@ __all__ = [
     "VectorEncoderSpec",
     "ViewsInput",
     "accuracy",
+    "alignment",
     "build_encoder",
     "build_head",
     "build_vector_encoder",
@@ -61,11 +63,13 @@ __all__ = [
     "check_two_sizes",
     "choose_knn",
     "encoder_bytes",
+    "feature_std",
     "fit_knn",
     "fit_logistic",
     "fit_minibatch",
     "fit_ridge",
     "group_balanced_accuracy",
+    "lidar",
     "linear_head",
     "load_encoder",
     "macro_auc",
@@ -76,8 +80,10 @@ __all__ = [
     "one_hot",
     "probe_recipe",
     "projection_head",
+    "rankme",
     "read_encoder",
     "top_accuracy",
     "unbiased_accuracy",
+    "uniformity",
     "worst_group_accuracy",
 ]

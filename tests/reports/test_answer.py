@@ -68,7 +68,7 @@ def test_the_defaults_may_be_the_best_may_not_have_ended_or_may_not_have_run(wri
     write_study([scored([0.5, 0.6], "stopped", values=DEFAULTS), scored([0.5, 0.8])], "stopped")
     write_study([scored([0.5, 0.8])], "none")
     told = {name: opening(read_study(store, name))[0] for name in ("best", "stopped", "none")}
-    assert "It ran the defaults: no other completed trial scored higher." in told["best"]
+    assert "It ran the defaults: no other completed trial scored better." in told["best"]
     assert "The defaults (trial 0, stopped) have no final score." in told["stopped"]
     assert "No trial ran the defaults." in told["none"]
 

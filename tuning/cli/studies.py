@@ -12,7 +12,7 @@ from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.files import check_file, write_whole
-from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.best import best_name, is_minimised, merit, rule_in_words
 from contrasweep.tuning.results.commands import results_option, resume_hint
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
         print_json(rows)
         return
     shown = [{**row, "best": _in_words(row["best"])} for row in rows]
-    print_rows(f"Studies in {results}", shown, footer=f"Best: the {RULE.format(metric='metric')}.")
+    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule_in_words('metric')}.")
 
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
@@ -85,7 +85,7 @@ def show(
         str | None,
         typer.Option(
             metavar="METRIC|PARAMETER|COLUMN",
-            help="Sort by this: metrics with the highest first, all else with the lowest; default: trial.",
+            help="Sort by this: metrics with the best first, all else with the lowest; default: trial.",
         ),
     ] = None,
     top: Annotated[int | None, typer.Option(help="Show only so many; default: all.")] = None,
@@ -128,7 +128,8 @@ def _below_trials(
     record: "StudyRecord", tables: "StudyTables", rows: Sequence[Mapping[str, Any]]
 ) -> str | None:
     """Return what stands below the trials: the score to beat, what the scores of open trials are, gaps."""
-    from contrasweep.tuning.results.trials import untrained_mean, untrained_scores
+    from contrasweep.tuning.results.collapse import collapsed_trials
+    from contrasweep.tuning.results.trials import trial_outcomes, untrained_mean, untrained_scores
 
     said = []
     if not record.is_final:
@@ -136,6 +137,8 @@ def _below_trials(
         said += [] if untrained is None else [f"Before training, {record.metric} is {text(untrained)}."]
     if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
         said.append("Scores of interrupted and running trials are those of their last epoch.")
+    if not record.is_final:
+        said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
     if tables.damaged:
         damaged = "; ".join(f"{file.path} {file.reason}" for file in tables.damaged)
         said.append(f"Left out, damaged: {damaged}")
@@ -204,11 +207,12 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
     if len(selected) < 2 or not selected[1].on_front:
         return ""
     first, other = selected[0].metrics, selected[1].metrics
-    better = [metric for metric in metrics if other[metric] > first[metric]]
+    better = [metric for metric in metrics if merit(metric, other[metric]) > merit(metric, first[metric])]
     if not better:
         return ""
+    sign = "<" if is_minimised(better[0]) else ">"
     between = (first[better[0]] + other[better[0]]) / 2
-    return f" To take another, give for example --where '{better[0]}>{text(between)}'."
+    return f" To take another, give for example --where '{better[0]}{sign}{text(between)}'."
 
 
 def selected_row(trial: "SelectedTrial") -> Row:
@@ -258,7 +262,7 @@ def _trial_row(row: Mapping[str, Any], front: Collection[int]) -> dict[str, Any]
 
 
 def _sorted(rows: list[dict[str, Any]], by: str | None) -> list[dict[str, Any]]:
-    """Return the rows by a metric, the highest first, or by another column or value, the lowest first.
+    """Return the rows by a metric, the best first, or by another column or value, the lowest first.
 
     Rows without it come last.
 
@@ -274,7 +278,7 @@ def _sorted(rows: list[dict[str, Any]], by: str | None) -> list[dict[str, Any]]:
         raise unknown_name("column", by, known)
     metric = name.startswith(("val.", "test."))
     there = [place for place, row in enumerate(flat) if row[name] is not None]
-    there.sort(key=lambda place: flat[place][name], reverse=metric)
+    there.sort(key=lambda place: flat[place][name], reverse=metric and not is_minimised(name))
     return [rows[place] for place in [*there, *(set(range(len(rows))) - set(there))]]
 
 

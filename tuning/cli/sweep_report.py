@@ -7,7 +7,7 @@ from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
-from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.best import best_name, rule_in_words
 from contrasweep.tuning.results.commands import best_command, results_option, show_command
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and the next command."""
+    from contrasweep.tuning.results.collapse import collapsed_trials
     from contrasweep.tuning.results.selection import best_trials, final_scores, ties_in_words
+    from contrasweep.tuning.results.trials import trial_outcomes
     from contrasweep.tuning.store import ResultsStore
 
     plan, store = result.plan, ResultsStore(result.plan.results)
@@ -98,6 +100,8 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     rows = [selected_row(trial) for trial in selected]
     title = f"{plan.name}: {best_name(plan.metric)} of {plan.trials} trials"
     print_rows(title, rows, footer=_footer(plan, result.counts))
+    if told := collapsed_trials(trial_outcomes(store.trials(plan.name), store.study(plan.name))):
+        warn(told)
     if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
         tell(told)
     if not selected[0].beats_untrained:
@@ -117,7 +121,7 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     return (
         f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
         f"{plan.experiment.epochs} epochs at most; "
-        f"{RULE.format(metric=plan.metric)}, on the validation split, so the score is optimistic: "
+        f"{rule_in_words(plan.metric)}, on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
     )
 

@@ -22,7 +22,7 @@ from contrasweep.tuning.cli.options import (
     Workers,
     parse_settings,
 )
-from contrasweep.tuning.cli.rendering import print_json, progress_line, remark
+from contrasweep.tuning.cli.rendering import print_json, progress_line, remark, warn
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.errors import InputError, every_fault, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
@@ -117,12 +117,15 @@ def _show(
     line: Shown,
 ) -> list[dict[str, Any]]:
     """Print each record as it comes, save the state after it, and return the scores of all epochs."""
+    from contrasweep.tuning.results.collapse import collapse_warning
+
     console = Console(highlight=False, file=file)
     console.print(
         f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {setup}", soft_wrap=True
     )
     rows: list[dict[str, Any]] = []
     line.stage(stage)
+    warned = False
     # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
@@ -130,6 +133,10 @@ def _show(
             scores = "  ".join(f"{name} {text(value)}" for name, value in record.metrics.items())
             line.clear()
             console.print(f"epoch {record.epoch}/{record.epochs}  {scores}", soft_wrap=True)
+            told = None if warned else collapse_warning(record.epoch, record.metrics)
+            if told is not None:
+                warn(told)
+                warned = True
             if checkpoint is not None:
                 write_whole(checkpoint, saved())
     line.clear()

@@ -50,6 +50,7 @@ ADDED_LATER = (
     "probes.centre",
     "probes.at_epochs",
     "probes.kmeans_starts",
+    "probes.label_free_views",
     "compute",
 )
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an

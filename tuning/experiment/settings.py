@@ -213,6 +213,10 @@ class ProbeSettings(Settings):
 
     With `kmeans_starts` above 0, the held-out images are clustered too, into as many clusters as there are
     classes: by k-means, the best of so many starts.
+
+    With `label_free_views` above 0, scores that need no label are computed after every epoch too: RankMe,
+    LiDAR, alignment, uniformity and the deviation of the features. Alignment and LiDAR compare so many random
+    views of a held-out image. Images without labels have these scores in any case.
     """
 
     classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
@@ -228,6 +232,7 @@ class ProbeSettings(Settings):
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0
     at_epochs: tuple[Count, ...] = ()
     kmeans_starts: CountOrNone = 0
+    label_free_views: CountOrNone = 0
 
     @model_validator(mode="after")
     def _settings_of_the_classifier(self) -> Self:
@@ -238,6 +243,8 @@ class ProbeSettings(Settings):
             raise ValueError("probes.neighbours and probes.temperature go with probes.classifier knn")
         if (self.neighbours is None) != (self.temperature is None):
             raise ValueError("probes.neighbours and probes.temperature are both given, or both chosen (null)")
+        if self.label_free_views == 1:
+            raise ValueError("probes.label_free_views: given 1; allowed: 0, or 2 and more views of an image")
         return self
 
 

@@ -1,8 +1,10 @@
-"""The metrics that runs record, known before a study starts, and which of them a search maximises."""
+"""The metrics that runs record, known before a study starts, and which of them a search can select by."""
+
+from collections.abc import Iterable
 
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
-from contrasweep.tuning.experiment import ProbeSettings
+from contrasweep.tuning.experiment import ProbeSettings, Value
 from contrasweep.tuning.methods.declaration import Declaration
 
 VALIDATION = "val."
@@ -11,6 +13,24 @@ ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
 CLUSTERING = ("cluster_accuracy", "cluster_nmi")
 """ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
+
+LABEL_FREE = ("rankme", "lidar", "alignment", "uniformity", "feature_std")
+"""The scores of features that need no label, where `label_free_views` says that they are computed."""
+
+NEED_LABELS = (
+    "accuracy",
+    "balanced_accuracy",
+    "worst_group_accuracy",
+    "top5_accuracy",
+    "f1",
+    "auc",
+    "colour_mse",
+    *CLUSTERING,
+)
+"""Measures that only images with labels have; `colour_mse` is read by the side of an accuracy."""
+
+USUAL_LABEL_FREE_VIEWS = 4
+"""The views of an image that label-free scores compare where the number is not given."""
 
 USUAL_PROBES = ProbeSettings()
 
@@ -25,6 +45,7 @@ def search_metrics(
         *_classified("val.", method, spec),
         *_clustered("val.", probes),
         *_probed("val.", spec),
+        *_label_free("val.", spec, probes),
     )
 
 
@@ -42,21 +63,27 @@ def final_metrics(
         *_clustered("test.", probes),
         *(_probed("test.untrained_", spec) or _classified("test.untrained_", method, spec)),
         *_clustered("test.untrained_", probes),
+        *_label_free("test.", spec, probes),
+        *_label_free("test.untrained_", spec, probes),
     )
 
 
 def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
-    """Return the metrics that a search can maximise, each with its form that is known after every epoch.
+    """Return the metrics that a search can select by, each with its form that is known after every epoch.
 
-    A larger colour error means that less of the colour is kept, so all of them are maximised.
+    Which of them are better when they are smaller, `tuning.merit` says.
     """
     probed = zip(_probed("val.", spec), _probed("val.ridge_", spec), strict=True)
-    known_at_once = (*_classified("val.", method, spec), *_clustered("val.", probes))
+    known_at_once = (
+        *_classified("val.", method, spec),
+        *_clustered("val.", probes),
+        *_label_free("val.", spec, probes),
+    )
     return {**dict(probed), **{name: name for name in known_at_once}}
 
 
 def default_goal(method: Declaration, spec: DatasetFacts) -> str:
-    """Return what is maximised unless the user says otherwise: the same for every method on a dataset."""
+    """Return what decides unless the user says otherwise: the same for every method on a dataset."""
     return VALIDATION + spec.headline
 
 
@@ -64,8 +91,6 @@ def chosen_goals(
     given: str | None, method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
 ) -> tuple[str, ...]:
     """Return the metrics named in `given` (commas between them, `val.` may be left out), or the default one.
-
-    Every goal is maximised: a larger colour error means that less of the colour is kept.
 
     Raises:
         InputError: a metric that this method is not scored on (with the nearest), or one named twice.
@@ -90,13 +115,32 @@ def full_name(
     for name in (given, VALIDATION + given):
         if name in known:
             return name
+    if not spec.has_labels and (given in NEED_LABELS or given.removeprefix(VALIDATION) in NEED_LABELS):
+        raise InputError(
+            f"metric: given {given}, which needs labels, and {spec.name} has none; "
+            f"allowed: {', '.join(known)}"
+        )
     error = unknown_name("metric", given, known)
     raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
 
 
 def scores_own_classifier(method: Declaration, spec: DatasetFacts) -> bool:
     """Return whether the method's own classifier is scored, beside the probe or in its place."""
-    return method.classifies or not spec.probed
+    return spec.has_labels and (method.classifies or not spec.probed)
+
+
+def label_free_views(spec: DatasetFacts, probes: ProbeSettings) -> int:
+    """Return how many views of an image the label-free scores compare; 0: these scores are not computed.
+
+    Images without labels have no other scores, so they always have these.
+    """
+    return probes.label_free_views or (0 if spec.has_labels else USUAL_LABEL_FREE_VIEWS)
+
+
+def implied_settings(metrics: Iterable[str | None]) -> dict[str, Value]:
+    """Return the settings without which the named metrics (commas between them) are not computed."""
+    named = {name.strip().removeprefix(VALIDATION) for one in metrics if one for name in one.split(",")}
+    return {} if named.isdisjoint(LABEL_FREE) else {"probes.label_free_views": USUAL_LABEL_FREE_VIEWS}
 
 
 def _training(method: Declaration) -> tuple[str, ...]:
@@ -120,3 +164,7 @@ def _classified(prefix: str, method: Declaration, spec: DatasetFacts) -> tuple[s
 
 def _clustered(prefix: str, probes: ProbeSettings) -> tuple[str, ...]:
     return tuple(prefix + name for name in CLUSTERING) if probes.kmeans_starts else ()
+
+
+def _label_free(prefix: str, spec: DatasetFacts, probes: ProbeSettings) -> tuple[str, ...]:
+    return tuple(prefix + name for name in LABEL_FREE) if label_free_views(spec, probes) else ()

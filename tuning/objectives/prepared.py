@@ -89,7 +89,8 @@ class PreparedData:
         train: the images that the method trains on.
         validation: the images held out of them.
         probed: the training images that have a label (in most datasets all): probes learn from them.
-        probe_rows: the part of them that the fast probe learns from.
+            None where no image has one.
+        probe_rows: the part of them that the fast probe learns from, or None.
         device: where all of them are.
         untrained: the scores of untrained encoders. They depend on the encoder, the seed and the probe alone,
             so the trials of a sweep share them.
@@ -98,8 +99,8 @@ class PreparedData:
     spec: DatasetSpec
     train: LabelledImages
     validation: LabelledImages | None
-    probed: LabelledImages
-    probe_rows: LabelledImages
+    probed: LabelledImages | None
+    probe_rows: LabelledImages | None
     device: torch.device
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
 
@@ -258,10 +259,12 @@ def _prepare_images(
         experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split
     )
     train = loaded.train.to(device)
+    validation = None if loaded.validation is None else loaded.validation.to(device)
+    if not spec.has_labels:
+        return PreparedData(spec, train, validation, None, None, device)
     labelled = train.labelled()
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
-    validation = None if loaded.validation is None else loaded.validation.to(device)
     return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device)
 
 

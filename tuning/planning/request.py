@@ -11,7 +11,7 @@ from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ME
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
-from contrasweep.tuning.methods.metrics import VALIDATION, chosen_goals, goals
+from contrasweep.tuning.methods.metrics import VALIDATION, chosen_goals, goals, implied_settings
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
 
@@ -71,7 +71,8 @@ def check_request(
         raise unknown_name("scheduler", scheduler, SCHEDULERS)
     if sampler not in DECLARED_SAMPLERS:
         raise unknown_name("sampler", sampler, DECLARED_SAMPLERS)
-    given = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
+    asked = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
+    given = {**implied_settings((metric, asha_metric)), **asked}
     start: Mapping[str, Value] = {}
     remarks: tuple[str, ...] = ()
     if use_preset:

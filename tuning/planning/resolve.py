@@ -22,7 +22,7 @@ from contrasweep.tuning.planning.needs import check_needs
 from contrasweep.tuning.planning.settings import check_declared, settled
 from contrasweep.tuning.planning.weights import check_weights, with_digest
 
-IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet")
+IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet", "tar-shards")
 """The datasets whose images have the size that the user's own have."""
 
 SMALL: Final = 64
@@ -102,8 +102,12 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
             raise InputError(f"validation.split of {data.name}: {given}")
     with faults.noted():
         if experiment.probes.kmeans_starts and not data.probed:
-            own = f"{data.name} has objects with views of its own"
+            own = f"{data.name} has " + ("objects with views of its own" if data.has_labels else "no labels")
             raise InputError(f"probes.kmeans_starts is for images; {own}")
+    with faults.noted():
+        if experiment.probes.label_free_views and "images" not in data.offers:
+            own = f"{data.name} has objects with views of its own"
+            raise InputError(f"probes.label_free_views, for metrics that need no label, is for images; {own}")
     with faults.noted(), told_to_user("validation.fraction "):
         data.check_validation(experiment.validation.fraction)
     faults.tell()

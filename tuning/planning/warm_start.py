@@ -8,7 +8,13 @@ from contrasweep.search_spaces import Fixed, Scalar
 from contrasweep.tuning.errors import InputError, refuse_repeats, told_to_user
 from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
-from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
+from contrasweep.tuning.results.trials import (
+    epoch_means,
+    experiment_of,
+    merit_of,
+    merits,
+    trial_outcomes,
+)
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
@@ -61,9 +67,9 @@ def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tupl
     for one in ended:
         values = _values_in(plan, experiment_of(earlier, one.values))
         if values is not None:
-            epochs = curves[one.trial].after(0) if one.trial in curves else {}
+            epochs = merits(plan.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {}
             last = {max(epochs): epochs[max(epochs)]} if epochs else {}
-            final = [one.mean(metric) for metric in plan.metrics] if one.status == "completed" else None
+            final = [merit_of(one, metric) for metric in plan.metrics] if one.status == "completed" else None
             state: Literal["completed", "stopped"] = "stopped" if final is None else "completed"
             fitting.append(PastTrial(one.trial, values, state, last, final))
     return fitting, len(ended) - len(fitting)

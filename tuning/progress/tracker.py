@@ -99,7 +99,7 @@ class SweepTracker:
             metric=self._metric,
             running=dict(self._running),
             counts=self.counts,
-            best=best_final(self._finals),
+            best=best_final(self._finals, self._metric),
             left=None if left is None else left.seconds,
             left_between=None if left is None else (left.low, left.high),
             stage=stage or self._beginnings.stage(self._running),

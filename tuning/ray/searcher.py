@@ -16,6 +16,7 @@ from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.scheduler import REDUCTION, rungs
+from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
@@ -58,7 +59,9 @@ class StoreSearcher(Searcher):
         self._record = record
         self._location = location
         self._study = plan.new_study(
-            None if plan.storage is None else partial(Mirror, plan.storage, plan.name, plan.metrics)
+            None
+            if plan.storage is None
+            else partial(Mirror, plan.storage, plan.name, [merit_name(metric) for metric in plan.metrics])
         )
         self._study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
@@ -70,7 +73,7 @@ class StoreSearcher(Searcher):
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
-        completed = {one.number: _past_score(one) for one in past if one.state == "completed"}
+        completed = {one.number: final_merit(_merits_of(one)) for one in past if one.state == "completed"}
         self._kept = KeptEncoders(location, plan.name, plan.keep_weights, completed)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -140,10 +143,10 @@ class StoreSearcher(Searcher):
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
-            score = final_score(self._values(result))
-            self._tracker.end(request.trial, status, score)
+            merits = self._values(result)
+            self._tracker.end(request.trial, status, self._final(merits))
             if status == "completed":
-                self._kept.add(request.trial, score)
+                self._kept.add(request.trial, final_merit(merits))
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""
@@ -161,7 +164,9 @@ class StoreSearcher(Searcher):
         return end_all(request, "stopped", rung=max(reached, default=None))
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
-        return [result.get(f"metrics/{metric}") for metric in self._plan.metrics]
+        """Return the merits of the metrics of a result, of which the larger is always better."""
+        given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.metrics]
+        return [None if value is None else merit(metric, value) for metric, value in given]
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan
@@ -170,9 +175,14 @@ class StoreSearcher(Searcher):
         tracker = SweepTracker(plan.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
-                score = _past_score(trial)
+                score = self._final(_merits_of(trial))
                 tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), score)
         return tracker
+
+    def _final(self, merits: Sequence[float | None]) -> float | None:
+        """Return the final score of a trial from its merits, as users read it."""
+        first = final_merit(merits)
+        return None if first is None else merit(self._plan.metric, first)
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
@@ -213,11 +223,11 @@ class StoreSearcher(Searcher):
             self._study.report(request.trial, epoch, float(result["score"]))
 
 
-def _past_score(trial: PastTrial) -> float | None:
-    return final_score(trial.value if isinstance(trial.value, Sequence) else [trial.value])
+def _merits_of(trial: PastTrial) -> Sequence[float | None]:
+    return trial.value if isinstance(trial.value, Sequence) else [trial.value]
 
 
-def final_score(values: Sequence[float | None]) -> float | None:
-    """Return the first of a completed trial's metrics, by which trials are ranked; None if any is missing."""
+def final_merit(values: Sequence[float | None]) -> float | None:
+    """Return the first of a completed trial's merits, by which trials are ranked; None if any is missing."""
     complete = all(value is not None and math.isfinite(value) for value in values)
     return values[0] if values and complete else None

@@ -31,7 +31,14 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_command, show_command
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
-from contrasweep.tuning.results.trials import TrialOutcome, common_error, epoch_means, trial_outcomes
+from contrasweep.tuning.results.trials import (
+    TrialOutcome,
+    common_error,
+    epoch_means,
+    merit_of,
+    merits,
+    trial_outcomes,
+)
 from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
@@ -214,7 +221,7 @@ def resume_sweep(
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
-    """Return the trials `held` by the store in the form of the search: scores by epoch, and final values.
+    """Return the trials `held` by the store in the form of the search: merits by epoch, and final ones.
 
     Epoch 0, the untrained encoder, is left out, because running trials do not report it to the search either.
 
@@ -235,8 +242,8 @@ def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRec
             one.trial,
             one.values,
             one.status,
-            curves[one.trial].after(0) if one.trial in curves else {},
-            tuple(one.mean(metric) for metric in metrics),
+            merits(record.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {},
+            tuple(merit_of(one, metric) for metric in metrics),
         )
         for one in held
     ]

@@ -24,6 +24,7 @@ from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
 from contrasweep.tuning.ray.watch import report_crashes
+from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
 log = logging.getLogger(__name__)
@@ -251,9 +252,13 @@ class TrialWorker(tune.Trainable):
 
 
 def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
-    """Return a trial's report as the flat mapping that Ray Tune takes as a result."""
+    """Return a trial's report as the flat mapping that Ray Tune takes as a result.
+
+    Its `score` is the merit of the rung metric: the larger is the better.
+    """
     # ASHA compares every result. NaN is never below another score, so failures report minus infinity.
-    score = report.metrics.get(rung_metric, float("-inf")) if report.error is None else float("-inf")
+    there = report.error is None and rung_metric in report.metrics
+    score = merit(rung_metric, report.metrics[rung_metric]) if there else float("-inf")
     return {
         "epoch": report.epoch,
         "score": score if score == score else float("-inf"),

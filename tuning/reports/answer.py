@@ -99,7 +99,7 @@ def _against_defaults(data: StudyData, best: TrialResult) -> str:
     if defaults is None:
         return "No trial ran the defaults."
     if defaults.number == best.number:
-        return "It ran the defaults: no other completed trial scored higher."
+        return "It ran the defaults: no other completed trial scored better."
     if defaults.score is None:
         return f"The defaults (trial {defaults.number}, {defaults.status}) have no final score."
     own, other = data.by_seed(best, data.metric), data.by_seed(defaults, data.metric)

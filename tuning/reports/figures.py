@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import best_name
+from contrasweep.tuning.results.best import best_name, is_minimised, merit
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.selection import pareto_front
 from contrasweep.tuning.results.study import StudyData, TrialResult
@@ -130,7 +130,7 @@ class Front:
     """The trials on the Pareto front of two metrics or more, the other completed trials, and the control.
 
     Attributes:
-        metrics: what is weighed against each other; larger is better in each.
+        metrics: what is weighed against each other; `results.best` says which are better when small.
         members: the trials on the front, the best by the first metric first.
         others: the completed trials that another one beats.
         untrained: the scores of the untrained encoder; None unless all are known.
@@ -145,7 +145,7 @@ class Front:
 def traded_metrics(data: StudyData) -> tuple[str, ...]:
     """Return the metrics whose Pareto front a report shows; empty if there is nothing to weigh.
 
-    They are the metrics that the study maximises. A study of a single metric still has a trade where the
+    They are the metrics that the study selects by. A study of a single metric still has a trade where the
     colour error was recorded: between it and an accuracy (the one that is maximised, or else the balanced one
     where there is one). A large colour error means that the encoder has kept little of the colour.
     """
@@ -166,15 +166,19 @@ def front_of(data: StudyData) -> Front | None:
     ]
     if not metrics or not points:
         return None
-    places = set(pareto_front([point.scores for point in points]))
+    places = set(pareto_front([_merits(metrics, point.scores) for point in points]))
     members = [points[place] for place in places]
     control = [score for score in map(data.untrained_score, metrics) if score is not None]
     return Front(
         metrics=metrics,
-        members=sorted(members, key=lambda p: (*(-score for score in p.scores), p.trial)),
+        members=sorted(members, key=lambda p: (*(-one for one in _merits(metrics, p.scores)), p.trial)),
         others=[point for place, point in enumerate(points) if place not in places],
         untrained=tuple(control) if len(control) == len(metrics) else None,
     )
+
+
+def _merits(metrics: Sequence[str], scores: Sequence[float]) -> list[float]:
+    return [merit(metric, score) for metric, score in zip(metrics, scores, strict=True)]
 
 
 def draw_front(front: Front) -> list[go.Figure]:
@@ -209,7 +213,7 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
             hovertemplate="%{x:.4g}, %{y:.4g}<extra>untrained encoder</extra>",
         )
     figure.update_layout(
-        title=f"The trade: larger is better in {every}",
+        title=_trade(front.metrics, every),
         xaxis_title=front.metrics[across],
         yaxis_title=front.metrics[up],
         meta={
@@ -218,6 +222,14 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
         },
     )
     return figure
+
+
+def _trade(metrics: Sequence[str], every: str) -> str:
+    small = [metric for metric in metrics if is_minimised(metric)]
+    if not small:
+        return f"The trade: larger is better in {every}"
+    smaller = f"smaller is better in {' and '.join(small)}"
+    return f"The trade: {smaller}" + (", larger in the others" if len(small) < len(metrics) else "")
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.reports.page import cell_text
 from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
+from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
@@ -70,7 +71,7 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | N
     searched = data.space.searched
     if len(scored) < FEWEST or not searched:
         return None
-    scored.sort(key=lambda pair: (pair[0], -pair[1].number))
+    scored.sort(key=lambda pair: (merit(data.rung_metric, pair[0]), -pair[1].number))
     scores, trials = zip(*scored, strict=True)
     every = [_row(parameter, trials) for parameter in searched]
     shown = sorted(every, key=lambda row: -row.tells)[:MOST_ROWS]

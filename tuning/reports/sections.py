@@ -20,9 +20,11 @@ from contrasweep.tuning.reports.figures import (
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table, cell_text
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
-from contrasweep.tuning.results.best import RULE, best_name
+from contrasweep.tuning.results.best import best_name, merit, rule_in_words
+from contrasweep.tuning.results.collapse import collapsed_trials
 from contrasweep.tuning.results.commands import best_command, show_command
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
+from contrasweep.tuning.results.trials import trial_outcomes
 
 MAX_MARKS = 2000
 MAX_CURVES = 200
@@ -65,17 +67,20 @@ def state_line(data: StudyData) -> str:
 def _progress(data: StudyData) -> Section:
     drawn = sampled(data, data.trials, MAX_MARKS)
     best = (
-        f"The line is the {best_name(data.metric)}: the {RULE.format(metric=data.metric)}. The dashed line "
+        f"The line is the {best_name(data.metric)}: the {rule_in_words(data.metric)}. The dashed line "
         f"is the untrained encoder. {data.rung_metric} is read on the validation split after every epoch, "
         "and decides which trials are stopped early; of these it is the last score."
     )
     figures = [draw_progress(data, drawn.trials)] if data.curves else []
-    return Section("Progress", _text(state_line(data), best if figures else "", drawn.said), figures)
+    collapsed = collapsed_trials(trial_outcomes(data.rows, data.record))
+    return Section(
+        "Progress", _text(state_line(data), best if figures else "", drawn.said, collapsed), figures
+    )
 
 
 def _best(data: StudyData) -> Section:
     title = "Best trials"
-    rule = f"Selected: {RULE.format(metric=data.metric)}, on the validation split."
+    rule = f"Selected: {rule_in_words(data.metric)}, on the validation split."
     if not data.ranked:
         return Section(title, _text(rule, "No trial has completed yet, so there is no best one."))
     return Section(title, _text(rule, _verdict(data)), tables=[_best_table(data)])
@@ -86,7 +91,7 @@ def _verdict(data: StudyData) -> str:
     said = f"Trial {best.number} is the best of {n:,} completed: {data.metric} {cell_text(best.score)}"
     if best.untrained is None or best.score is None:
         said += "; how its encoder scored before training is not known."
-    elif best.score > best.untrained:
+    elif merit(data.metric, best.score) > merit(data.metric, best.untrained):
         said += f", against {cell_text(best.untrained)} before training."
     else:
         said += f". It does not beat the encoder before training ({cell_text(best.untrained)})."

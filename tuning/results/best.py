@@ -1,9 +1,37 @@
-"""What the best trial of a study is: one definition for progress, summaries, reports and files."""
+"""What the best trial of a study is: one definition for progress, summaries, reports and files.
+
+Some metrics are better when they are small. A search, a scheduler and an analysis compare *merits*, of which
+the larger is always better. The store, and whatever a user reads, have the metrics themselves.
+"""
 
 from collections.abc import Mapping
+from typing import Final
 
-RULE = "highest {metric} at the last epoch among completed trials"
+MINIMISED: Final = frozenset({"alignment", "uniformity"})
+"""The measures that are better when they are smaller. A large colour error means that little is kept."""
+
+RULE = "{extreme} {metric} at the last epoch among completed trials"
 """What best means, wherever a best trial is named; of equal ones, the earliest."""
+
+
+def is_minimised(metric: str) -> bool:
+    """Return whether a metric (`val.alignment`, `test.untrained_alignment`) is better when it is smaller."""
+    return metric.rpartition(".")[2].removeprefix("untrained_") in MINIMISED
+
+
+def merit(metric: str, value: float) -> float:
+    """Return the merit of a value of `metric`; given a merit, return the value."""
+    return -value if is_minimised(metric) else value
+
+
+def merit_name(metric: str) -> str:
+    """Return what the merit of a metric is called in figures and tables: `val.rankme`, `-val.alignment`."""
+    return f"-{metric}" if is_minimised(metric) else metric
+
+
+def rule_in_words(metric: str, remark: str = "") -> str:
+    """Return what best means by a metric, with a remark on it."""
+    return RULE.format(extreme="lowest" if is_minimised(metric) else "highest", metric=metric + remark)
 
 
 def best_name(metric: str) -> str:
@@ -11,11 +39,16 @@ def best_name(metric: str) -> str:
     return f"best final {metric}"
 
 
-def best_order(trial: int, score: float) -> tuple[float, int]:
+def best_order(trial: int, score: float, metric: str) -> tuple[float, int]:
     """Return the key that sorts completed trials by their final scores, the best first."""
-    return -score, trial
+    return merit_order(trial, merit(metric, score))
 
 
-def best_final(scores: Mapping[int, float]) -> tuple[int, float] | None:
+def merit_order(trial: int, merit: float) -> tuple[float, int]:
+    """Return the key that sorts completed trials by their merits, the best first."""
+    return -merit, trial
+
+
+def best_final(scores: Mapping[int, float], metric: str) -> tuple[int, float] | None:
     """Return the best of completed trials, and its score, from their final scores; None of none."""
-    return min(scores.items(), key=lambda one: best_order(*one), default=None)
+    return min(scores.items(), key=lambda one: best_order(one[0], one[1], metric), default=None)

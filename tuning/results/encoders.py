@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from contrasweep.tuning.results.best import best_order
+from contrasweep.tuning.results.best import merit_order
 from contrasweep.tuning.store import Location
 from contrasweep.tuning.store.filesystem import ONCE
 
@@ -36,20 +36,20 @@ class KeptEncoders:
         location: the results folder.
         study: the study.
         most: of how many trials the encoders are kept.
-        scores: the final scores of the trials that have completed before.
+        merits: the final merits (`results.best`) of the trials that have completed before.
     """
 
-    def __init__(self, location: Location, study: str, most: int, scores: Mapping[int, float | None]) -> None:
+    def __init__(self, location: Location, study: str, most: int, merits: Mapping[int, float | None]) -> None:
         # What cannot be deleted now is deleted with the next trial's.
         self._location, self._study, self._most = replace(location, retry=ONCE), study, most
-        self._scores = dict(scores)
+        self._merits = dict(merits)
 
-    def add(self, trial: int, score: float | None) -> None:
+    def add(self, trial: int, merit: float | None) -> None:
         """Note that a trial has completed, and delete the encoders of trials that are not among the best.
 
-        `score` is its final score; without one, the trial is no candidate for the best.
+        `merit` is its final one (`results.best`); without one, the trial is no candidate for the best.
         """
-        self._scores[trial] = score
+        self._merits[trial] = merit
         if self._most:
             self.tidy()
 
@@ -58,9 +58,9 @@ class KeptEncoders:
 
         A file that cannot be deleted costs room, nothing else: that is a warning.
         """
-        scores = {trial: score for trial, score in self._scores.items() if score is not None}
-        ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial]))
-        ended = {f"{trial:05d}" for trial in self._scores.keys() - set(ranked[: self._most])}
+        merits = {trial: merit for trial, merit in self._merits.items() if merit is not None}
+        ranked = sorted(merits, key=lambda trial: merit_order(trial, merits[trial]))
+        ended = {f"{trial:05d}" for trial in self._merits.keys() - set(ranked[: self._most])}
         try:
             for entry in self._location.entries(f"exports/{self._study}"):
                 if entry.base_name.partition("-")[0] in ended:

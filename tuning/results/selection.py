@@ -13,7 +13,7 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.best import RULE, best_final, best_order
+from contrasweep.tuning.results.best import best_final, best_order, merit, rule_in_words
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
@@ -36,6 +36,9 @@ def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
             front.append(place)
     return sorted(front)
 
+
+ACCURACY = "val.accuracy"
+"""Any accuracy, of which the highest is the best."""
 
 MOST_TIES = 10
 """How many trials that tie with the best are named."""
@@ -123,13 +126,13 @@ class SelectedTrial:
     @property
     def beats_untrained(self) -> bool:
         """Whether training improved the score over the encoder it started from."""
-        return self.untrained is None or self.score > self.untrained
+        return self.untrained is None or merit(self.metric, self.score) > merit(self.metric, self.untrained)
 
 
 def best_trials(
     store: ResultsStore, study: str, top: int | None = 1, where: Sequence[str] = ()
 ) -> list[SelectedTrial]:
-    """Return the `top` completed trials with the highest value of the study's metric, best first.
+    """Return the `top` completed trials with the best value of the study's metric, best first.
 
     Of equal scores, the earlier trial comes first. Where the study has several metrics, those on the Pareto
     front come before all others, by the first metric.
@@ -162,7 +165,10 @@ def best_trials(
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
     front = _front(search.metrics, kept)
     kept.sort(
-        key=lambda one: (one.trial not in front, best_order(one.trial, one.metrics[record.metric].mean))
+        key=lambda one: (
+            one.trial not in front,
+            best_order(one.trial, one.metrics[record.metric].mean, record.metric),
+        )
     )
     controls = untrained_scores(tables.epochs, record, record.metric)
     return [
@@ -193,7 +199,7 @@ def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] |
         trials: the study's table of trials.
         record: its record.
     """
-    return best_final(_final_scores(trials, record))
+    return best_final(_final_scores(trials, record), record.metric)
 
 
 def final_scores(store: ResultsStore, study: str) -> dict[int, float]:
@@ -208,11 +214,11 @@ def ties_of_best(scores: Mapping[int, float], images: int) -> tuple[Sequence[int
         scores: the final accuracies of completed trials.
         images: how many validation images each was scored on.
     """
-    best = best_final(scores)
+    best = best_final(scores, ACCURACY)
     if best is None:
         return (), 0.0
     noise = binomial_noise(best[1], images)
-    ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial]))
+    ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial], ACCURACY))
     return [trial for trial in ranked if trial != best[0] and scores[trial] >= best[1] - noise], noise
 
 
@@ -262,7 +268,7 @@ def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
 def _front(metrics: Sequence[str], candidates: Sequence[TrialOutcome]) -> frozenset[int]:
     if len(metrics) == 1:
         return frozenset()
-    points = [[one.metrics[metric].mean for metric in metrics] for one in candidates]
+    points = [[merit(metric, one.metrics[metric].mean) for metric in metrics] for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
 
 
@@ -271,4 +277,4 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
     mean = f" (mean of {search.seeds} seeds)" if search.seeds > 1 else ""
     front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
     where = "".join(f", {condition}" for condition in conditions)
-    return RULE.format(metric=first + mean) + front + where
+    return rule_in_words(first, mean) + front + where

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.best import best_order
+from contrasweep.tuning.results.best import best_order, merit
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
@@ -128,7 +128,8 @@ class StudyData:
     def ranked(self) -> Sequence[TrialResult]:
         """The trials that can be selected, best first; equal scores in order of number."""
         scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
-        return [trial for _, trial in sorted(scored, key=lambda pair: best_order(pair[1].number, pair[0]))]
+        scored.sort(key=lambda pair: best_order(pair[1].number, pair[0], self.metric))
+        return [trial for _, trial in scored]
 
     @cached_property
     def defaults(self) -> TrialResult | None:
@@ -153,7 +154,7 @@ class StudyData:
     def best_so_far(self) -> tuple[list[int], list[float]]:
         """The completed trials whose final score beat those of all earlier ones, and these scores."""
         scored = [(trial.number, trial.score) for trial in self.trials if trial.score is not None]
-        places = improvements(np.array([score for _, score in scored], dtype=float))
+        places = improvements(np.array([merit(self.metric, score) for _, score in scored], dtype=float))
         return [scored[place][0] for place in places], [scored[place][1] for place in places]
 
     @cached_property

@@ -17,6 +17,7 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
+from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.reader import StudyTables
@@ -124,6 +125,17 @@ def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int,
         for key, scores in parts
         if len(key)
     }
+
+
+def merit_of(one: TrialOutcome, metric: str) -> float | None:
+    """Return the merit (`results.best`) of a trial's mean over its seeds; None unless every seed has it."""
+    mean = one.mean(metric)
+    return None if mean is None else merit(metric, mean)
+
+
+def merits(metric: str, scores: Mapping[int, float]) -> dict[int, float]:
+    """Return the merits of scores by epoch."""
+    return {epoch: merit(metric, score) for epoch, score in scores.items()}
 
 
 def untrained_scores(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, float]:

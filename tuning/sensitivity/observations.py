@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.study import hardware_of
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     epoch_means,
+    merit_of,
     trial_outcomes,
     untrained_mean,
     untrained_scores,
@@ -47,7 +49,8 @@ class Observations:
     Attributes:
         study, method, dataset: its name, and what it trains on what.
         phase: `search`, or `final` for runs on fresh seeds.
-        metric: the metric to maximise, without `metric.`; the first one if there are several.
+        metric: the metric to maximise, without `metric.`; the first one if there are several. A metric
+            that is better when it is smaller is negated, in its name too (`results.best`).
         rung_metric: its cheap form, known after every epoch.
         epochs: the epochs of a trial that is not stopped; the largest number, where trials differ.
         sampler: the sampler that proposed the trials; empty where it is not recorded.
@@ -116,7 +119,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
     """Return the observations in a study's two tables, as `ResultsStore` gives them."""
     axes = axes_of(record.space)
     outcomes = trial_outcomes(trials, record)
-    score = [one.mean(record.metric) if one.status == "completed" else None for one in outcomes]
+    score = [merit_of(one, record.metric) if one.status == "completed" else None for one in outcomes]
     ending = np.array(
         [
             "no score" if one.status == "completed" and mean is None else one.status
@@ -135,8 +138,8 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         method=record.method,
         dataset=record.dataset,
         phase=trials["phase"][0].as_py() if trials.num_rows else "search",
-        metric=record.metric,
-        rung_metric=record.rung_metric,
+        metric=merit_name(record.metric),
+        rung_metric=merit_name(record.rung_metric),
         epochs=budget,
         sampler="" if record.is_final else record.require_search().sampler,
         axes=axes,
@@ -152,7 +155,9 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         untrained=_untrained(epochs, record),
         hardware=hardware_of(trials),
         replicates=Replicates(
-            _ints(kept, "trial"), _ints(kept, "seed"), _floats(kept, f"metric.{record.metric}")
+            _ints(kept, "trial"),
+            _ints(kept, "seed"),
+            merit(record.metric, 1.0) * _floats(kept, f"metric.{record.metric}"),
         ),
     )
 
@@ -174,12 +179,13 @@ def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -
     found = np.full((len(numbers), budget + 1), np.nan)
     if f"metric.{record.rung_metric}" not in epochs.column_names:
         return found
+    sign = merit(record.rung_metric, 1.0)
     place = {int(number): row for row, number in enumerate(numbers)}
     for number, curve in epoch_means(epochs, record, record.rung_metric).items():
         if number not in place:
             continue  # it began after the rows of trials were read, or its row is damaged
         within = curve.epochs <= budget
-        found[place[number], curve.epochs[within].astype(int)] = curve.scores[within]
+        found[place[number], curve.epochs[within].astype(int)] = sign * curve.scores[within]
     return found
 
 
@@ -187,7 +193,7 @@ def _untrained(epochs: pa.Table, record: StudyRecord) -> float:
     if f"metric.{record.metric}" not in epochs.column_names:
         return math.nan
     mean = untrained_mean(untrained_scores(epochs, record, record.metric))
-    return math.nan if mean is None else mean
+    return math.nan if mean is None else merit(record.metric, mean)
 
 
 def _sum_by(group: Ints, values: Floats, count: int) -> Floats:

@@ -21,7 +21,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.provenance import same_series
-from contrasweep.tuning.results.best import RULE
+from contrasweep.tuning.results.best import rule_in_words
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
@@ -209,7 +209,7 @@ class _Reader:
         if (chosen := self.searches.get(study)) is not None:
             best, search = chosen
             experiment, study, trial = best.experiment, best.study, best.trial
-            selected = f"{RULE.format(metric=best.metric)} of {search.trials}"
+            selected = f"{rule_in_words(best.metric)} of {search.trials}"
         # Final runs train on all training images, each with its own seed.
         own = {k: v for k, v in experiment.content().items() if k not in ("seed", "validation")}
         info = CellInfo(experiment.dataset, experiment.method, flat_settings(own), selected, search)

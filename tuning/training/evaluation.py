@@ -61,6 +61,7 @@ from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData, image_inputs
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.training.label_free import label_free_scores
 
 RIDGE = "ridge"
 """The name of the fast probe of every epoch; the other names are those of `probes.classifier`."""
@@ -117,8 +118,8 @@ def validation_scores(
     """Return the scores on the validation split by metric name; nothing without a split.
 
     The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`), of the method's
-    own classifier (`val.classifier_accuracy`) and of a clustering (`val.cluster_accuracy`). `full` adds those
-    of the exact probe (`val.accuracy`).
+    own classifier (`val.classifier_accuracy`), of a clustering (`val.cluster_accuracy`), and those that need
+    no label (`val.rankme`). `full` adds those of the exact probe (`val.accuracy`).
     """
     held_out = data.validation
     if held_out is None:
@@ -126,6 +127,7 @@ def validation_scores(
     scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment, RIDGE))
     scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
     scores |= prefixed("val.", clustering_scores(objective, data, held_out, experiment))
+    scores |= prefixed("val.", unlabelled_scores(objective, data, held_out, experiment))
     if full:
         exact = fitted_scores(objective, data, held_out, experiment, experiment.probes.classifier)
         scores |= prefixed("val.", exact)
@@ -150,6 +152,8 @@ def scores_on_test(
         **prefixed("test.", clustering_scores(trained, data, test, experiment)),
         **prefixed("test.untrained_", control or own_scores(untrained, data, test, experiment, test=True)),
         **prefixed("test.untrained_", clustering_scores(untrained, data, test, experiment)),
+        **prefixed("test.", unlabelled_scores(trained, data, test, experiment)),
+        **prefixed("test.untrained_", unlabelled_scores(untrained, data, test, experiment)),
     }
 
 
@@ -206,6 +210,13 @@ def clustering_scores(
     found = _clusters(_joined(objective.embed_images, images), spec.classes, settings.kmeans_starts)
     accuracy, nmi = (score(found, held_out.labels) for score in (clustering_accuracy, clustering_nmi))
     return dict(zip(CLUSTERING, (accuracy, nmi), strict=True))
+
+
+def unlabelled_scores(
+    objective: Objective, data: Prepared, held_out: Any, experiment: Experiment
+) -> dict[str, float]:
+    """Return `label_free_scores` of held-out images; nothing of other data, whose views come with it."""
+    return label_free_scores(objective, data, held_out, experiment) if isinstance(data, PreparedData) else {}
 
 
 def _clusters(embeddings: Tensor, count: int, starts: int) -> Tensor:

@@ -18,6 +18,7 @@ from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import label_free_views
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.batches import Feed
 from contrasweep.tuning.objectives.objective import Objective
@@ -170,7 +171,8 @@ def _untrained_record(run: _Run) -> EpochRecord:
     values = f"{experiment.method} {sorted(experiment.hyperparameters.items())} {experiment.head}"
     own = values if METHODS[experiment.method].classifies or experiment.probes.kmeans_starts else ""
     settings = f"{experiment.encoder.model_dump_json()} {experiment.probes.model_dump_json()}"
-    views = "" if experiment.probes.views == "whole" else experiment.views.model_dump_json()
+    seen_whole = experiment.probes.views == "whole" and not label_free_views(run.data.spec, experiment.probes)
+    views = "" if seen_whole else experiment.views.model_dump_json()
     key = f"{experiment.seed} {own} {settings} {views}"
 
     def control() -> dict[str, float]:

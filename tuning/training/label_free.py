@@ -1,0 +1,70 @@
+"""Scores of an encoder on held-out images that need no label, and the views that two of them compare.
+
+They are of the encoder's features, as RankMe's paper advises for a score of representations, not of the
+projection head's. No draw of the training is touched: the views have generators of their own.
+"""
+
+import torch
+from torch import Tensor
+
+from contrasweep.data import LabelledImages, image_chunks, torch_generator
+from contrasweep.models import alignment, feature_std, lidar, rankme, uniformity
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.metrics import LABEL_FREE, label_free_views
+from contrasweep.tuning.objectives.batches import random_views
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import CHUNK, PreparedData, image_inputs
+
+MOST_WHOLE = 10_000
+"""The held-out images, evenly spaced, whose features are scored whole: a rank needs many of them."""
+
+MOST_VIEWED = 1_000
+"""The held-out images, evenly spaced, whose views are compared: each costs several passes."""
+
+
+def label_free_scores(
+    objective: Objective, data: PreparedData, held_out: LabelledImages, experiment: Experiment
+) -> dict[str, float]:
+    """Return the scores by name (`LABEL_FREE`); nothing where they are not computed.
+
+    RankMe, uniformity and the deviation are of whole images, alignment of two random views of an image and
+    LiDAR of all of its views. The views are made as in training, and are the same for all encoders.
+
+    Raises:
+        NonFiniteFeatures: the features hold NaN or Inf.
+    """
+    count = label_free_views(data.spec, experiment.probes)
+    if not count:
+        return {}
+    whole = _whole_features(objective, _evenly(held_out, MOST_WHOLE), data, experiment)
+    views = _view_features(objective, _evenly(held_out, MOST_VIEWED), data, experiment, count)
+    scores = (rankme(whole), lidar(views), alignment(views[:2]), uniformity(whole), feature_std(whole))
+    return dict(zip(LABEL_FREE, scores, strict=True))
+
+
+def _whole_features(
+    objective: Objective, shown: LabelledImages, data: PreparedData, experiment: Experiment
+) -> Tensor:
+    """Return the features `(N, D)` of whole images."""
+    inputs = image_inputs(shown.images, data.spec.view_size, experiment.probes.centre)
+    return torch.cat([objective.features(part) for part in inputs])
+
+
+def _view_features(
+    objective: Objective, shown: LabelledImages, data: PreparedData, experiment: Experiment, count: int
+) -> Tensor:
+    """Return the features `(V, N, D)` of random views."""
+    views = random_views(experiment.views, data.spec.view_size)
+    generators = [torch_generator("label-free views", number) for number in range(count)]
+    parts = []
+    for chunk in image_chunks(shown.images, CHUNK):
+        drawn = (views.draw(len(chunk), chunk.shape[-1], generator) for generator in generators)
+        parts.append(torch.stack([objective.features(views.apply(chunk, one)) for one in drawn]))
+    return torch.cat(parts, dim=1)
+
+
+def _evenly(images: LabelledImages, most: int) -> LabelledImages:
+    """Return at most so many images, evenly spaced in their order, so that no class is left out."""
+    if len(images) <= most:
+        return images
+    return images.subset(torch.arange(most, device=images.images.device) * len(images) // most)
