@@ -25,6 +25,8 @@ class EncoderSpec:
         image_size: the only image size it takes, in pixels per side; None: any from `smallest_image` on.
         build: returns the encoder for `(channels, image_size)`.
         smallest_image: the smallest image it takes, in pixels per side.
+        any_size: whether it is known that one network takes images of all these sizes, because it averages
+            over places at the end; of the others it is tried.
     """
 
     name: str
@@ -32,6 +34,7 @@ class EncoderSpec:
     image_size: int | None
     build: Callable[[int, int], Encoder]
     smallest_image: int = 1
+    any_size: bool = False
 
     def check_image_size(self, image_size: int) -> None:
         """Raise ValueError unless the encoder takes images of `image_size` pixels per side."""
@@ -81,22 +84,32 @@ _OWN: tuple[EncoderSpec | VectorEncoderSpec, ...] = (
         15,
     ),
     EncoderSpec(
-        "resnet18", "ResNet-18 with the ImageNet stem, 512 features", None, partial(resnet, 18, "imagenet")
+        "resnet18",
+        "ResNet-18 with the ImageNet stem, 512 features",
+        None,
+        partial(resnet, 18, "imagenet"),
+        any_size=True,
     ),
     EncoderSpec(
-        "resnet50", "ResNet-50 with the ImageNet stem, 2,048 features", None, partial(resnet, 50, "imagenet")
+        "resnet50",
+        "ResNet-50 with the ImageNet stem, 2,048 features",
+        None,
+        partial(resnet, 50, "imagenet"),
+        any_size=True,
     ),
     EncoderSpec(
         "resnet18-cifar",
         "ResNet-18 with the CIFAR stem, 512 features, for 32 to 64 pixels",
         None,
         partial(resnet, 18, "cifar"),
+        any_size=True,
     ),
     EncoderSpec(
         "resnet50-cifar",
         "ResNet-50 with the CIFAR stem, 2,048 features, for 32 to 64 pixels",
         None,
         partial(resnet, 50, "cifar"),
+        any_size=True,
     ),
     EncoderSpec(
         "herocon-cnn",
@@ -168,13 +181,17 @@ def build_encoder(
 def check_two_sizes(name: str, channels: int, image_size: int, other_size: int) -> None:
     """Raise ValueError unless the encoder built for images of one size takes those of another too.
 
-    The network is built and run without memory for its numbers (on torch's meta device).
+    Where that is not known, the network is built and run without memory for its numbers (on torch's meta
+    device).
     """
     spec = encoder_spec(name)
     sizes = f"{image_size} x {image_size} images and {other_size} x {other_size} ones"
     refusal = f"encoder {name!r} does not take {sizes} at once"
     try:
         spec.check_image_size(other_size)
+        if spec.any_size:
+            # Building a ResNet imports torchvision, which takes seconds.
+            return
         outputs_of(unfilled(lambda: spec.build(channels, image_size)), channels, other_size)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{refusal}: {error}") from error
