@@ -19,7 +19,8 @@ def unfilled(build: Callable[[], Network]) -> Network:
             # Some networks compute widths or rates with tensors, which need numbers.
             if "meta" not in str(error):
                 raise
-            return build().to("meta").eval()
+            with torch.device("cpu"):  # also where the caller itself builds without memory
+                return build().to("meta").eval()
 
 
 def outputs_of(network: nn.Module, channels: int, image_size: int) -> Tensor:

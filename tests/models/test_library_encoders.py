@@ -180,3 +180,6 @@ def test_a_network_whose_widths_are_computed_is_built_and_then_emptied() -> None
     network = unfilled(Computed)
     assert network.layer.weight.is_meta
     assert not network.training
+    libraries.feature_width.cache_clear()
+    nested = unfilled(lambda: build_encoder("torchvision:regnet_y_400mf", 3, 64))
+    assert all(weight.is_meta for weight in nested.parameters())

@@ -1,13 +1,16 @@
 """An encoder that starts from a file: what an experiment keeps of it, and what is refused before work."""
 
+import html
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from contrasweep.models import build_encoder
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import prepare_data, spec_for
@@ -18,6 +21,7 @@ from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.setup import setup_in_words
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
+from tests.studies import PlannedStudy, scored, small_plan
 
 
 def _save(path: Path, seed: int, name: str = "small-conv") -> Path:
@@ -129,3 +133,19 @@ def test_the_biased_network_starts_at_random(weights: Path) -> None:
     objective = build_objective(e, prepare_data(e, None, torch.device("cpu")))
     own, biased = (one.state_dict()["body.0.weight"] for one in (objective.encoder, objective.biased_encoder))
     assert not torch.equal(own, biased)
+
+
+def test_every_place_that_shows_untrained_scores_says_what_they_are(weights: Path) -> None:
+    plan = small_plan(Path("results"), values={"encoder.weights": str(weights)})
+    PlannedStudy(plan).write(scored((0.5, 0.6, 0.7)))
+    said = f"Untrained means as loaded from {weights}."
+    for command in (["show", plan.name], ["best", plan.name]):
+        result = CliRunner().invoke(app, [*command, "--results", "results"])
+        assert said in " ".join(result.output.split()), result.output
+    assert said in report_sections(plan.name)
+
+
+def report_sections(study: str) -> str:
+    result = CliRunner().invoke(app, ["report", study, "--results", "results", "-o", "report.html"])
+    assert result.exit_code == 0, result.output
+    return html.unescape(Path("report.html").read_text(encoding="utf-8"))

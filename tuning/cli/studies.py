@@ -135,6 +135,8 @@ def _below_trials(
     if not record.is_final:
         untrained = untrained_mean(untrained_scores(tables.epochs, record, record.metric))
         said += [] if untrained is None else [f"Before training, {record.metric} is {text(untrained)}."]
+    if control := record.experiment.encoder.control:
+        said.append(control)
     if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
@@ -182,6 +184,8 @@ def best(
     footer = f"Trial {first.trial} is taken: {first.rule}."
     record = store.study(study)
     footer += _another(selected, record.require_search().metrics)
+    if control := record.experiment.encoder.control:
+        footer += f" {control}"
     rows = [selected_row(trial) for trial in selected]
     print_rows(f"{study}: {best_name(first.metric)}", rows, footer=footer)
     if hint := resume_hint(record.method, study, results, store.state(study)):

@@ -123,6 +123,7 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
         f"{plan.experiment.epochs} epochs at most; "
         f"{rule_in_words(plan.metric)}, on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
+        + (f" {control}" if (control := plan.experiment.encoder.control) else "")
     )
 
 

@@ -86,6 +86,11 @@ class EncoderSettings(Settings):
     weights: str | None = None
     weights_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
+    @property
+    def control(self) -> str | None:
+        """What the untrained encoder is where it starts from a file, as a sentence; None: it is random."""
+        return None if self.weights is None else f"Untrained means as loaded from {self.weights}."
+
     @field_validator("weights")
     @classmethod
     def _whole_path(cls, value: str | None) -> str | None:

@@ -81,6 +81,8 @@ def _validated(data: StudyData) -> Iterator[str]:
     )
     own, untrained = data.by_seed(best, metric), data.untrained_by_seed(best, metric)
     yield said + (f", {_beyond(own, untrained)} its encoder before training." if untrained else ".")
+    if control := data.record.experiment.encoder.control:
+        yield control
     yield _against_defaults(data, best)
     seeds = data.record.seeds
     chance = (
