@@ -18,6 +18,19 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# One process runs all tests of a file. These files and folders begin, in this order; those on Ray wait a lot.
+LONGEST = (
+    "ray/test_worker_groups.py",
+    "ray/test_sweep.py",
+    "ray",
+    "training/test_contract.py",
+    "training/test_ranks.py",
+    "plugin",
+    "fuzz",
+    "training",
+    "sensitivity",
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--fuzz N`."""
@@ -25,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files, those on Ray: the short ones fill the processes evenly at the end."""
-    ray = Path(__file__).parent / "ray"
-    items.sort(key=lambda item: ray not in item.path.parents)
+    """Begin with what takes longest: the short files fill the processes evenly at the end."""
+    folder = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        over = {item.path, *item.path.parents}
+        return next((place for place, name in enumerate(LONGEST) if folder / name in over), len(LONGEST))
+
+    items.sort(key=place)

@@ -1,10 +1,11 @@
 """The time that is left, on synthetic sweeps with a fake clock: mostly true within a factor of two."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 
-from contrasweep.tuning.progress.forecast import Forecast
+from contrasweep.tuning.progress.forecast import Forecast, TimeLeft
 from contrasweep.tuning.progress.lines import sweep_line
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker, SweepTracker, TrainingTracker
@@ -18,6 +19,12 @@ NO_STOPS = {"trials": 24, "epochs": 10, "rungs": (), "slots": 2, "seconds": 10.0
 LONG = {"trials": 40, "epochs": 60, "rungs": (6, 18, 54), "slots": 4, "seconds": 30.0}
 
 
+@cache
+def _reports(seed: int, **settings: Any) -> list[tuple[float, TimeLeft | None]]:
+    """The reports of one synthetic sweep, which two tests look at: the time, and what is said to be left."""
+    return list(Schedule(seed=seed, **settings).run())
+
+
 @pytest.mark.parametrize(
     ("settings", "share"),
     [(DEMO, 0.8), (MANY, 0.95), (NO_STOPS, 0.99), (LONG, 0.85)],
@@ -29,7 +36,7 @@ def test_from_the_second_minute_the_time_left_is_right_within_a_factor_of_two(
     """Until half a minute before the end. How many trials survive to the last epoch, nobody can know."""
     within = []
     for seed in SEEDS:
-        reports = list(Schedule(seed=seed, **settings).run())
+        reports = _reports(seed, **settings)
         end, _ = reports[-1]
         asked = [(end - now, left) for now, left in reports if 60 <= now <= end - 30]
         within += [left is not None and truth / 2 <= left.seconds <= 2 * truth for truth, left in asked]
@@ -41,7 +48,7 @@ def test_one_number_is_shown_only_where_it_is_right_within_a_factor_of_two(setti
     """Where later trials are much better than earlier ones, it is wrong more often: docs/searching.md."""
     single, covered = [], []
     for seed in SEEDS:
-        reports = list(Schedule(seed=seed, **settings).run())
+        reports = _reports(seed, **settings)
         end, _ = reports[-1]
         for now, left in reports:
             if left is None or not 60 <= now <= end - 30:
