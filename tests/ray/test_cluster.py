@@ -56,7 +56,7 @@ def test_trials_fill_the_nodes_and_none_spans_two() -> None:
 def test_more_than_the_cluster_has_is_refused_with_what_it_has(
     concurrency: int | None, cpus: int, workers: int, gpus: float
 ) -> None:
-    with pytest.raises(InputError, match=r"head:6379 has 6 cpus \(4, 2 by node\) and 1 GPUs"):
+    with pytest.raises(InputError, match=r"head:6379 has 6 cpus \(4, 2 by node\) and 1 GPU: room"):
         resources_for(concurrency, cpus, workers, gpus, machine=TWO_NODES)
 
 
