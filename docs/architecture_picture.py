@@ -35,6 +35,7 @@ _SAYS = {
     "planning": "plans, resources, trials (no Ray)",
     "progress": "how far work is, time left",
     "export": "encoders for other libraries",
+    "track": "studies for MLflow and W&B",
     "reports": "one page about studies",
     "ray": "sweeps and final runs on Ray",
     "sensitivity": "which hyperparameters matter",

@@ -16,6 +16,7 @@ from contrasweep.tuning.cli import (
     studies,
     sweep,
     tables,
+    track,
     train,
     verify,
 )
@@ -59,6 +60,7 @@ for command in (
     pages.report,
     run.run,
     export.export,
+    track.track,
     pages.sensitivity,
     catalogue.methods,
     catalogue.spaces,

@@ -1,0 +1,51 @@
+"""`contrasweep track`: copy a study to MLflow or Weights & Biases."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from contrasweep.tuning.cli.completion import complete_studies
+from contrasweep.tuning.cli.options import RESULTS, Results
+from contrasweep.tuning.cli.rendering import remark, say
+
+
+def track(
+    study: Annotated[str, typer.Argument(help="Name of the study.", autocompletion=complete_studies)],
+    to: Annotated[
+        str, typer.Option(metavar="mlflow[:URI]|wandb", help="The tracker, and for MLflow where it is.")
+    ],
+    project: Annotated[
+        str | None,
+        typer.Option(help="The experiment (MLflow) or project (W&B) that takes it; default: contrasweep."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="For a sweep that runs: go on until it has ended."),
+    ] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Copy a study to MLflow or Weights & Biases: every trial, its settings, its curves and how it ended.
+
+    What is there already is not sent again, so the command can be repeated.
+
+    Example: contrasweep track my-study --to mlflow:http://localhost:5000
+
+    Example: contrasweep track my-study --to wandb --follow
+    """
+    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.track import tracking
+
+    kind = tracking.check_tracker(to)
+    store = ResultsStore(results)
+    store.study(study)
+    remark(f"Connecting to {kind} ...")
+    tracker = tracking.tracker_at(to, project or tracking.PROJECT)
+    if follow:
+        tracking.follow(store, study, tracker, time.sleep, _tell)
+    else:
+        _tell(*tracking.track(store, study, tracker))
+
+
+def _tell(runs: int, changed: int) -> None:
+    say(f"{runs} runs, something new of {changed}." if changed else f"{runs} runs, nothing new.")

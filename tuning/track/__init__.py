@@ -1,0 +1,1 @@
+"""Studies copied to experiment trackers: MLflow and Weights & Biases."""
