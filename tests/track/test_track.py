@@ -16,7 +16,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import Heartbeat, ResultsStore
 from contrasweep.tuning.track import tracking
 from contrasweep.tuning.track.runs import TrackedRun, runs_of
-from contrasweep.tuning.track.tracking import TrackerFailed, check_tracker, follow, track, tracker_at
+from contrasweep.tuning.track.tracker import TrackerFailed
+from contrasweep.tuning.track.tracking import check_tracker, follow, track, tracker_at
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
 
 STUDY = "study-1"

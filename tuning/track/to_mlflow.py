@@ -12,7 +12,7 @@ from requests.exceptions import RequestException
 
 from contrasweep.tuning.store.schema import Status
 from contrasweep.tuning.track.runs import TrackedRun
-from contrasweep.tuning.track.tracking import TrackerFailed
+from contrasweep.tuning.track.tracker import TrackerFailed
 
 KEY: Final = "contrasweep.key"
 """The tag by which a run is found again."""

@@ -7,7 +7,7 @@ import wandb
 from wandb.errors import Error
 
 from contrasweep.tuning.track.runs import TrackedRun
-from contrasweep.tuning.track.tracking import TrackerFailed
+from contrasweep.tuning.track.tracker import TrackerFailed
 
 _EXIT = {"failed": 1, "interrupted": 255}
 

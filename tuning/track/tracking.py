@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Final, Protocol
+from typing import Final
 
-from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
+from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.store import ResultsStore
-from contrasweep.tuning.track.runs import TrackedRun, runs_of
+from contrasweep.tuning.track.runs import runs_of
+from contrasweep.tuning.track.tracker import Tracker
 
 TRACKERS: Final = ("mlflow", "wandb")
 PROJECT: Final = "contrasweep"
@@ -14,23 +15,6 @@ PROJECT: Final = "contrasweep"
 
 POLL_SECONDS: Final = 10.0
 """Seconds between two looks at a study that is followed."""
-
-
-class TrackerFailed(SweepFailed):
-    """A tracker refused, or did not answer; what it has already stays, and the same command goes on."""
-
-
-class Tracker(Protocol):
-    """A connection to a tracker."""
-
-    def send(self, run: TrackedRun) -> bool:
-        """Make the tracker's copy of a run equal to it; return whether anything was missing.
-
-        Its parent was sent before.
-
-        Raises:
-            TrackerFailed: the tracker refused, or did not answer.
-        """
 
 
 def check_tracker(target: str) -> str:
