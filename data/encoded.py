@@ -78,6 +78,10 @@ class DecodedImages:
     def __len__(self) -> int:
         return len(self._encoded)
 
+    def name(self, row: int) -> str:
+        """Return the place of an image, such as the path of its file."""
+        return self._encoded.name(row)
+
     def prepare_random_access(self) -> None:
         """Prepare the encoded images for rows in any order."""
         self._encoded.prepare_random_access()

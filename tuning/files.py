@@ -2,9 +2,10 @@
 
 import os
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from contrasweep.tuning.errors import InputError
 
@@ -46,22 +47,36 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     A link stays a link and leads to the new file. A device (`/dev/stdout`) is written to directly.
     """
-    written = content.encode() if isinstance(content, str) else content
+    with written_whole(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for a `with` block that writes it part by part; otherwise as `write_whole`."""
     target = _target(path)
     if target.exists() and not target.is_file():
-        target.write_bytes(written)
+        with target.open("wb") as device:
+            yield device
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(target, written)
+    with _replaced(target) as file:
+        yield file
 
 
 def replace_file(target: Path, content: bytes) -> None:
     """Replace the file `target`, whose folder exists. A killed process leaves the old file or the new one."""
+    with _replaced(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def _replaced(target: Path) -> Iterator[BinaryIO]:
     # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
     unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
     try:
         with unfinished.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             # Without this a power cut may leave the new name on an empty file.
             os.fsync(file.fileno())

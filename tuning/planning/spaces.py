@@ -57,12 +57,17 @@ def check_names(method: str, dataset: str) -> None:
     with faults.noted():
         if method not in DECLARED_METHODS:
             raise unknown_method(method)
-    name, _, options = dataset.partition(":")
     with faults.noted():
-        if name not in DECLARED_DATASETS:
-            raise InputError(unknown_dataset(name, DECLARED_DATASETS))
-        DECLARED_DATASETS[name].parse(options)
+        check_dataset_name(dataset)
     faults.tell()
+
+
+def check_dataset_name(dataset: str) -> None:
+    """Raise ValueError unless the dataset is registered and has the options in its name."""
+    name, _, options = dataset.partition(":")
+    if name not in DECLARED_DATASETS:
+        raise InputError(unknown_dataset(name, DECLARED_DATASETS))
+    DECLARED_DATASETS[name].parse(options)
 
 
 def space_of(

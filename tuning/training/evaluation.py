@@ -13,6 +13,7 @@ with the classes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -68,6 +69,22 @@ RIDGE = "ridge"
 
 Classifier = Callable[[Tensor], Tensor]
 """Takes features `(N, D)`; returns the scores of the classes `(N, C)`."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Labelled images, and an encoder's features `(N, D)` of them."""
+
+    images: LabelledImages
+    features: Tensor
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a classifier says of held-out images: the `outputs` `(N, C)`, and their scores by name."""
+
+    outputs: Tensor
+    scores: dict[str, float]
 
 
 def extract_features(objective: Objective, images: Images, size: int, centre: float = 1.0) -> Tensor:
@@ -184,12 +201,18 @@ def own_scores(
     objective: Objective, data: Prepared, held_out: Any, experiment: Experiment, *, test: bool = False
 ) -> dict[str, float]:
     """Return the scores of the method's own classifier on held-out data; nothing where it is not scored."""
-    spec = data.spec
-    if not scores_own_classifier(METHODS[experiment.method], spec):
+    if not scores_own_classifier(METHODS[experiment.method], data.spec):
         return {}
+    reading = read_own_classifier(objective, data, held_out, experiment.probes.threshold, test=test)
+    return prefixed(data.spec.classifier_prefix, reading.scores)
+
+
+def read_own_classifier(
+    objective: Objective, data: Prepared, held_out: Any, threshold: float, *, test: bool = False
+) -> Reading:
+    """Return what the method's own classifier says of held-out data, with the scores of the dataset."""
     outputs = _joined(objective.predict, data.inputs(held_out))
-    scores = label_scores(spec.measures(test=test), outputs, held_out, experiment.probes.threshold)
-    return prefixed(spec.classifier_prefix, scores)
+    return Reading(outputs, label_scores(data.spec.measures(test=test), outputs, held_out, threshold))
 
 
 def clustering_scores(
@@ -207,8 +230,18 @@ def clustering_scores(
         return {}
     assert isinstance(data, PreparedData), "checked when the experiment was resolved"
     images = image_inputs(held_out.images, spec.view_size, settings.centre)
-    found = _clusters(_joined(objective.embed_images, images), spec.classes, settings.kmeans_starts)
-    accuracy, nmi = (score(found, held_out.labels) for score in (clustering_accuracy, clustering_nmi))
+    embeddings = _joined(objective.embed_images, images)
+    return matched_clusters(embeddings, held_out.labels, spec.classes, settings.kmeans_starts)
+
+
+def matched_clusters(embeddings: Tensor, labels: Tensor, classes: int, starts: int) -> dict[str, float]:
+    """Return ACC and NMI of k-means clusters of the directions of `embeddings` `(N, D)`, one a class.
+
+    Raises:
+        NonFiniteFeatures: they hold NaN or Inf.
+    """
+    found = _clusters(embeddings, classes, starts)
+    accuracy, nmi = (score(found, labels) for score in (clustering_accuracy, clustering_nmi))
     return dict(zip(CLUSTERING, (accuracy, nmi), strict=True))
 
 
@@ -249,21 +282,40 @@ def probe_scores(
     those that the dataset has, `spec.measures(test=test)`, and with a background colour `colour_mse` (squared
     8-bit levels).
     """
-    features, unseen = (
-        extract_features(objective, part.images, spec.view_size, settings.centre)
+    known, unseen = (
+        Known(part, extract_features(objective, part.images, spec.view_size, settings.centre))
         for part in (train, held_out)
     )
-    seen: Tensor | FeaturesOfEpoch = features
-    if views is not None:
-        seen = partial(view_features, objective, train.images, views)
-    probe = _fit_classifier(seen, train.labels, spec.classes, settings, classifier)
-    scores = label_scores(spec.measures(test=test), probe(unseen), held_out, settings.threshold)
-    if spec.has_colour and train.condition is not None and held_out.condition is not None:
+    seen = None if views is None else partial(view_features, objective, train.images, views)
+    return read_probe(known, unseen, spec, settings, classifier, seen=seen, test=test).scores
+
+
+def read_probe(
+    train: Known,
+    held_out: Known,
+    spec: DatasetFacts,
+    settings: ProbeSettings,
+    classifier: str,
+    *,
+    seen: FeaturesOfEpoch | None = None,
+    test: bool = False,
+) -> Reading:
+    """Return what a probe that is fitted on the features of `train` reads in those of `held_out`.
+
+    A classifier that is trained in epochs learns from the features that `seen` gives for each of them, where
+    it is given. The other arguments, and the scores, are those of `probe_scores`.
+    """
+    learnt: Tensor | FeaturesOfEpoch = train.features if seen is None else seen
+    probe = _fit_classifier(learnt, train.images.labels, spec.classes, settings, classifier)
+    outputs = probe(held_out.features)
+    scores = label_scores(spec.measures(test=test), outputs, held_out.images, settings.threshold)
+    colours, of_held_out = train.images.condition, held_out.images.condition
+    if spec.has_colour and colours is not None and of_held_out is not None:
         colour = fit_ridge(
-            features, train.condition, penalty=settings.penalty, standardise=settings.standardise
+            train.features, colours, penalty=settings.penalty, standardise=settings.standardise
         )
-        scores["colour_mse"] = mean_squared_error(colour, unseen, held_out.condition)
-    return scores
+        scores["colour_mse"] = mean_squared_error(colour, held_out.features, of_held_out)
+    return Reading(outputs, scores)
 
 
 def label_scores(

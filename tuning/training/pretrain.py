@@ -14,7 +14,7 @@ import torch
 from torch.optim import Optimizer
 
 from contrasweep.data import named_seed
-from contrasweep.models import NonFiniteFeatures
+from contrasweep.models import Encoder, NonFiniteFeatures
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
@@ -138,16 +138,21 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     The encoder has a stream of its own, so the untrained encoder is the same for every method and
     hyperparameter.
     """
-    method = METHODS[experiment.method]
+    encoder = initial_encoder(experiment.seed, lambda: data.build_encoder(experiment.encoder))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(named_seed(experiment.seed, "encoder"))
-        encoder = data.build_encoder(experiment.encoder)
         torch.manual_seed(named_seed(experiment.seed, "objective"))
-        objective = method.build(experiment, encoder, data).to(data.device)
+        objective = METHODS[experiment.method].build(experiment, encoder, data).to(data.device)
     objective.views_apart = experiment.encoder.views == "apart"
     set_precision(objective, experiment.compute)
     compile_backbones(objective, experiment.compute)
     return objective
+
+
+def initial_encoder(seed: int, build: Callable[[], Encoder]) -> Encoder:
+    """Return the encoder that `build` makes, with the weights that a run of this seed begins with."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(named_seed(seed, "encoder"))
+        return build()
 
 
 def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep | None) -> _Run:
