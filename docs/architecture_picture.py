@@ -38,6 +38,7 @@ _SAYS = {
     "track": "studies for MLflow and W&B",
     "reports": "one page about studies",
     "ray": "sweeps and final runs on Ray",
+    "transfer": "exported encoders in use",
     "sensitivity": "which hyperparameters matter",
     "tables": "the papers' tables run again",
     "cli": "the command line",

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.training.pretrain import pretrain
+    from contrasweep.tuning.transfer.embed import embed
+    from contrasweep.tuning.transfer.evaluate import evaluate
 
 _HOMES = {
     "Experiment": "contrasweep.tuning.experiment",
     "ResultsStore": "contrasweep.tuning.store",
     "best_trials": "contrasweep.tuning.results.selection",
+    "embed": "contrasweep.tuning.transfer.embed",
+    "evaluate": "contrasweep.tuning.transfer.evaluate",
     "final_runs": "contrasweep.tuning.ray.final",
     "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
     "pretrain": "contrasweep.tuning.training.pretrain",
@@ -39,6 +43,8 @@ __all__ = [
     "ResultsStore",
     "__version__",
     "best_trials",
+    "embed",
+    "evaluate",
     "final_runs",
     "plan_sweep",
     "pretrain",

@@ -25,7 +25,7 @@ FLOORS = (
     ("tuning/provenance", "tuning/training", "tuning/catalogue"),
     ("tuning/results",),
     ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track"),
-    ("tuning/reports", "tuning/ray"),
+    ("tuning/reports", "tuning/ray", "tuning/transfer"),
     ("tuning/sensitivity", "tuning/tables"),
     ("tuning/cli",),
 )

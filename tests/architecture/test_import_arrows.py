@@ -111,11 +111,12 @@ def test_only_the_command_line_imports_its_libraries() -> None:
         assert importing(module, LIBRARY) <= inside
 
 
-def test_only_the_end_of_a_final_run_can_read_the_test_split() -> None:
+def test_only_what_comes_after_the_search_can_read_the_test_split() -> None:
+    """The end of a final run, and the evaluation of the encoder that it exports."""
     readers = importing("contrasweep.data.load_test", files("tuning")) | importing(
         "contrasweep.data.datasets.load_test", files("tuning")
     )
-    assert readers == {"tuning/training/final_scores.py"}
+    assert readers == {"tuning/training/final_scores.py", "tuning/transfer/tasks.py"}
     for path in files("tuning"):
         if name(path) not in readers:
             assert "load_test" not in path.read_text(encoding="utf-8"), name(path)

@@ -72,6 +72,15 @@ WITH_STORE: list[tuple[list[str], int]] = [
     (["report", "study-1", "-o", "page.pdf"], 2),
     (["sensitivity", "study-2"], 2),
     (["sensitivity", "study-1", "study-1"], 2),
+    (["eval", "--help"], 0),
+    (["eval", "absent.safetensors", "--data", "digits"], 2),
+    (["eval", "study-1", "--data", "digit"], 2),
+    (["eval", "study-1", "--data", "scene"], 2),
+    (["eval", "study-1", "--data", "digits", "--probe", "kn"], 2),
+    (["eval", "study-1", "--data", "digits"], 2),
+    (["embed", "study-2", ".", "-o", "features.parquet"], 2),
+    (["embed", "study-1", "digit", "-o", "features.parquet"], 2),
+    (["embed", "study-1", "digits", "-o", "features.csv"], 2),
 ]
 """These look into a results folder, or need what does, and pyarrow with it."""
 

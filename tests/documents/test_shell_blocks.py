@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from contrasweep.data import parse_dataset
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.transfer.plan import split_datasets
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 AWAY = re.compile(r"Error: dataset '.*' not found|Error: condition=.* is not there")
@@ -65,8 +66,8 @@ def test_a_command_takes_its_options_and_the_cheap_ones_run(words: Any, there: P
     name, parsed = parse(words[1:])
     for method in [*parsed.get("methods", ()), *filter(None, [parsed.get("method")])]:
         assert method in METHODS or method in NOT_HERE
-    if parsed.get("data"):
-        parse_dataset(parsed["data"])
+    for dataset in filter(None, split_datasets(parsed.get("data") or "")):
+        parse_dataset(dataset)
     if any(word.startswith(NOT_HERE) for word in words):
         return
     if name in READ or name == "sweep":

@@ -121,12 +121,7 @@ class PreparedData:
         """
         spec = self.spec
         encoder = build_encoder(settings.name, spec.channels, spec.view_size, settings.mean, settings.std)
-        if settings.weights is not None:
-            stored = read_weights(settings.weights)
-            if settings.weights_sha256 not in (None, stored.digest):
-                raise InputError(f"encoder.weights: {settings.weights} is another file than before")
-            load_weights(encoder, stored)
-        return encoder
+        return starting_from_file(encoder, settings)
 
     def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
         """Return the content of the encoder's file."""
@@ -140,6 +135,21 @@ class PreparedData:
             std=settings.std,
             experiment=experiment.model_dump_json(),
         )
+
+
+def starting_from_file(encoder: Encoder, settings: EncoderSettings) -> Encoder:
+    """Return the encoder with the weights of the file that it starts from, if the settings name one.
+
+    Raises:
+        ValueError: the file cannot be read, or does not fit the encoder.
+        InputError: the file is not the one that the experiment began with.
+    """
+    if settings.weights is not None:
+        stored = read_weights(settings.weights)
+        if settings.weights_sha256 not in (None, stored.digest):
+            raise InputError(f"encoder.weights: {settings.weights} is another file than before")
+        load_weights(encoder, stored)
+    return encoder
 
 
 def image_inputs(images: Images, size: int, centre: float = 1.0) -> Iterator[Tensor]:

@@ -1,0 +1,59 @@
+"""Encoders of real but tiny final runs, which take half a second together."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from contrasweep.tuning.objectives.prepared import prepare_data
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.pretrain import pretrain
+from tests.transfer.final_encoders import DATASET, FinalRun
+
+SEEDS = (1, 2)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Compute with one thread, as final runs do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def final_run(folder: Path, name: str, values: Mapping[str, Any]) -> FinalRun:
+    """Return a final run of two epochs whose probe has settings of its own."""
+    usual = {
+        "epochs": 2,
+        "batch_size": 64,
+        "probes.penalty": 1e-3,
+        "probes.standardise": False,
+        "validation.fraction": 0.0,
+    }
+    experiment = resolve("supcon", DATASET, {**usual, **values})
+    data = prepare_data(experiment, None, torch.device("cpu"))
+    file = folder / f"{name}.safetensors"
+    final = FinalScores(experiment, None, data, file.write_bytes)
+    *_, last = pretrain(experiment, data=data)
+    return FinalRun(experiment.seed, file, final(last))
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinalRun]:
+    """Two final runs of one experiment. Their probe is not the default, nor are its settings."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("encoders")
+    found = [final_run(folder, str(seed), {"seed": seed}) for seed in SEEDS]
+    torch.set_num_threads(threads)
+    return found
+
+
+@pytest.fixture
+def continued(runs: list[FinalRun], tmp_path: Path) -> FinalRun:
+    """A final run that started from the first one's encoder."""
+    return final_run(tmp_path, "continued", {"seed": 5, "encoder.weights": str(runs[0].file)})

@@ -1,0 +1,166 @@
+"""Features as a Parquet file: those that are scored, with names and labels, written part by part; a map."""
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from contrasweep.data import load_test
+from contrasweep.models import load_encoder
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.transfer.embed import METADATA, embed
+from contrasweep.tuning.transfer.feature_map import MOST_POINTS, MapPoints, principal_components
+from tests.transfer.final_encoders import DATASET, FinalRun
+
+COLOURS = {"red": (250, 0, 0), "green": (0, 250, 0), "blue": (0, 0, 250)}
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Two classes of two images each, one image beside them, and a text."""
+    folder = tmp_path / "pictures"
+    for name, colour in {"b/1": "red", "b/deep/2": "green", "a/3": "blue", "4": "red"}.items():
+        place = f"{name}.png"
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (24, 16), COLOURS[colour]).save(folder / place)
+    (folder / "a" / "notes.txt").write_text("no image")
+    return folder
+
+
+def test_a_dataset_gives_the_features_of_its_split(
+    runs: list[FinalRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.objectives.prepared.CHUNK", 32)
+    file = tmp_path / "features.parquet"
+    done = embed(runs[0].file, DATASET, file)
+    test = load_test(DATASET)
+    with torch.no_grad():
+        expected = load_encoder(runs[0].file)(test.images.float() / 255)  # type: ignore[union-attr]
+    for frame in (pd.read_parquet(file), pl.read_parquet(file).to_pandas()):
+        np.testing.assert_allclose(np.stack(frame["features"]), expected.numpy(), atol=1e-5)
+        assert frame["label"].tolist() == test.labels.tolist()  # type: ignore[union-attr]
+        assert frame["class"].tolist() == [str(label) for label in frame["label"]]
+    assert (done.images, done.width) == (100, 64)
+    assert pq.ParquetFile(file).num_row_groups == 4, "32 images at a time"
+    said = json.loads(pq.read_schema(file).metadata[METADATA])
+    assert said["images"] == f"{DATASET}, test split"
+    assert said["preprocessing"] == "8 x 8 pixels, values in 0..1"
+    assert len(said["sha256"]) == 64
+
+
+def test_a_folder_gives_names_and_classes(runs: list[FinalRun], pictures: Path, tmp_path: Path) -> None:
+    embed(runs[0].file, pictures, tmp_path / "features.parquet")
+    rows = pq.read_table(tmp_path / "features.parquet").to_pylist()
+    found = {row["image"]: (row["label"], row["class"]) for row in rows}
+    assert found == {
+        "4.png": (None, None),
+        "a/3.png": (0, "a"),
+        "b/1.png": (1, "b"),
+        "b/deep/2.png": (1, "b"),
+    }
+    by_name = {row["image"]: row["features"] for row in rows}
+    assert by_name["4.png"] == by_name["b/1.png"], "the same colour"
+    assert by_name["a/3.png"] != by_name["b/1.png"]
+    said = json.loads(pq.read_schema(tmp_path / "features.parquet").metadata[METADATA])
+    assert said["preprocessing"].startswith("shorter side resized, centre square cut out; 8 x 8 pixels")
+
+
+def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Path, tmp_path: Path) -> None:
+    (pictures / "b" / "9.png").write_bytes(b"damaged")
+    result = CliRunner().invoke(
+        app, ["embed", str(runs[0].file), str(pictures), "-o", str(tmp_path / "f.parquet")]
+    )
+    assert result.exit_code == 2
+    assert "9.png" in result.stderr
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["empty", "-o", "f.parquet"], "empty holds no image"),
+        (["digit", "-o", "f.parquet"], "'digit' is neither a folder nor a dataset. Did you mean 'digits'?"),
+        (["scene", "-o", "f.parquet"], "dataset 'scene' has objects of several views"),
+        (["digits", "-o", "f.csv"], "give a file that ends in .parquet"),
+        (["digits", "-o", "f.parquet", "--split", "tset"], "unknown split 'tset'. Did you mean 'test'?"),
+        (
+            ["empty", "-o", "f.parquet", "--split", "test"],
+            "--split test goes with a dataset; empty is a folder",
+        ),
+        (["digits", "-o", "f.parquet", "--map", "map.png"], "give a file that ends in .html"),
+    ],
+)
+def test_wrong_input_is_refused(
+    arguments: Sequence[str],
+    message: str,
+    runs: list[FinalRun],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    result = CliRunner().invoke(app, ["embed", str(runs[0].file), *arguments])
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.stderr.split())
+    assert [one.name for one in tmp_path.iterdir()] == ["empty"]
+
+
+def test_the_map_shows_every_image_and_needs_nothing_else(
+    runs: list[FinalRun], pictures: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "map.html"
+    (pictures / "a" / "<script>.png").write_bytes((pictures / "a" / "3.png").read_bytes())
+    words = ["embed", str(runs[0].file), str(pictures), "-o", str(tmp_path / "f.parquet"), "--map", str(page)]
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["files"] == [str(tmp_path / "f.parquet"), str(page)]
+    text = page.read_text(encoding="utf-8")
+    content = map_content(text)
+    assert content["classes"] == ["a", "b"]
+    assert {point[3]: point[2] for point in content["points"]} == {
+        "4.png": -1,
+        "a/3.png": 0,
+        "a/<script>.png": 0,
+        "b/1.png": 1,
+        "b/deep/2.png": 1,
+    }
+    assert all(0 <= share <= 1 for point in content["points"] for share in point[:2])
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "<script>.png" not in text
+    assert base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", text)[1])[1:4] == b"PNG"  # type: ignore[index]
+
+
+def map_content(text: str) -> Any:
+    return json.loads(re.search(r"const content = (\{.*\});", text)[1])  # type: ignore[index]
+
+
+def test_a_map_of_many_images_takes_some_of_them_and_the_right_ones() -> None:
+    images = MOST_POINTS + 500
+    points, features = MapPoints(images), torch.arange(images, dtype=torch.float32)[:, None].expand(-1, 3)
+    for start in range(0, images, 700):
+        part = features[start : start + 700]
+        points.take(start, torch.zeros(len(part), 1, 40, 40), part)
+    assert points.features[:, 0].long().tolist() == points.rows
+    assert (len(points.rows), points.pictures.shape[1:]) == (MOST_POINTS, (1, 32, 32))
+    assert points.rows[-1] > MOST_POINTS, "not only the first"
+
+
+def test_principal_components_are_those_of_the_covariance() -> None:
+    draws = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * torch.tensor([1, 9, 2, 4, 1.0])
+    points, shares = principal_components(draws + 7)
+    variances = torch.linalg.eigvalsh(draws.double().T.cov()).flip(0)
+    torch.testing.assert_close(points.var(dim=0), variances[:2])
+    assert shares == pytest.approx((variances[:2] / variances.sum()).tolist())
+    one, (first, second) = principal_components(draws[:1])
+    assert (one.tolist(), first, second) == ([[0.0, 0.0]], 0.0, 0.0)

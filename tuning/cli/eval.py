@@ -1,0 +1,197 @@
+"""`contrasweep eval`: how good the features of exported encoders are, on one dataset or on others."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
+from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Device, Results
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
+from contrasweep.tuning.files import check_file
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.transfer.evaluate import Transfer
+    from contrasweep.tuning.transfer.table import Cell
+
+INTERVAL = "95 % interval"
+
+MOST_CLASSES = 20
+"""Up to so many classes, `--detail` prints confusion matrices; the JSON always has them."""
+
+
+def eval(
+    encoders: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ENCODER...",
+            help="Encoder files (.safetensors), or studies with final runs: the encoders of all their seeds.",
+            autocompletion=complete_studies,
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B", help="Datasets to score on, with their options.", autocompletion=complete_datasets
+        ),
+    ],
+    probe: Annotated[
+        str, typer.Option(metavar="A,B", help="Probes: logistic, knn, moco, cl-infonce, cacr.")
+    ] = "logistic,knn",
+    shots: Annotated[
+        str, typer.Option(metavar="1,5,all", help="Training images of each class that probes learn from.")
+    ] = "all",
+    draws: Annotated[int, typer.Option(help="How often few images are drawn, at least 5 times.")] = 5,
+    fine_tune: Annotated[
+        bool, typer.Option("--fine-tune", help="Also train encoder and linear classifier together.")
+    ] = False,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of fine-tuning; default: 20.")] = None,
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate of fine-tuning; default: that of cross-entropy.")
+    ] = None,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Also accuracy by class, confusion matrices, and clusters.")
+    ] = False,
+    cpus: Annotated[
+        int, typer.Option(help="Threads; with as many as the final run had, scores are its own, bit by bit.")
+    ] = 1,
+    device: Device = None,
+    data_root: DataRoot = None,
+    results: Results = RESULTS,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Also write every single score there: .csv or .parquet."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Score exported encoders by probes on any dataset, beside the same networks before training.
+
+    Example: contrasweep eval results/exports/photos-final/00000-1/encoder.safetensors --data digits
+
+    Example: contrasweep eval photos --data colour-digits,digits --probe logistic,knn --shots 1,5,all
+    """
+    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
+    from contrasweep.tuning.transfer.plan import (
+        TransferPlan,
+        fine_tuning_of,
+        split_datasets,
+        split_names,
+        split_shots,
+    )
+    from contrasweep.tuning.transfer.sources import encoder_sources
+
+    # All that is known to be wrong is refused here, before torch is imported.
+    check_counts(None, cpus, None)
+    check_device_name(device or AUTO)
+    tuning = fine_tuning_of(fine_tune, epochs, lr)
+    plan = TransferPlan(split_datasets(data), split_names(probe), split_shots(shots), draws, tuning, detail)
+    if output is not None:
+        check_file(output, "-o", (".csv", ".parquet"))
+    sources = encoder_sources(encoders, results)
+    remark("Loading torch ...")
+    import torch
+
+    from contrasweep.tuning.planning.resources import resources_for
+    from contrasweep.tuning.transfer.evaluate import run_plan
+
+    torch.set_num_threads(resources_for(1, cpus).cpus)
+    found = run_plan(plan, sources, data_root=data_root, device=device or AUTO, tell=remark)
+    if output is not None:
+        found.write(output)
+    if json:
+        print_json(found.content())
+        return
+    _print(found)
+    if output is not None:
+        say(f"Wrote {output}")
+
+
+def _print(found: "Transfer") -> None:
+    for note in found.notes:
+        say(f"Note: {note}")
+    cells = found.cells
+    rows: dict[tuple[str, str, int | None], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.encoder, cell.probe, cell.shots), []).append(cell)
+    print_rows(
+        "Test scores, beside those of the same networks before training",
+        [_row(key, own) for key, own in rows.items()],
+        footer=_footer(cells),
+    )
+    worse = [one for one in cells if one.trained[one.score].mean <= one.untrained[one.score].mean]
+    if worse:
+        where = f"{len(worse)} of {len(cells)} scores" if len(cells) > 1 else "the score"
+        warn(f"training did not beat the untrained encoder in {where}.")
+    for title, lines in _detail(found):
+        print_rows(title, lines)
+
+
+def _row(key: tuple[str, str, int | None], cells: "list[Cell]") -> dict[str, Any]:
+    from contrasweep.tuning.transfer.plan import shots_in_words
+
+    encoder, probe, shots = key
+    row: dict[str, Any] = {"encoder": encoder, "probe": probe, "shots": shots_in_words(shots)}
+    for cell in cells:
+        own, before = cell.trained[cell.score], cell.untrained[cell.score]
+        column = f"{cell.dataset}: {cell.score.replace('_', ' ')}"
+        row[f"{column}, %"] = _mean_and_std(own.mean, own.std)
+        row[f"{cell.dataset}: {INTERVAL}"] = None if cell.interval is None else _interval(*cell.interval)
+        row[f"{cell.dataset}: untrained, %"] = _mean_and_std(before.mean, before.std)
+    return {**row, "n": f"{own.n} {cell.over}" if cell.over else 1}
+
+
+def _footer(cells: "list[Cell]") -> str:
+    said = {
+        "seeds": "Over the seeds of an encoder, each the mean of its draws of few images.",
+        "draws": "Over the draws of few images, for a single encoder.",
+    }
+    over = [text for name, text in said.items() if name in {cell.over for cell in cells}]
+    return " ".join(["Mean ± sample standard deviation, intervals by Student's t from 3 values on.", *over])
+
+
+def _detail(found: "Transfer") -> "Iterator[tuple[str, list[dict[str, Any]]]]":
+    """Yield titles and rows: clusters, accuracy by class, and confusion matrices."""
+    content = found.content()
+    if "clusters" not in content:
+        return
+    clusters = [
+        {
+            "encoder": one["encoder"],
+            "dataset": one["dataset"],
+            **{f"{name.removeprefix('cluster_')}": _mean_of(one["trained"][name]) for name in one["trained"]},
+            **{
+                f"untrained {name.removeprefix('cluster_')}": _mean_of(one["untrained"][name])
+                for name in one["untrained"]
+            },
+        }
+        for one in content["clusters"]
+    ]
+    yield "Clusters of the test images by k-means, matched with the classes", clusters
+    for cell in found.cells:
+        names = found.class_names[cell.dataset]
+        if len(names) > MOST_CLASSES:
+            continue
+        title = f"{cell.encoder}, {cell.probe}, {cell.dataset}: test images of each class by predicted class"
+        counts = zip(names, cell.class_accuracy, cell.confusion.tolist(), strict=True)
+        if cell.shots is None:
+            yield (
+                title,
+                [
+                    {"class": name, "accuracy, %": None if share is None else f"{100 * share:.1f}"}
+                    | dict(zip(names, row, strict=True))
+                    for name, share, row in counts
+                ],
+            )
+
+
+def _mean_of(summary: dict[str, Any]) -> str:
+    return f"{summary['mean']:.3f}" + ("" if summary["std"] is None else f" ± {summary['std']:.3f}")
+
+
+def _mean_and_std(mean: float, std: float | None) -> str:
+    return f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}")
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{100 * low:.1f} to {100 * high:.1f}"

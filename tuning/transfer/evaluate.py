@@ -1,0 +1,184 @@
+"""`evaluate`: exported encoders on datasets, beside the same networks before training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import torch
+
+from contrasweep.tuning.files import check_file, written_whole
+from contrasweep.tuning.planning.resources import AUTO, device_for
+from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
+from contrasweep.tuning.transfer.fine_tune import fine_tuning_experiment
+from contrasweep.tuning.transfer.measure import Clustering, Measured, Measurement, measure
+from contrasweep.tuning.transfer.plan import FEWEST_DRAWS, USUAL_PROBES, FineTuning, TransferPlan
+from contrasweep.tuning.transfer.sources import Source, encoder_sources
+from contrasweep.tuning.transfer.table import Cell, cells_of, measurement_rows, summarised_clusters
+from contrasweep.tuning.transfer.tasks import Task, load_tasks
+
+ENDINGS = (".csv", ".parquet")
+"""The endings of a file of measurements."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The outcome of an evaluation.
+
+    Attributes:
+        encoders: the encoders, as they were read.
+        notes: what was done to the images of datasets that differ from those of the encoders, and how
+            encoders were fine-tuned.
+        measurements: every score that was computed.
+        clusterings: the scores of clusters; empty unless they were asked for.
+        class_names: by dataset, the names of the classes, or their numbers.
+    """
+
+    encoders: tuple[GivenEncoder, ...]
+    notes: tuple[str, ...]
+    measurements: tuple[Measurement, ...]
+    clusterings: tuple[Clustering, ...]
+    class_names: dict[str, tuple[str, ...]]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The table: means and intervals for each encoder, dataset, probe and number of shots."""
+        return cells_of(self.measurements)
+
+    def content(self) -> dict[str, Any]:
+        """Return the table as plain values."""
+        detail = bool(self.clusterings)
+        encoders = [
+            {"encoder": one.name, "seed": one.seed, "file": one.place, "sha256": one.file.digest}
+            for one in self.encoders
+        ]
+        found = {
+            "encoders": encoders,
+            "notes": list(self.notes),
+            "rows": [cell.content(detail=detail) for cell in self.cells],
+        }
+        if detail:
+            names = {name: list(classes) for name, classes in self.class_names.items()}
+            found |= {"clusters": summarised_clusters(self.clusterings), "classes": names}
+        return found
+
+    def write(self, path: Path) -> None:
+        """Write every measurement as a row of a CSV or Parquet file.
+
+        Raises:
+            InputError: the file cannot be written, or has another ending.
+        """
+        check_file(path, "-o", ENDINGS)
+        rows = measurement_rows(self.measurements)
+        with written_whole(path) as file:
+            if path.suffix == ".csv":
+                pa_csv.write_csv(rows, file)
+            else:
+                pq.write_table(rows, file)
+
+
+def evaluate(
+    encoders: str | Path | Sequence[str | Path],
+    datasets: str | Sequence[str],
+    *,
+    probes: Sequence[str] = USUAL_PROBES,
+    shots: Sequence[int | None] = (None,),
+    draws: int = FEWEST_DRAWS,
+    fine_tuning: FineTuning | None = None,
+    detail: bool = False,
+    results: str | Path = RESULTS,
+    data_root: Path | None = None,
+    device: str = AUTO,
+    tell: Callable[[str], object] = lambda line: None,
+) -> Transfer:
+    """Score exported encoders on the test images of datasets, and the same networks before training.
+
+    On the dataset of its run, with the probe of its run and all training images, an encoder gets the score
+    that `final_runs` gave it: on a CPU bit for bit, if torch uses as many threads.
+
+    Args:
+        encoders: encoder files, or names of studies with final runs (all encoders of each).
+        datasets: names of datasets of single images.
+        probes: among `transfer.plan.PROBES`; their settings are those of the encoder's experiment.
+        shots: training images of each class; None for all.
+        draws: how often few images are drawn.
+        fine_tuning: how to fine-tune encoders too; None: not.
+        detail: whether to cluster the test images too.
+        results: the results folder of studies.
+        data_root: the folder of the datasets.
+        device: where to compute: `auto`, `cpu` or `cuda`.
+        tell: called with a line about each step.
+
+    Raises:
+        InputError: see `TransferPlan`, `encoder_sources`, `read_encoders` and `load_tasks`; all is checked
+            before an image is encoded.
+        DatasetMissing: the files of a dataset are not in place.
+    """
+    given = [encoders] if isinstance(encoders, str | Path) else encoders
+    names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
+    plan = TransferPlan(names, tuple(probes), tuple(shots), draws, fine_tuning, detail)
+    sources = encoder_sources([str(one) for one in given], str(results))
+    return run_plan(plan, sources, data_root=data_root, device=device, tell=tell)
+
+
+def run_plan(
+    plan: TransferPlan,
+    sources: Sequence[Source],
+    *,
+    data_root: Path | None = None,
+    device: str = AUTO,
+    tell: Callable[[str], object] = lambda line: None,
+) -> Transfer:
+    """Do what a plan says with encoder files; the arguments and errors are those of `evaluate`."""
+    read = read_encoders(sources)
+    tasks = load_tasks(plan, data_root, torch.device(device_for(device)))
+    notes = _checked_notes(read, tasks, plan)
+    found: list[Measured] = []
+    for encoder in read:
+        for task in tasks:
+            tell(f"{encoder.name}, seed {encoder.seed}, on {task.name} ...")
+            found += [measure(encoder, task, plan, trained=trained) for trained in (True, False)]
+    return Transfer(
+        tuple(read),
+        tuple(notes),
+        tuple(one for measured in found for one in measured.measurements),
+        tuple(measured.clustering for measured in found if measured.clustering is not None),
+        {task.name: _class_names(task) for task in tasks},
+    )
+
+
+def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan: TransferPlan) -> list[str]:
+    """Return what is done to images and encoders, in words; each encoder goes with each dataset.
+
+    Raises:
+        InputError: an encoder cannot take the images of a dataset, cannot be fine-tuned on them, or the file
+            that it started from is gone.
+    """
+    notes: dict[str, None] = {}
+    for encoder in encoders:
+        if (start := encoder.experiment.encoder.control) is not None:
+            notes[start] = None
+        for task in tasks:
+            encoder.network(task.data.spec.channels, trained=False)
+            if (done := task.conversion(encoder.takes)) is not None:
+                notes[done] = None
+            if plan.fine_tuning is not None:
+                notes[_fine_tuning_in_words(encoder, task, plan.fine_tuning)] = None
+    return list(notes)
+
+
+def _fine_tuning_in_words(encoder: GivenEncoder, task: Task, settings: FineTuning) -> str:
+    experiment = fine_tuning_experiment(encoder, task, settings, None)
+    optimizer = experiment.optimizer
+    return (
+        f"{task.name}: fine-tuned for {experiment.epochs} epochs by {optimizer.name} at {optimizer.lr:g}, "
+        f"in batches of {experiment.batch_size} (of few images, fewer)"
+    )
+
+
+def _class_names(task: Task) -> tuple[str, ...]:
+    spec = task.data.spec
+    return spec.class_names or tuple(map(str, range(spec.classes)))

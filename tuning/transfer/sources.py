@@ -1,0 +1,92 @@
+"""The encoder files that a user names: by path, or by a study with final runs. Nothing here imports torch."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from contrasweep.given_files import check_given, read_given
+from contrasweep.tuning.errors import InputError, told_to_user
+from contrasweep.tuning.export.checks import SUFFIX
+from contrasweep.tuning.results.commands import results_option
+from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.final_runs import completed_rows
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
+
+_SHOWN: Final = 3
+"""Files that a message names."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An encoder file.
+
+    Attributes:
+        place: its path, or its path below the results folder.
+        read: returns its content.
+        label: the study and the trial that it is of; None for a file that is given by its path.
+    """
+
+    place: str
+    read: Callable[[], bytes]
+    label: str | None = None
+
+
+def encoder_sources(given: Sequence[str], results: str) -> list[Source]:
+    """Return the encoder files that are given by path, or by the name of a study with final runs.
+
+    Raises:
+        InputError: there is no such file, or the study has no encoder of a completed final run.
+        StoreError: there is no such study (with the nearest name).
+    """
+    if not given:
+        raise InputError("no encoder was given: give encoder files, or the name of a study with final runs")
+    return [source for one in given for source in (_file(one) if is_file(one) else _of_study(one, results))]
+
+
+def one_encoder(given: str, results: str) -> Source:
+    """Return the one encoder file that is given by path, or by a study with a single final run.
+
+    Raises:
+        InputError: see `encoder_sources`; or the study has several final runs.
+        StoreError: there is no such study (with the nearest name).
+    """
+    found = encoder_sources([given], results)
+    if len(found) > 1:
+        shown = ", ".join(source.place for source in found[:_SHOWN])
+        told = f"study {given} has {len(found)} encoders: give the file of one, such as {shown}"
+        raise InputError(f"{told} in {results}")
+    return found[0]
+
+
+def is_file(given: str) -> bool:
+    """Return whether what is given names a file, not a study."""
+    return given.endswith(SUFFIX) or os.path.isfile(given)
+
+
+def _file(given: str) -> list[Source]:
+    with told_to_user("encoder "):
+        check_given(given)
+    return [Source(given, partial(read_given, Path(given)))]
+
+
+def _of_study(given: str, results: str) -> list[Source]:
+    store = ResultsStore(results)
+    searched = store.study(given).searched_study
+    study = searched + FINAL_SUFFIX
+    rows = completed_rows(store, study) if study in study_names(store.location) else {}
+    if not rows:
+        raise InputError(
+            f"study {searched} has no completed final run: `contrasweep run {searched}"
+            f"{results_option(results)}` trains its best configuration; or give an encoder file"
+        )
+    there = {store.location.within(info) for info in store.location.files(f"exports/{study}", below=True)}
+    found = []
+    for trial, seed in sorted(rows):
+        path = encoder_path(study, trial, seed)
+        if path not in there:
+            raise InputError(f"the encoder of trial {trial}, seed {seed} of {study} is gone: {path}")
+        found.append(Source(path, partial(store.location.read, path), f"{study}, trial {trial}"))
+    return found
