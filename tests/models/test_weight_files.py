@@ -59,8 +59,10 @@ WRAPPINGS: dict[str, tuple[Callable[[State], Any], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("wrapping", WRAPPINGS)
-@pytest.mark.parametrize("normalisation", [(), ((0.5,), (0.25,))])
+@pytest.mark.parametrize(
+    ("wrapping", "normalisation"),
+    [*((wrapping, ()) for wrapping in WRAPPINGS), ("lightning", ((0.5,), (0.25,)))],
+)
 def test_what_surrounds_the_weights_is_looked_through(
     wrapping: str, normalisation: tuple[tuple[float, ...], ...], tmp_path: Path
 ) -> None:
