@@ -104,7 +104,7 @@ def _report(split: Split, images: LabelledImages, classes: int, *, every_image: 
     if labels.dim() == 2:
         counts, unlabelled = labels.sum(dim=0), 0
     else:
-        counts = torch.bincount(labels[labels != UNLABELLED], minlength=classes)
+        counts = torch.bincount(labels[labels != UNLABELLED], minlength=classes)[: classes or None]
         unlabelled = int((labels == UNLABELLED).sum())
     return SplitReport(
         split=split,

@@ -122,10 +122,11 @@ def load_training(
 
     The split depends only on the dataset's name, on ``split`` (see `held_out_rows`) and on ``split_seed``.
     An image keeps its background colour on either side, except by `recoloured`, which gives the validation
-    images another bias. Images without a label stay in training.
+    images another bias. Images without a label stay in training, unless
+    no image has one.
 
-    ``validation_fraction`` is the share of the labelled images cut off, at least 0 and below 1; 0 leaves
-    ``validation`` None.
+    ``validation_fraction`` is the share of the labelled images (of all, if none has a label) cut off, at
+    least 0 and below 1; 0 leaves ``validation`` None.
 
     Raises:
         ValueError: unknown dataset or placement, a fraction out of range, or a split that the dataset's
@@ -142,6 +143,8 @@ def load_training(
         return TrainingData(images.placed(chosen), None)
     generator = torch_generator("validation split", name, split_seed)
     labelled = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
+    if not len(labelled):
+        labelled = torch.arange(len(images))
     bias = None if images.bias is None else images.bias[labelled]
     rows = held_out_rows(split, images.labels[labelled], bias, validation_fraction, generator)
     cut = labelled[rows]

@@ -79,15 +79,14 @@ def _how_to_give(folder: Path) -> str:
         return f"The path {folder} has a comma, which no option of a dataset can have: rename the folder."
     if any(folder.glob("*.parquet")):
         return f"For the Parquet files of this folder, type {shlex.quote(f'{PARQUET}:path={folder}')}."
-    shape = _first_shape(folder / "train")
+    laid_out = (folder / "train").is_dir()
+    shape = _first_shape(folder / "train" if laid_out else folder)
     size = _USUAL_SIZE if shape is None else min(*shape, _LARGEST_SIZE)
-    typed = shlex.quote(_form(str(folder), str(size)))
+    loose = not laid_out and any(one.name.lower().endswith(EXTENSIONS) for one in folder.iterdir())
+    typed = shlex.quote(_form(str(folder), str(size)) + (",labels=none" if loose else ""))
     chosen = "size= is the side in pixels to which images are resized, and yours to choose"
     if shape is not None:
         chosen += f"; the first image has {shape[0]} x {shape[1]}"
-    if not (folder / "train").is_dir():
-        needed = "train/CLASS and test/CLASS"
-        return f"Put the images of this folder into its folders {needed}, then type {typed} ({chosen})."
     return f"For the images of this folder, type {typed} ({chosen})."
 
 

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.facts import DatasetSpec
-from contrasweep.data.images import LabelledImages
+from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import DatasetOption, Options
+from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.spec import DatasetFamily, Split
 
@@ -24,6 +25,12 @@ SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
 }
 """The options of every family of labelled images."""
 
+
+OWN_TEST_SHARE = 0.1
+"""The share of the images that becomes the test split of data without one."""
+
+CUT = "; 10 % of them, of each class, are cut off as test images, the same in every run"
+"""What the summary of a dataset says of test images that `own_test_rows` cuts off."""
 
 ValidationSplit = Literal["class", "group", "recoloured"]
 """How validation images are chosen; `held_out_rows` says which rows are."""
@@ -81,6 +88,26 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
     is_cut = torch.zeros(len(labels), dtype=torch.bool)
     is_cut[torch.cat(cut)] = True
     return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
+
+
+def own_test_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows of the training and of the test images of data that has no test split of its own.
+
+    `OWN_TEST_SHARE` of the images are cut off, each class in proportion, the same in every run: the draw
+    depends on ``labels``, int64 ``(N,)``, alone. Where some images have no label, the test images have one.
+
+    Raises:
+        DatasetDamaged: there are too few images to cut some off.
+    """
+    known = (labels != UNLABELLED).nonzero().flatten()
+    among = known if len(known) else torch.arange(len(labels))
+    try:
+        _, cut = stratified_split(labels[among], OWN_TEST_SHARE, torch_generator("own test split"))
+    except ValueError as error:
+        raise DatasetDamaged(f"no test images can be cut off: {error}") from None
+    is_kept = torch.ones(len(labels), dtype=torch.bool)
+    is_kept[among[cut]] = False
+    return is_kept.nonzero().flatten(), among[cut]
 
 
 def _size(rows: int, fraction: float) -> int:
@@ -162,7 +189,7 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
     def describe(root: Path, options: Options) -> DatasetSpec:
         spec = family.describe(root, _without(options))
         kept = {name: int(options[name]) for name in SUBSET_OPTIONS if options[name]}
-        if "images" in kept and spec.unlabelled_size:
+        if "images" in kept and spec.unlabelled_size and spec.has_labels:
             raise ValueError(f"images={kept['images']} of dataset {spec.name}: not all images have a label")
         for name, count in kept.items():
             size = spec.train_size if name == "images" else spec.test_size
@@ -171,7 +198,8 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
                 raise ValueError(f"{name} of dataset {spec.name} must be {allowed}, given {count}")
         sizes = kept.get("images", spec.train_size), kept.get("test_images", spec.test_size)
         name = cut.full_name(options) if kept else spec.name
-        return replace(spec, name=name, train_size=sizes[0], test_size=sizes[1])
+        unlabelled = spec.unlabelled_size if spec.has_labels else sizes[0]
+        return replace(spec, name=name, train_size=sizes[0], test_size=sizes[1], unlabelled_size=unlabelled)
 
     def check(root: Path, options: Options) -> None:
         family.check(root, _without(options))

@@ -1,7 +1,8 @@
-"""Any labelled image dataset in Parquet, in the layout of the Hugging Face hub; local or in an object store.
+"""Any image dataset in Parquet, in the layout of the Hugging Face hub; local or in an object store.
 
-A split is the files `SPLIT-*.parquet` of one folder, with a column of encoded images (`{bytes, path}`) and
-one of whole-numbered labels. Names of classes are read from the schema's metadata, if it has them.
+A split is the files `SPLIT-*.parquet` of one folder, or of its folder `data`, with a column of encoded images
+(`{bytes, path}`) and one of labels, if they have any. Names of classes are read from the schema's metadata,
+if it has them. Where there is no test split, a tenth of the images is cut off as one.
 """
 
 import json
@@ -19,19 +20,31 @@ from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts,
 from contrasweep.data.decoding import LARGEST_SIDE, ImageHeader
 from contrasweep.data.encoded import check_labels, header_of, open_encoded
 from contrasweep.data.facts import DatasetSpec
-from contrasweep.data.images import LabelledImages
+from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import PARQUET, where_missing
 from contrasweep.data.parquet import ParquetImages, ParquetPart, footer, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
+from contrasweep.data.sources.parquet_labels import (
+    all_numbered,
+    holds_numbers,
+    holds_words,
+    read_labels,
+    words_in,
+)
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.data.splits import CUT, own_test_rows
 from contrasweep.names import unknown
 
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "labels", "fine_label")
 TEST_NAMES = ("test", "validation", "val", "valid")
+NO_LABELS = "none"
+HUB_FOLDER = "data"
+"""The folder of a clone of a dataset's repository that usually holds its files."""
+
 MOST_CLASSES = 1_000_000
 """The most classes that labels without names may number."""
 
@@ -43,10 +56,15 @@ _LOOKED_AT = 16
 
 @dataclass(frozen=True)
 class _Facts:
-    """Facts from the files, without decoding pixels: the columns of images and labels, and what they hold."""
+    """Facts from the files, without decoding pixels: the columns of images and labels, and what they hold.
+
+    `label` is None where there is no column of labels, `words` are the labels where they are words, and
+    `classes` is 0 where no image has a label.
+    """
 
     image: str
-    label: str
+    label: str | None
+    words: tuple[str, ...]
     classes: int
     class_names: tuple[str, ...]
     licence: str
@@ -57,10 +75,10 @@ class _Facts:
 def _check(root: Path, options: Options) -> None:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
     facts = _facts(train, options)
-    if not _rows(test):
+    if test and not _rows(test):
         raise DatasetDamaged(f"{test[0].path} holds no images")
     for part in (*train, *test):
-        if _columns(part, facts.label) != (facts.image, facts.label):
+        if _columns(part, facts.label or NO_LABELS) != (facts.image, facts.label):
             raise DatasetDamaged(f"{part.path} lacks the columns {facts.image} and {facts.label}")
     _describe(root, options)
 
@@ -68,15 +86,22 @@ def _check(root: Path, options: Options) -> None:
 def _describe(root: Path, options: Options) -> DatasetSpec:
     train, test = _parts(root, options, "train"), _parts(root, options, "test")
     facts, name = _facts(train, options), HUB_PARQUET.full_name(options)
+    size, unlabelled = _train_size(train, facts, options), _unlabelled(train, facts)
+    if not test:
+        _refuse_imbalance(options)
+        kept, _ = own_test_rows(_labels(train, facts))
+        # The test images are labelled ones, unless none has a label.
+        size, unlabelled = len(kept), len(kept) if unlabelled == _rows(train) else unlabelled
     return DatasetSpec(
         name=name,
-        summary=f"images of {options['path']} in Parquet",
+        summary=f"images of {options['path']} in Parquet" + ("" if test else CUT),
         classes=facts.classes,
         channels=facts.channels,
         image_size=facts.size,
         view_size=facts.size,
-        train_size=_train_size(train, facts, options),
-        test_size=_rows(test),
+        train_size=size,
+        test_size=_rows(test) if test else _rows(train) - size,
+        unlabelled_size=unlabelled,
         licence=facts.licence,
         source=SOURCE,
         folder=str(options["path"]),
@@ -86,19 +111,22 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    train = _parts(root, options, "train")
-    facts = _facts(train, options)
-    parts = train if split == "train" else _parts(root, options, "test")
-    labels = _labels(parts, facts.label)
-    check_labels(labels, facts.classes, f"{split} split of {HUB_PARQUET.full_name(options)}")
+    train, test = _parts(root, options, "train"), _parts(root, options, "test")
+    facts, place = _facts(train, options), f"{split} split of {HUB_PARQUET.full_name(options)}"
+    from_train = split == "train" or not test
+    parts = train if from_train else test
+    labels = _checked_labels(parts, facts, place, test=not from_train)
     images = open_encoded(
         ParquetImages(parts, facts.image),
         (facts.channels, facts.size, facts.size),
         labels,
-        training_condition(root, options, len(labels)) if split == "train" else None,
+        training_condition(root, options, len(labels)) if from_train else None,
         resize=bool(options["size"]),
         skip=options["corrupt"] == "skip",
     )
+    if not test:
+        kept, cut = own_test_rows(images.labels)
+        return images.subset(kept if split == "train" else cut)
     if split == "test" or options["imbalance"] == "none":
         return images
     # The bare name of the folder: the same images are chosen wherever it lies.
@@ -107,8 +135,38 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     return imbalanced(images, name, counts, options, int(options["group"]))
 
 
+def _labels(parts: tuple[ParquetPart, ...], facts: _Facts) -> Tensor:
+    """Return the labels of files, `UNLABELLED` where there is none."""
+    if facts.label is None or not facts.classes:
+        return torch.full((_rows(parts),), UNLABELLED, dtype=torch.int64)
+    return read_labels(parts, facts.label, facts.words)
+
+
+def _checked_labels(parts: tuple[ParquetPart, ...], facts: _Facts, place: str, *, test: bool) -> Tensor:
+    """Return the labels of files.
+
+    Raises:
+        DatasetDamaged: one is out of range, or a test image of labelled data has none.
+    """
+    labels = _labels(parts, facts)
+    if not facts.classes:
+        return labels
+    without = (labels == UNLABELLED).nonzero().flatten().tolist()
+    check_labels(labels.where(labels != UNLABELLED, 0), facts.classes, place)
+    if without and test:
+        raise DatasetDamaged(f"{place}: row {without[0]} has no label, but training images have some")
+    return labels
+
+
+def _unlabelled(train: tuple[ParquetPart, ...], facts: _Facts) -> int:
+    """Return the number of training images without a label."""
+    if facts.label is not None and not facts.words and all_numbered(train, facts.label):
+        return 0
+    return int((_labels(train, facts) == UNLABELLED).sum())
+
+
 def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...]:
-    """Return the files of a split, by name.
+    """Return the files of a split, by name; none of a test split that we cut from the training files.
 
     Raises:
         DatasetMissing: the folder or the files are missing.
@@ -120,12 +178,21 @@ def _parts(root: Path, options: Options, split: Split) -> tuple[ParquetPart, ...
         parts = tuple(part for part in found if fnmatch(Path(part.path).name, f"{name}-*.parquet"))
         if parts:
             return parts
+    if split == "test" and wanted == "auto":
+        return ()
     there = ", ".join(Path(part.path).name for part in found[:5]) or "no Parquet file"
     patterns = " or ".join(f"{name}-*.parquet" for name in names)
     raise DatasetMissing(
         f"dataset {HUB_PARQUET.full_name(options)!r} is incomplete: {options['path']} lacks {patterns}; "
         f"it holds {there}. Get it from {SOURCE}."
     )
+
+
+def _refuse_imbalance(options: Options) -> None:
+    if options["imbalance"] != "none":
+        raise ValueError(
+            f"imbalance of dataset {HUB_PARQUET.full_name(options)}: it needs test files, and there are none"
+        )
 
 
 def _listing(root: Path, path: str) -> list[ParquetPart]:
@@ -138,6 +205,9 @@ def _listing(root: Path, path: str) -> list[ParquetPart]:
     try:
         filesystem, inner = fs.FileSystem.from_uri(uri)
         entries = filesystem.get_file_info(fs.FileSelector(inner))
+        below = next((one for one in entries if not one.is_file and one.base_name == HUB_FOLDER), None)
+        if below is not None and not any(one.path.endswith(".parquet") for one in entries):
+            entries = filesystem.get_file_info(fs.FileSelector(below.path))
     except (OSError, ValueError) as error:
         raise _not_found(f"{uri} cannot be listed ({error})") from error
     return [
@@ -158,8 +228,16 @@ def _train_size(train: tuple[ParquetPart, ...], facts: _Facts, options: Options)
     if options["imbalance"] == "none":
         kept_counts((), options)
         return _rows(train)
-    counts = torch.bincount(_labels(train, facts.label), minlength=facts.classes).tolist()
+    counts = torch.bincount(_labelled(train, facts), minlength=facts.classes).tolist()
     return sum(kept_counts(counts, options, int(options["group"])))
+
+
+def _labelled(train: tuple[ParquetPart, ...], facts: _Facts) -> Tensor:
+    """Return the labels of training images, each of which must have one to be cut to unequal classes."""
+    labels = _labels(train, facts)
+    if bool((labels == UNLABELLED).any()):
+        raise ValueError(f"imbalance of {train[0].path}: not all images have a label")
+    return labels
 
 
 def _rows(parts: Sequence[ParquetPart]) -> int:
@@ -174,7 +252,10 @@ def _facts(train: tuple[ParquetPart, ...], options: Options) -> _Facts:
 def _facts_of(train: tuple[ParquetPart, ...], wanted_label: str, colour: str, size: int) -> _Facts:
     image, label = _columns(train[0], wanted_label)
     metadata = footer(train[0]).schema.to_arrow_schema().metadata or {}
-    names = _class_names(metadata, label)
+    kind = None if label is None else footer(train[0]).schema.to_arrow_schema().field(label).type
+    words = words_in(train, label) if label is not None and holds_words(kind) else ()
+    names = words or (() if label is None else _class_names(metadata, label))
+    classes = 0 if label is None else _class_count(train, label, words, len(names))
     headers = _headers(train[0], image)
     first = headers[0]
     if not size and first.height != first.width:
@@ -185,18 +266,17 @@ def _facts_of(train: tuple[ParquetPart, ...], wanted_label: str, colour: str, si
     return _Facts(
         image=image,
         label=label,
-        classes=len(names) or _class_count(train, label),
-        class_names=names,
+        words=words,
+        classes=classes,
+        class_names=names if classes else (),
         licence=str(_hub_info(metadata).get("license") or "see the dataset's card"),
         size=size or first.height,
         channels={"grey": 1, "rgb": 3}.get(colour) or max(header.channels for header in headers),
     )
 
 
-def _columns(part: ParquetPart, wanted: str) -> tuple[str, str]:
-    """Return the names of the columns of images and of labels."""
-    import pyarrow as pa
-
+def _columns(part: ParquetPart, wanted: str) -> tuple[str, str | None]:
+    """Return the names of the columns of images and of labels; None for the latter if there are no labels."""
     schema = footer(part).schema.to_arrow_schema()
     image = next((name for name in IMAGE_COLUMNS if name in schema.names), None)
     if image is None or not _holds_bytes(schema.field(image).type):
@@ -204,19 +284,22 @@ def _columns(part: ParquetPart, wanted: str) -> tuple[str, str]:
             f"{part.path} has no column of images: one of {', '.join(IMAGE_COLUMNS)}, each {{bytes, path}}, "
             f"is needed; it has {', '.join(schema.names)}"
         )
+    if wanted == NO_LABELS:
+        return image, None
     if wanted != "auto" and wanted not in schema.names:
         raise DatasetDamaged(unknown(f"column of {part.path}", wanted, tuple(schema.names)))
     names = LABEL_COLUMNS if wanted == "auto" else (wanted,)
     label = next((name for name in names if name in schema.names), None)
+    if label is None and schema.names == [image]:
+        return image, None
     if label is None:
         raise DatasetDamaged(
-            f"{part.path} has no column {' or '.join(LABEL_COLUMNS)}: name one with label=COLUMN; "
-            f"it has {', '.join(schema.names)}"
+            f"{part.path} has no column {' or '.join(LABEL_COLUMNS)}: name one with label=COLUMN, or give "
+            f"label={NO_LABELS}; it has {', '.join(schema.names)}"
         )
-    if not pa.types.is_integer(schema.field(label).type):
-        raise DatasetDamaged(
-            f"column {label} of {part.path} is {schema.field(label).type}: labels must be whole numbers"
-        )
+    kind = schema.field(label).type
+    if not holds_numbers(kind) and not holds_words(kind):
+        raise DatasetDamaged(f"column {label} of {part.path} is {kind}: labels are whole numbers or words")
     return image, label
 
 
@@ -253,33 +336,21 @@ def _mapping(content: object) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _class_count(train: tuple[ParquetPart, ...], label: str) -> int:
-    """Return the largest label and one."""
+def _class_count(train: tuple[ParquetPart, ...], label: str, words: tuple[str, ...], named: int) -> int:
+    """Return the number of named classes, or the largest label and one; 0 if no image has a label."""
     if not _rows(train):
         raise DatasetDamaged(f"{train[0].path} holds no images")
-    count = int(_labels(train, label).max()) + 1
-    if not 1 <= count <= MOST_CLASSES:
+    if words or (named and all_numbered(train, label)):
+        return named
+    largest = int(read_labels(train, label, words).max())
+    if largest == UNLABELLED:
+        return 0
+    if named:
+        return named
+    if not 0 <= largest < MOST_CLASSES:
         allowed = f"0 to {MOST_CLASSES - 1:,}"
-        raise DatasetDamaged(f"{train[0].path}: the largest {label} is {count - 1}; allowed: {allowed}")
-    return count
-
-
-@lru_cache(maxsize=16)
-def _labels(parts: tuple[ParquetPart, ...], column: str) -> Tensor:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found = []
-    for part in parts:
-        with opened(part) as file:
-            values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
-            # Inside `opened`, which tells that a number does not fit.
-            values = values.cast(pa.int64())
-        if values.null_count:
-            row = values.is_null().to_pylist().index(True)
-            raise DatasetDamaged(f"{part.path}, row {row} has no {column}")
-        found.append(torch.tensor(values.to_pylist(), dtype=torch.int64))
-    return torch.cat(found)
+        raise DatasetDamaged(f"{train[0].path}: the largest {label} is {largest}; allowed: {allowed}")
+    return largest + 1
 
 
 def _headers(part: ParquetPart, column: str) -> list[ImageHeader]:
@@ -305,7 +376,7 @@ def _headers(part: ParquetPart, column: str) -> list[ImageHeader]:
 
 HUB_PARQUET = DatasetFamily(
     name=PARQUET,
-    summary="any labelled images in Parquet as the Hugging Face hub stores them, local or s3://",
+    summary="any images in Parquet as the Hugging Face hub has them, labels or none, local or s3://",
     describe=_describe,
     check=_check,
     read=_read,
@@ -314,7 +385,7 @@ HUB_PARQUET = DatasetFamily(
         "size": DatasetOption(
             "resize to this height and width; 0: all have one size", int, 0, low=0, high=LARGEST_SIDE
         ),
-        "label": DatasetOption("column of the labels; auto: label, labels or fine_label", str, "auto"),
+        "label": DatasetOption("column of the labels; auto: label, labels or fine_label; none", str, "auto"),
         "test": DatasetOption("which files are the test split", str, "auto", choices=("auto", *TEST_NAMES)),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,

@@ -1,6 +1,11 @@
-"""Image files with a folder for each class: `train/CLASS/*.jpg` and `test/CLASS/*.jpg` (or `val`)."""
+"""Image files with a folder for each class, or without labels.
 
-from dataclasses import replace
+`train/CLASS/*.jpg` and `test/CLASS/*.jpg` (or `val`), or `CLASS/*.jpg` alone. With `labels=none` the images
+at any depth, without their classes. Where there is no test split, a tenth of the images is cut off as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -20,31 +25,39 @@ from contrasweep.data.sources.listed_images import (
     SIZE,
     ListedImages,
     list_classes,
+    list_unlabelled,
 )
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.data.splits import CUT, own_test_rows
 from contrasweep.names import unknown
+
+NO_LABELS = "none"
+LABELS = ("folders", NO_LABELS)
 
 _LOOKED_AT = 16
 """The number of images whose headers are read to learn whether all are grey."""
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    (classes, train), size = _tree(root, options, "train"), int(options["size"])
+    found, size = _splits(root, options), int(options["size"])
     name = IMAGE_FOLDER.full_name(options)
+    labelled = options["labels"] != NO_LABELS
     return DatasetSpec(
         name=name,
-        summary=f"image files of {options['path']}, resized to {size} x {size}",
-        classes=len(classes),
-        channels=_channels(train, options),
+        summary=f"image files of {options['path']}, resized to {size} x {size}"
+        + ("" if found.kept is None else CUT),
+        classes=len(found.classes),
+        channels=_channels(found.listed, options),
         image_size=size,
         view_size=size,
-        train_size=len(train),
-        test_size=len(_tree(root, options, "test")[1]),
+        train_size=len(found.train),
+        test_size=len(found.test),
+        unlabelled_size=0 if labelled else len(found.train),
         licence="that of the images",
         source="your own files",
         folder=str(options["path"]),
-        class_names=tuple(classes),
-        **condition_facts(name, root, options, len(train)),
+        class_names=tuple(found.classes),
+        **condition_facts(name, root, options, len(found.listed)),
     )
 
 
@@ -53,55 +66,100 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    images = train = _tree(root, options, "train")[1]
-    if split == "test":
-        images = _tree(root, options, "test")[1]
-    else:
-        images = replace(train, condition=training_condition(root, options, len(train)))
-    return images.opened(int(options["size"]), options, channels=_channels(train, options))
+    found = _splits(root, options)
+    images = found.test
+    if split == "train":
+        whole = replace(found.listed, condition=training_condition(root, options, len(found.listed)))
+        images = whole if found.kept is None else whole.subset(found.kept)
+    return images.opened(int(options["size"]), options, channels=_channels(found.listed, options))
 
 
-def _tree(root: Path, options: Options, split: Split) -> tuple[list[str], ListedImages]:
-    """Return the names of the training classes, and the images of a split with the numbers of these classes.
+@dataclass(frozen=True)
+class _Splits:
+    """The names of the classes and the images.
+
+    Attributes:
+        classes: the names.
+        listed: the training images, before we cut off a test split; a condition has a row for each.
+        kept: the rows of `listed` that train, or None where the tree has a test split.
+        test: the test images.
+    """
+
+    classes: Sequence[str]
+    listed: ListedImages
+    kept: Sequence[int] | None
+    test: ListedImages
+
+    @property
+    def train(self) -> ListedImages:
+        """The training images."""
+        return self.listed if self.kept is None else self.listed.subset(self.kept)
+
+
+def _splits(root: Path, options: Options) -> _Splits:
+    """Return both splits: those that the tree has, or where it has no test split, those that we cut.
 
     Raises:
         DatasetMissing: there is no such folder, or no image in it.
         DatasetDamaged: the test split has a class that the training split lacks.
     """
-    folder = _folder(root, options, split)
-    own = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
-    found = list_classes(folder, own, EXTENSIONS)
-    if not len(found):
-        raise _missing(options, split, f"is incomplete: {folder} holds no image")
-    if split == "train":
-        empty = (found.labels.bincount(minlength=len(own)) == 0).nonzero().flatten().tolist()
-        if empty:
-            without = ", ".join(own[label] for label in empty)
-            raise _missing(options, split, f"is incomplete: {folder} holds no image of {without}")
-        return own, found
-    classes, _ = _tree(root, options, "train")
+    place = path_below(root, str(options["path"]))
+    train, test = (_folder(place, split) for split in ("train", "test"))
+    if not place.is_dir():
+        raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
+    if train is None and test is not None:
+        raise _missing(options, f"not found: {place} has no folder {' or '.join(FOLDERS['train'])}")
+    classes, images = _listed(train or place, options)
+    if test is None:
+        kept, cut = own_test_rows(images.labels)
+        return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
+    own, unseen = _listed(test, options, whole=False)
     other = [name for name in own if name not in classes]
     if other:
         what = f"class of {IMAGE_FOLDER.full_name(options)} in its test split"
         raise DatasetDamaged(unknown(what, other[0], classes))
-    return classes, replace(found, labels=torch.tensor([classes.index(name) for name in own])[found.labels])
+    if own:
+        numbers = torch.tensor([classes.index(name) for name in own])
+        unseen = replace(unseen, labels=numbers[unseen.labels])
+    return _Splits(classes, images, None, unseen)
 
 
-def _folder(root: Path, options: Options, split: Split) -> Path:
-    place = path_below(root, str(options["path"]))
-    if not place.is_dir():
-        raise _missing(options, split, f"not found: {where_missing(root, str(options['path']))}")
-    there = [place / name for name in FOLDERS[split] if (place / name).is_dir()]
-    if not there:
-        raise _missing(options, split, f"not found: {place} has no folder {' or '.join(FOLDERS[split])}")
-    return there[0]
+def _folder(place: Path, split: Split) -> Path | None:
+    return next((place / name for name in FOLDERS[split] if (place / name).is_dir()), None)
 
 
-def _missing(options: Options, split: Split, problem: str) -> DatasetMissing:
+def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list[str], ListedImages]:
+    """Return the classes in a folder, by name, and its images, with labels that number them from 0.
+
+    With `labels=none` there is no class, and the images are those at any depth. `whole` says whether each
+    class must have an image.
+
+    Raises:
+        DatasetMissing: there is no image, or none of a class.
+    """
+    if options["labels"] == NO_LABELS:
+        images = list_unlabelled(folder, EXTENSIONS)
+        if not len(images):
+            raise _missing(options, f"is incomplete: {folder} holds no image")
+        return [], images
+    own = sorted(one.name for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+    found = list_classes(folder, own, EXTENSIONS)
+    if not len(found):
+        without = f", or `labels={NO_LABELS}` for images without labels" if any(folder.iterdir()) else ""
+        raise _missing(options, f"is incomplete: {folder} holds no image of a class{without}")
+    empty = (found.labels.bincount(minlength=len(own)) == 0).nonzero().flatten().tolist()
+    if empty and whole:
+        raise _missing(
+            options, f"is incomplete: {folder} holds no image of {', '.join(own[label] for label in empty)}"
+        )
+    return own, found
+
+
+def _missing(options: Options, problem: str) -> DatasetMissing:
     return DatasetMissing(
-        f"dataset {IMAGE_FOLDER.full_name(options)!r} {problem}. {' or '.join(FOLDERS[split])} must hold a "
-        "folder of image files for each class; path= is absolute, or under the data root (--data-root DIR or "
-        f"{ROOT_VARIABLE})."
+        f"dataset {IMAGE_FOLDER.full_name(options)!r} {problem}. path= holds a folder of image files for "
+        f"each class, or train and {' or '.join(FOLDERS['test'])} with such folders; with labels={NO_LABELS} "
+        f"any tree of images. It is absolute, or under the data root (--data-root DIR or {ROOT_VARIABLE})."
     )
 
 
@@ -128,13 +186,15 @@ def _most_channels(*files: Path) -> int:
 
 IMAGE_FOLDER = DatasetFamily(
     name=IMAGES,
-    summary="any tree of image files, train/CLASS/* and test/CLASS/* (or val), resized to squares",
+    summary="any tree of image files, train/CLASS/* and test/CLASS/* (or val), CLASS/*, or without labels, "
+    "resized to squares",
     describe=_describe,
     check=_check,
     read=_read,
     options={
         "path": DatasetOption("folder of the tree: absolute, or under the data root", str, None),
         "size": DatasetOption(SIZE, int, None, low=1, high=LARGEST_SIDE),
+        "labels": DatasetOption("folders: the folder of an image is its class", str, "folders", LABELS),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **CONDITION_OPTIONS,

@@ -13,7 +13,7 @@ from torch import Tensor
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import FileImages, open_encoded
 from contrasweep.data.facts import DatasetSpec
-from contrasweep.data.images import LabelledImages
+from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options, spelled_name
 from contrasweep.data.root import Archive
@@ -123,6 +123,12 @@ def list_classes(place: Path, classes: Sequence[str], endings: tuple[str, ...]) 
     names = tuple(f"{name}/{file}" for name, files in zip(classes, found, strict=True) for file in files)
     counts = torch.tensor([len(files) for files in found], dtype=torch.int64)
     return ListedImages(_PathsBelow(place, names), torch.arange(len(counts)).repeat_interleave(counts))
+
+
+def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:
+    """List the images at any depth below a folder, without labels. See `names_below`."""
+    names = names_below(place, endings)
+    return ListedImages(_PathsBelow(place, names), torch.full((len(names),), UNLABELLED, dtype=torch.int64))
 
 
 @while_unchanged(256)

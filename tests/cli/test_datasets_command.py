@@ -44,7 +44,16 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
     assert rows["stl10"]["train"] == 105_000
     assert rows["hub-parquet:path=..."]["there"] is None
     options = rows["image-folder:path=...,size=..."]["options"]
-    assert set(options) == {"path", "size", "colour", "corrupt", "condition", "images", "test_images"}
+    assert set(options) == {
+        "path",
+        "size",
+        "labels",
+        "colour",
+        "corrupt",
+        "condition",
+        "images",
+        "test_images",
+    }
     said = run("datasets")
     assert said.exit_code == 0
     assert "hub-parquet:path=..." in said.stdout

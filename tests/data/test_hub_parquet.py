@@ -264,8 +264,8 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         check_available("hub-parquet:path=nowhere", tmp_path)
     name = write_set(tmp_path)
     (tmp_path / "set/test-00000-of-00001.parquet").unlink()
-    with pytest.raises(DatasetMissing, match=r"lacks test-\*\.parquet or .* it holds train-00000"):
-        check_available(name, tmp_path)
+    with pytest.raises(DatasetMissing, match=r"lacks test-\*\.parquet; it holds train-00000"):
+        check_available(f"{name},test=test", tmp_path)
 
 
 def test_a_damaged_file_or_one_without_a_column_is_named(tmp_path: Path) -> None:

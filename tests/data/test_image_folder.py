@@ -90,10 +90,11 @@ def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pyte
 
 
 def test_missing_files_are_named(tree: Path) -> None:
-    with pytest.raises(DatasetMissing, match=r"nowhere does not exist\. train must hold a folder"):
+    with pytest.raises(DatasetMissing, match=r"nowhere does not exist\. path= holds a folder"):
         check_available("image-folder:path=nowhere,size=8", tree)
-    with pytest.raises(DatasetMissing, match=r"tree/train has no folder train\. train must hold a folder"):
-        check_available("image-folder:path=tree/train,size=8", tree)
+    (tree / "half/test").mkdir(parents=True)
+    with pytest.raises(DatasetMissing, match=r"half has no folder train\. path= holds a folder"):
+        check_available("image-folder:path=half,size=8", tree)
     (tree / "tree/train/bee").mkdir()
     with pytest.raises(DatasetMissing, match="train holds no image of bee"):
         check_available(NAME, tree)

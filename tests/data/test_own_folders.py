@@ -73,11 +73,12 @@ def test_a_folder_of_parquet_files_is_another_dataset(here: Path) -> None:
 
 
 def test_a_folder_that_is_laid_out_otherwise(here: Path) -> None:
-    (here / "pile").mkdir()
-    told = (
-        "Put the images of this folder into its folders train/CLASS and test/CLASS, then type image-folder:"
-    )
-    assert told in unknown_dataset("pile", KNOWN)
+    (here / "pile/cat").mkdir(parents=True)
+    (here / "pile/cat/a.png").write_bytes(encoded(pixels(0, 20, 20)))
+    assert _typed(unknown_dataset("pile", KNOWN)).endswith("pile,size=20")
+    (here / "loose").mkdir()
+    (here / "loose/a.png").write_bytes(encoded(pixels(0, 20, 20)))
+    assert _typed(unknown_dataset("loose", KNOWN)).endswith("loose,size=20,labels=none")
     (here / "a,b").mkdir()
     assert "comma" in unknown_dataset("./a,b", KNOWN)
 

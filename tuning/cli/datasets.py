@@ -146,7 +146,7 @@ def _names(report: "DatasetReport") -> list[str]:
 
 def _print(report: "DatasetReport") -> None:
     print_rows(report.spec.name, [_split_row(split) for split in report.splits])
-    if report.spec.classes <= _MOST_CLASSES:
+    if 0 < report.spec.classes <= _MOST_CLASSES:
         counts = zip(_names(report), *(split.class_counts for split in report.splits), strict=True)
         names = [split.split for split in report.splits]
         rows = [{"class": name, **dict(zip(names, of, strict=True))} for name, *of in counts]
@@ -161,7 +161,7 @@ def _split_row(split: "SplitReport") -> dict[str, Any]:
         "split": split.split,
         "images": split.images,
         "shape": " x ".join(map(str, split.shape)),
-        "images of a class": f"{min(counts)} to {max(counts)}",
+        "images of a class": f"{min(counts)} to {max(counts)}" if counts else None,
         "without a label": split.unlabelled,
         "decoded": split.decoded,
         "their mean level": split.mean_level,

@@ -184,7 +184,7 @@ def _study(
         dataset=experiment.dataset,
         experiment=experiment,
         space=Space(parameters=()),
-        search=FinalRecord(),
+        search=FinalRecord() if spec.has_labels else FinalRecord(metric=f"test.{spec.headline}"),
         columns=StudySchema(
             hyperparameters=_column_types(location, configs),
             metrics=final_metrics(METHODS[experiment.method], spec, experiment.probes),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from contrasweep.data.facts import DatasetFacts
-from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.methods.declaration import Declaration
@@ -41,7 +41,18 @@ def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mappin
             if value in method.hyperparameters[name].needs
         ]
         having = f" with {' and '.join(asking)}" if asking else ""
+        free = "" if data.has_labels else f". Methods that need none: {', '.join(_free_of_labels(data))}"
         raise InputError(
             f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not; "
-            f"datasets that do: {', '.join(fitting) or 'none'}"
+            f"datasets that do: {', '.join(fitting) or 'none'}{free}"
         )
+
+
+def _free_of_labels(data: DatasetFacts) -> list[str]:
+    """Return the methods that train on data without labels, at their defaults."""
+    return [name for name, one in DECLARED_METHODS.items() if not lacking(one, data, _defaults(one))]
+
+
+def _defaults(method: Declaration) -> dict[str, Value]:
+    defaults = method.search_space().defaults().items()
+    return {name: value for name, value in defaults if name in method.hyperparameters}

@@ -47,6 +47,11 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
     images = facts.validation_size(share)
     if not images or images >= FEW_IMAGES or experiment.validation.split == "folds":
         return None
+    if not facts.has_labels:
+        return (
+            f"the validation split has {images} images, which no rank can exceed. More images, or --set "
+            f"validation.fraction={min(0.5, 3 * share):g}, would help."
+        )
     return (
         f"the validation split has {images} images: one of them changes the accuracy by "
         f"{1 / images:.2g}, so trials that are close cannot be told apart. More images, or --set "

@@ -39,9 +39,9 @@ def collapse_warning(epoch: int, metrics: Mapping[str, float | None]) -> str | N
 
 
 def collapsed_trials(outcomes: Iterable[TrialOutcome]) -> str:
-    """Return a sentence on the trials of a study whose representations collapsed at their end; empty of none.
+    """Return a sentence on the trials of a study whose representations collapsed; empty if none has.
 
-    Trials that were stopped early have no scores of their end; they are not judged.
+    A trial is judged by its last scores, whether it completed or was stopped.
     """
     seen = {
         one.trial: collapse_seen({name: found.mean for name, found in one.metrics.items()})
