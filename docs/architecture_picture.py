@@ -36,6 +36,7 @@ _SAYS = {
     "progress": "how far work is, time left",
     "export": "encoders for other libraries",
     "track": "studies for MLflow and W&B",
+    "skeletons": "how a plug-in begins",
     "reports": "one page about studies",
     "ray": "sweeps and final runs on Ray",
     "transfer": "exported encoders in use",

@@ -24,7 +24,7 @@ FLOORS = (
     ("tuning/methods",),
     ("tuning/provenance", "tuning/training", "tuning/catalogue"),
     ("tuning/results",),
-    ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track"),
+    ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track", "tuning/skeletons"),
     ("tuning/reports", "tuning/ray", "tuning/transfer"),
     ("tuning/sensitivity", "tuning/tables"),
     ("tuning/cli",),

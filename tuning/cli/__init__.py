@@ -13,6 +13,7 @@ from contrasweep.tuning.cli import (
     embed,
     eval,
     export,
+    new,
     pages,
     run,
     studies,
@@ -74,6 +75,7 @@ for command in (
     verify.verify,
     catalogue.compact,
     delete.delete,
+    new.new,
 ):
     add_command(app, command)
 app.add_typer(datasets.app, name="datasets", short_help=first_line(datasets.datasets))

@@ -1,0 +1,28 @@
+"""`contrasweep new`: begin a plug-in."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrasweep.tuning.cli.rendering import say
+
+
+def new(
+    kind: Annotated[str, typer.Argument(metavar="method|encoder|dataset", help="What is to be new.")],
+    name: Annotated[str, typer.Argument(help="Its name, such as my-loss.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="The folder to write; default: contrasweep-NAME."),
+    ] = None,
+) -> None:
+    """Write a package with a method, an encoder or a dataset that works, and its test: a place to begin.
+
+    Example: contrasweep new method my-loss
+    """
+    from contrasweep.tuning.skeletons.writing import write_skeleton
+
+    folder = Path(f"contrasweep-{name}") if output is None else output
+    for path in write_skeleton(kind, name, folder):
+        say(str(path))
+    say(f"Next: pip install --editable {folder}, then python -m pytest {folder}.")
