@@ -91,8 +91,10 @@ def test_the_state_in_the_end_is_that_of_one_process(
 ) -> None:
     found, whole = ranks[0]["runs"][method].state, trained[method].state
     assert list(found) == list(whole)
+    # Two epochs take what rounding did to a step a hundred times further.
+    rounding = _rounding(method)
     for name, value in whole.items():
-        assert torch.allclose(found[name], value, rtol=1e-3, atol=1e-4), name
+        assert torch.allclose(found[name], value, rtol=100 * rounding, atol=10 * rounding), name
 
 
 def test_batch_norm_is_over_the_whole_batch_however_it_is_shared(ranks: list[dict[str, Any]]) -> None:
