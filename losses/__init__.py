@@ -6,6 +6,7 @@ Hyperparameters out of range, unknown names and wrong shapes raise ValueError be
 """
 
 from contrasweep.losses.align_uniform import AlignUniform, QueueAlignUniform
+from contrasweep.losses.barlow_twins import BarlowTwins
 from contrasweep.losses.biased_branches import LearnedMixin, RUBi
 from contrasweep.losses.c2ae import CanonicalCorrelation, LabelRanking
 from contrasweep.losses.cacr import CACR, repulsion_entropy
@@ -25,17 +26,21 @@ from contrasweep.losses.margin import LargeMarginSoftmax
 from contrasweep.losses.mib import JensenShannon, SymmetricKL
 from contrasweep.losses.mmcl import MMCL
 from contrasweep.losses.pcl import PrototypeNCE, cluster_concentrations, cluster_prototypes
+from contrasweep.losses.predicted_views import BYOL, SimSiam
 from contrasweep.losses.supcon import SupCon
 from contrasweep.losses.swav import SwAV, balanced_assignments
 from contrasweep.losses.terms import Loss, LossTerms
+from contrasweep.losses.vicreg import VICReg
 from contrasweep.losses.wcl import WCL, neighbour_components
 
 __all__ = [
+    "BYOL",
     "CACR",
     "HSIC",
     "MMCL",
     "WCL",
     "AlignUniform",
+    "BarlowTwins",
     "BiasBal",
     "BiasCon",
     "CanonicalCorrelation",
@@ -66,10 +71,12 @@ __all__ = [
     "QueueInfoNCE",
     "RUBi",
     "RanksLost",
+    "SimSiam",
     "SoftCon",
     "SupCon",
     "SwAV",
     "SymmetricKL",
+    "VICReg",
     "WeaklySupCCLK",
     "balanced_assignments",
     "cluster_concentrations",

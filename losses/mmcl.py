@@ -14,7 +14,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from contrasweep.losses.scores import full_precision, normalised
+from contrasweep.losses.scores import full_precision, normalised, without_diagonal
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Count, Positive, require_views
 from contrasweep.rules import OneOf
@@ -50,9 +50,7 @@ class MMCL(Loss):
     @full_precision
     def terms(self, views: Tensor) -> LossTerms:
         """B valid terms for `views` (V, B, D), V = 2 and B at least 2. Errors: ValueError on shapes."""
-        require_views(views, exactly=2)
-        if views.shape[1] < 2:
-            raise ValueError(f"this loss needs at least 2 images, got shape {tuple(views.shape)}")
+        require_views(views, exactly=2, images=2)
         x, y = normalised(views)
         across = ((x @ y.T - 1) * (2 / self.sigma)).exp()
         multipliers = self._multipliers(x).to(views.dtype)
@@ -83,12 +81,12 @@ def unbounded_multipliers(kernel: Tensor, reg: float) -> Tensor:
     corner, sums = inverse.diagonal()[:, None], inverse.sum(1)
     of_ones = sums - inverse * (sums[:, None] / corner)
     of_column = -(inverse / corner).fill_diagonal_(0)
-    others = _without_diagonal(kernel)
+    others = without_diagonal(kernel)
     ones_ones, ones_column = of_ones.sum(1, keepdim=True), of_column.sum(1, keepdim=True)
     column_column = (others * of_column).sum(1, keepdim=True)
     slack = 1 - ones_column
     scale = 2 / (slack.square() + ones_ones * (1 - column_column))
-    return _without_diagonal(scale * (slack * of_ones + ones_ones * of_column))
+    return without_diagonal(scale * (slack * of_ones + ones_ones * of_column))
 
 
 def descend(start: Tensor, kernel: Tensor, reg: float, bound: float, iterations: int) -> Tensor:
@@ -96,7 +94,7 @@ def descend(start: Tensor, kernel: Tensor, reg: float, bound: float, iterations:
 
     `start` and the result are (B, B), `kernel` (B, B). One step is one product of two matrices.
     """
-    others = _without_diagonal(kernel)
+    others = without_diagonal(kernel)
     # The trace bounds the largest eigenvalue of a Gram matrix; |phi_i - phi_t|^2 is at most 2.
     size = len(kernel)
     rate = 1 / (((2 - 2 * kernel).sum(1, keepdim=True) + reg * size).clamp_min(reg * size))
@@ -105,12 +103,8 @@ def descend(start: Tensor, kernel: Tensor, reg: float, bound: float, iterations:
         total = ahead.sum(1, keepdim=True)
         along = (others * ahead).sum(1, keepdim=True)
         slope = ahead @ kernel + reg * ahead + total - others * total - along - 2
-        moved = _without_diagonal((ahead - rate * slope).clamp(0, bound))
+        moved = without_diagonal((ahead - rate * slope).clamp(0, bound))
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         ahead = moved + ((momentum - 1) / following) * (moved - current)
         current, momentum = moved, following
     return current
-
-
-def _without_diagonal(matrix: Tensor) -> Tensor:
-    return matrix.clone().fill_diagonal_(0)

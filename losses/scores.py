@@ -76,6 +76,11 @@ def without_self(scores: Tensor) -> Tensor:
     return scores + diagonal
 
 
+def without_diagonal(matrix: Tensor) -> Tensor:
+    """`matrix` (N, N) with 0 on the diagonal."""
+    return matrix.clone().fill_diagonal_(0)
+
+
 def logsumexp(scores: Tensor, dim: int = -1) -> Tensor:
     """`log sum exp` over `dim`; over nothing but -inf it is -inf with a zero gradient."""
     result: Tensor = _LogSumExp.apply(scores, dim)

@@ -86,9 +86,12 @@ def _annotated_rule(annotation: object) -> Rule | None:
 
 
 def require_views(
-    views: Tensor, *, at_least: int = 1, exactly: int | None = None, **per_image: Tensor
+    views: Tensor, *, at_least: int = 1, exactly: int | None = None, images: int = 1, **per_image: Tensor
 ) -> None:
-    """Check that views are floating point (V, B, D), with enough views, and each of `per_image` is (B,)."""
+    """Check that views are floating point (V, B, D), with enough views and images.
+
+    Each of `per_image` must be (B,).
+    """
     if views.dim() != 3 or not views.is_floating_point() or views.shape[1] == 0 or views.shape[2] == 0:
         raise ValueError(
             "views must be a floating point tensor of shape (V views, B images, D features), none of them 0, "
@@ -99,6 +102,8 @@ def require_views(
         raise ValueError(f"this loss takes exactly {exactly} views, got {given}")
     if views.shape[0] < at_least:
         raise ValueError(f"this loss needs at least {at_least} views, got shape {tuple(views.shape)}")
+    if views.shape[1] < images:
+        raise ValueError(f"this loss needs at least {images} images, got shape {tuple(views.shape)}")
     for name, values in per_image.items():
         require_per_image(name, values, views.shape[1])
 

@@ -13,9 +13,24 @@ from contrasweep.models.encoders.registry import (
     check_two_sizes,
 )
 from contrasweep.models.export import EncoderFile, encoder_bytes, load_encoder, read_encoder
-from contrasweep.models.heads import HEADS, build_head, linear_head, mlp3_head, mlp_head, projection_head
-from contrasweep.models.label_free import alignment, feature_std, lidar, rankme, uniformity
-from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy
+from contrasweep.models.heads import (
+    HEADS,
+    build_head,
+    linear_head,
+    mlp3_head,
+    mlp_bn_head,
+    mlp_head,
+    projection_head,
+)
+from contrasweep.models.label_free import (
+    alignment,
+    direction_std,
+    feature_std,
+    lidar,
+    rankme,
+    uniformity,
+)
+from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy, rising_momentum
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
 from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
 from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
@@ -62,6 +77,7 @@ __all__ = [
     "check_images",
     "check_two_sizes",
     "choose_knn",
+    "direction_std",
     "encoder_bytes",
     "feature_std",
     "fit_knn",
@@ -75,6 +91,7 @@ __all__ = [
     "macro_auc",
     "mean_squared_error",
     "mlp3_head",
+    "mlp_bn_head",
     "mlp_head",
     "multi_label_f1",
     "one_hot",
@@ -82,6 +99,7 @@ __all__ = [
     "projection_head",
     "rankme",
     "read_encoder",
+    "rising_momentum",
     "top_accuracy",
     "unbiased_accuracy",
     "uniformity",

@@ -113,8 +113,17 @@ def feature_std(features: Tensor) -> float:
         ValueError: no image, or features of another shape.
         NonFiniteFeatures: the features hold NaN or Inf.
     """
-    rows = F.normalize(_finite(features, "features", 2), dim=1)
-    return float(rows.std(dim=0, correction=0).mean()) * math.sqrt(rows.shape[1])
+    return float(direction_std(_finite(features, "features", 2)))
+
+
+@torch.no_grad()
+def direction_std(features: Tensor) -> Tensor:
+    """Return the value of `feature_std` as a scalar tensor on the device of `features` `(..., N, D)`.
+
+    It is averaged over the other dimensions. Nothing is checked, so a GPU need not wait.
+    """
+    directions = F.normalize(features, dim=-1)
+    return directions.std(dim=-2, correction=0).mean() * math.sqrt(features.shape[-1])
 
 
 def _effective_rank(values: Tensor) -> float:

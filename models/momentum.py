@@ -1,10 +1,19 @@
 """Slow memories: a copy of a module that follows it, a queue of earlier keys, and a row for each image."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+
+def rising_momentum(start: float, step: int, steps: int) -> float:
+    """Return the momentum of step `step` (from 0) of `steps`: from `start` to 1 along half a cosine.
+
+    Source: BYOL (Grill et al. 2020), Section 3.2: `1 - (1 - start) (cos(pi k / K) + 1) / 2`.
+    """
+    return 1 - (1 - start) * (math.cos(math.pi * step / steps) + 1) / 2
 
 
 class MomentumCopy(nn.Module):
@@ -36,8 +45,10 @@ class MomentumCopy(nn.Module):
         return outputs
 
     @torch.no_grad()
-    def follow(self, source: nn.Module) -> None:
+    def follow(self, source: nn.Module, momentum: float | None = None) -> None:
         """Move the copy towards the original, `source`. Call it once per step, before computing the keys.
+
+        `momentum` holds for this call alone; None means the copy's own.
 
         Raises:
             ValueError: the parameters of `source` are not those of the copy.
@@ -45,8 +56,9 @@ class MomentumCopy(nn.Module):
         own, theirs = dict(self.module.named_parameters()), dict(source.named_parameters())
         if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
             raise ValueError("the module to follow has other parameters than the copy was made of")
+        share = 1 - (self.momentum if momentum is None else momentum)
         for name, parameter in own.items():
-            parameter.lerp_(theirs[name], 1 - self.momentum)
+            parameter.lerp_(theirs[name], share)
 
 
 class KeyQueue(nn.Module):

@@ -60,8 +60,11 @@ def test_the_nearest_name(given: str, known: list[str], expected: str | None) ->
         ("method", "SupCon", "supcon"),
         ("method", "moco", "moco-v2"),
         ("method", "mocov2", "moco-v2"),
-        ("method", "byol", None),
-        ("method", "Barlow-Twins", None),
+        ("method", "BYOL", "byol"),
+        ("method", "Barlow_Twins", "barlow-twins"),
+        ("method", "barlow", "barlow-twins"),
+        ("method", "mae", None),
+        ("method", "VICRegL", None),
         ("dataset", "cifar-10", "cifar10"),
         ("dataset", "CIFAR10", "cifar10"),
         ("dataset", "ImageNet", "imagenet1k"),
@@ -92,8 +95,8 @@ def test_a_word_for_a_name_that_is_not_there_is_compared_as_any_other() -> None:
 
 
 def test_what_is_not_offered_is_said() -> None:
-    told = unknown("method", "byol", ["bool", "infonce"], "; but infonce is")
-    assert told == "unknown method 'byol'. It is not offered; but infonce is. Known: bool, infonce."
+    told = unknown("method", "mae", ["mane", "infonce"], "; but infonce is")
+    assert told == "unknown method 'mae'. It is not offered; but infonce is. Known: mane, infonce."
 
 
 def test_the_text_of_a_suggestion() -> None:

@@ -33,7 +33,7 @@ def says(result: Result, *parts: str) -> None:
     ("arguments", "parts"),
     [
         (["simclr"], ["unknown method 'simclr'", "Did you mean 'infonce'?"]),
-        (["byol"], ["unknown method 'byol'. It is not offered", "nothing but images: align-uniform,"]),
+        (["mae"], ["unknown method 'mae'. It is not offered", "nothing but images: align-uniform,"]),
         (["infonce", "--data", "."], ["unknown dataset '.'", "image-folder:path=", ",size=32"]),
         (["infonce", "--data", "CIFAR-10"], ["unknown dataset 'CIFAR-10'", "Did you mean 'cifar10'?"]),
         (["infonce", "--set", "encoder.name=ResNet-18"], ["'ResNet-18'", "Did you mean 'resnet18'?"]),

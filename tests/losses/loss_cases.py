@@ -139,6 +139,10 @@ def features_alone(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"features": normal(B, D, generator=g)}
 
 
+def with_targets(B: int, D: int, g: torch.Generator) -> Inputs:
+    return {"predictions": normal(2, B, D, generator=g), "targets": normal(2, B, D, generator=g)}
+
+
 def with_crops_and_queue(B: int, D: int, g: torch.Generator) -> Inputs:
     views, local = normal(2, B, D, generator=g), normal(3, B, D, generator=g)
     return {"views": views, "local": local, "queue": normal(2, 7, D, generator=g)}
@@ -319,6 +323,13 @@ LOSS_CASES = [
     ),
     LossCase(
         "decorrelation", lambda: losses.FeatureDecorrelation(0.5), features_alone, "features", {"features": 0}
+    ),
+    LossCase("barlow-twins", lambda: losses.BarlowTwins(0.3), of_views(2), "views", VIEWS),
+    LossCase("vicreg", lambda: losses.VICReg(0.7, 1.3, 0.4), of_views(2), "views", VIEWS),
+    LossCase("vicreg-paper", lambda: losses.VICReg(0.7, 1.3, 0.4, "paper"), of_views(2), "views", VIEWS),
+    *(
+        LossCase(name, build, with_targets, "predictions", {"predictions": 1, "targets": 1})
+        for name, build in (("byol", losses.BYOL), ("simsiam", losses.SimSiam))
     ),
     LossCase("prototype-nce", losses.PrototypeNCE, with_prototypes, "queries", {"queries": 0, "clusters": 0}),
 ]

@@ -148,8 +148,22 @@ LARGE = 4096
         (losses.EpsSupInfoNCE(0.1, 0.5), 1, {"labels": torch.arange(LARGE) % 100}),
         (losses.FairKL(), 1, {"labels": torch.arange(LARGE) % 10, "bias": torch.arange(LARGE) // 10 % 7}),
         (losses.CACR(1.0, 2.0), 2, {}),
+        (losses.BarlowTwins(), 2, {}),
+        (losses.VICReg(), 2, {}),
+        (losses.BYOL(), 2, {"targets": torch.ones(2, LARGE, 16)}),
+        (losses.SimSiam(), 2, {"targets": torch.ones(2, LARGE, 16)}),
     ],
-    ids=["infonce", "supcon", "eps-supinfonce", "fairkl", "cacr"],
+    ids=[
+        "infonce",
+        "supcon",
+        "eps-supinfonce",
+        "fairkl",
+        "cacr",
+        "barlow-twins",
+        "vicreg",
+        "byol",
+        "simsiam",
+    ],
 )
 def test_large_batches_give_finite_gradients(loss: nn.Module, views: int, extra: dict[str, Any]) -> None:
     x = torch.randn(views, LARGE, 16, generator=torch.Generator().manual_seed(0)).requires_grad_()

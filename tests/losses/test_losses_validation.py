@@ -29,6 +29,8 @@ BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
         r"condition must be \(3, Z\), one row per image, got \(2, 4\)",
     ),
     "one image": (lambda: losses.MMCL(1.0)(torch.ones(2, 1, 3)), r"at least 2 images, got shape"),
+    "lam of Barlow Twins": (lambda: losses.BarlowTwins(-0.1), r"lam must be at least 0, given -0.1"),
+    "form of VICReg": (lambda: losses.VICReg(form="papr"), r"value of form: 'papr'\. Did you mean 'paper'"),
     "kernel": (
         lambda: losses.FairCCLK("laplace", lam=0.1, temperature=0.1),
         r"value of kernel: 'laplace'\. Did you mean 'laplacian'\? Known: rbf,",

@@ -141,6 +141,18 @@ OWN: dict[str, dict[str, Any]] = {
         "biased_encoder": "same",
     },
     "moco-v2": {"symmetric": "off", "momentum_m": 0.9, "queue": 64},
+    "barlow-twins": {"lam": 0.005, "head.name": "mlp3", "head.hidden": 64},
+    "vicreg": {
+        "invariance_weight": 25.0,
+        "variance_weight": 25.0,
+        "covariance_weight": 1.0,
+        "form": "released",
+        "head.name": "mlp3",
+        "head.hidden": 64,
+    },
+    # A mean of cosines begins near 0, where rounding is a large share; with seed 1 it is further away.
+    "simsiam": {"predictor_hidden": 32, "head.name": "cclk", "head.hidden": 64, "seed": 1},
+    "byol": {"predictor_hidden": 64, "momentum_m": 0.9, "head.name": "mlp-bn", "head.hidden": 64},
     "pcl": {
         "clusters": 6,
         "kmeans_starts": 1,

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses import (
     CACR,
+    BarlowTwins,
     BiasCon,
     CanonicalCorrelation,
     ClInfoNCE,
@@ -98,6 +99,14 @@ class Returning(nn.Module):
 def test_terms_are_taken_where_a_loss_has_them() -> None:
     result = LossOfBatch(SupCon(0.1), ("labels",))(torch.rand(2, 3, 4), BATCH)
     assert isinstance(result, LossTerms)
+
+
+def test_the_terms_of_a_loss_that_sums_them_are_summed() -> None:
+    views = torch.rand(2, 3, 4)
+    loss = BarlowTwins(0.1)
+    result = LossOfBatch(loss, ())(views, BATCH)
+    assert isinstance(result, Tensor)
+    assert result == loss.terms(views).values.sum()
 
 
 @pytest.mark.parametrize(

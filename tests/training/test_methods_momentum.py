@@ -213,6 +213,16 @@ def test_everything_is_gathered_over_ranks() -> None:
     assert objective.queue.filled.item() == 8
 
 
+def test_a_loss_may_be_a_scalar(data: PreparedData) -> None:
+    def loss(contrast: Contrast) -> tuple[Tensor, dict[str, Tensor]]:
+        return contrast.queries.square().mean(), {}
+
+    objective = MomentumObjective(_experiment(), build_encoder("small-conv", 3, 8), loss)
+    value, metrics = objective.step(Batch(torch.rand(2, 4, 3, 8, 8), torch.arange(4), torch.arange(4)))
+    assert value.dim() == 0
+    assert metrics == {"dropped_fraction": torch.zeros(())}
+
+
 def test_weights_are_convolved_with_the_channels_last(data: PreparedData) -> None:
     objective, batch = _started(_experiment(), data)
     layouts: list[bool] = []

@@ -46,7 +46,8 @@ def loss_method(
 
     - `forward` takes `views` `(V, B, D)`, not normalised, and those of `BATCH_ARGUMENTS` that it needs, each
       with B rows. It returns a scalar. If the loss also has a method `terms` with the same arguments that
-      returns `LossTerms`, the run reports the fraction of dropped anchors. A default is never replaced.
+      returns `LossTerms`, the run minimises their mean and reports the fraction of dropped anchors; where a
+      `losses.Loss` says that it `sums_terms`, it minimises their sum. A default is never replaced.
     - The constructor takes hyperparameters. Their annotations say what is allowed, see
       `losses.validation.rule_of`, and the constructor has the last word: a ValueError is the user's error.
 
@@ -138,7 +139,10 @@ class LossOfBatch(nn.Module):
         """
         given = {name: getattr(batch, name) for name in self.arguments}
         assert all(value is not None for value in given.values()), "checked when the experiment was resolved"
-        result = getattr(self.loss, "terms", self.loss)(views, **given)
+        # The mean of the terms is not the value of a loss that sums them.
+        summed = getattr(self.loss, "sums_terms", False)
+        compute = self.loss if summed else getattr(self.loss, "terms", self.loss)
+        result = compute(views, **given)
         if isinstance(result, LossTerms) or (isinstance(result, Tensor) and result.dim() == 0):
             return result
         shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""

@@ -26,14 +26,14 @@ MOMENTUM = {
 SYMMETRIC = Hyperparameter("whether each view is query and key in turn", OneOf(("off", "on")))
 
 
-QueueTerms = Callable[[Tensor, Tensor, Tensor], LossTerms]
-"""Terms of queries `(B, D)`, their keys `(B, D)` and the queue `(Q, D)`."""
+QueueTerms = Callable[[Tensor, Tensor, Tensor], LossTerms | Tensor]
+"""Terms (or a scalar) of queries `(B, D)`, their keys `(B, D)` and the queue `(Q, D)`."""
 
 
 def one_way(experiment: Experiment, encoder: Encoder, loss: QueueTerms) -> MomentumObjective:
     """Return a loss of the first view's queries and the second's keys, which join the queue afterwards."""
 
-    def terms(contrast: Contrast) -> tuple[LossTerms, Metrics]:
+    def terms(contrast: Contrast) -> tuple[LossTerms | Tensor, Metrics]:
         return loss(contrast.queries[0], contrast.keys[0], contrast.queue), {}
 
     return MomentumObjective(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))

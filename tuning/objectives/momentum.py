@@ -19,7 +19,15 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder, KeyQueue, MomentumCopy
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.heads import experiment_head, head_outputs
-from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective, channels_last, of_views
+from contrasweep.tuning.objectives.objective import (
+    Batch,
+    Gather,
+    Metrics,
+    Objective,
+    averaged,
+    channels_last,
+    of_views,
+)
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,8 @@ class Contrast:
     batch: Batch
 
 
-MomentumLoss = Callable[[Contrast], tuple[LossTerms, Metrics]]
-"""Per-anchor terms of a step, and metrics beside `dropped_fraction` (detached)."""
+MomentumLoss = Callable[[Contrast], tuple[LossTerms | Tensor, Metrics]]
+"""Per-anchor terms of a step, or a scalar, and metrics beside `dropped_fraction` (detached)."""
 
 EVERY_VIEW = slice(None)
 
@@ -82,9 +90,10 @@ class MomentumObjective(Objective):
         apart = self.views_apart
         queries = gather(embed(self.encoder, self.head, batch.views[self.queried], apart=apart), 1)
         keys = gather(embed(self.key_encoder, self.key_head, batch.views[self.keyed], apart=apart), 1)
-        terms, metrics = self.loss(Contrast(queries, keys, self.queue.keys, batch.gathered(gather)))
+        result, metrics = self.loss(Contrast(queries, keys, self.queue.keys, batch.gathered(gather)))
+        loss, dropped = averaged(result)
         self._newest = keys[self.enqueued].flatten(0, 1)
-        return terms.mean(), {"dropped_fraction": terms.dropped_fraction().detach(), **metrics}
+        return loss, {"dropped_fraction": dropped, **metrics}
 
     def after_step(self) -> None:
         """Move the copies towards their originals and replace the oldest keys of the queue by the step's."""

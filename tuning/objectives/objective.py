@@ -27,6 +27,13 @@ def of_every_image(loss: Tensor, metrics: Metrics) -> tuple[Tensor, Metrics]:
     return loss, {"dropped_fraction": dropped, **{name: one.detach() for name, one in metrics.items()}}
 
 
+def averaged(result: LossTerms | Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss that is minimised and the dropped fraction; a scalar drops nothing."""
+    if isinstance(result, LossTerms):
+        return result.mean(), result.dropped_fraction().detach()
+    return result, torch.zeros((), device=result.device)
+
+
 def identity_gather(tensor: Tensor, dim: int) -> Tensor:
     """Return `tensor`: one process already holds the global batch."""
     return tensor
@@ -79,8 +86,9 @@ class Objective(nn.Module, ABC):
         self.encoder = encoder.to(memory_format=torch.channels_last)
 
     def step(self, batch: Any, gather: Gather = identity_gather) -> tuple[Tensor, Metrics]:
-        """Return the loss (a scalar) and its metrics for one batch."""
-        return self.compute(batch, gather)
+        """Return the loss (a scalar) and its metrics for one batch; by default, no anchor dropped out."""
+        loss, metrics = self.compute(batch, gather)
+        return (loss, metrics) if "dropped_fraction" in metrics else of_every_image(loss, metrics)
 
     @abstractmethod
     def compute(self, batch: Any, gather: Gather) -> tuple[Tensor, Metrics]:
@@ -148,8 +156,7 @@ class SecondHead(nn.Module):
 
     def forward(self, embeddings: Tensor, batch: Batch) -> Tensor:
         """Return the loss of the head's gathered `embeddings` `(V, B, D)`, before its weight."""
-        result = self.loss(embeddings, batch)
-        return result.mean() if isinstance(result, LossTerms) else result
+        return averaged(self.loss(embeddings, batch))[0]
 
 
 class ContrastiveObjective(Objective):
@@ -178,11 +185,7 @@ class ContrastiveObjective(Objective):
         """Return the mean of the loss over its valid anchors, and metrics with the dropped fraction."""
         features, whole = self._encode(batch.views), batch.gathered(gather)
         embeddings = gather(self._projected(self.head, features), 1)
-        result = self.loss(embeddings, whole)
-        if isinstance(result, LossTerms):
-            loss, dropped = result.mean(), result.dropped_fraction().detach()
-        else:
-            loss, dropped = result, torch.zeros((), device=result.device)
+        loss, dropped = averaged(self.loss(embeddings, whole))
         measured = {} if self.measure is None else self.measure(embeddings.detach(), whole)
         if self.second is not None:
             other = self.second(gather(self._projected(self.second.head, features), 1), whole)
