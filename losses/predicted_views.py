@@ -53,4 +53,5 @@ def _agreements(predictions: Tensor, targets: Tensor) -> Tensor:
         given = f"{tuple(predictions.shape)} and {tuple(targets.shape)}"
         raise ValueError(f"predictions and targets must have one shape, got {given}")
     others = targets.detach().flip(0)
-    return torch.linalg.vecdot(normalised(predictions), normalised(others))
+    cosines: Tensor = torch.linalg.vecdot(normalised(predictions), normalised(others))
+    return cosines

@@ -11,6 +11,7 @@ from contrasweep.data import known_datasets
 from contrasweep.rules import Number
 from contrasweep.search_spaces import available_presets, available_spaces, preset
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS, Hyperparameter
 from contrasweep.tuning.methods.dfa import Disentangled
 from contrasweep.tuning.methods.hex import ProjectedClassifier
@@ -94,13 +95,21 @@ def test_the_head_follows_its_settings(name: str) -> None:
         # The classifier reads the features themselves, and so does the loss unless it is asked otherwise.
         assert getattr(objective, "head", None) is None
         return
-    linear = [p.shape for p in objective.head.parameters() if p.ndim == 2]
-    assert linear == [(24, encoder.width), (16, 24)]
-    by_default = METHODS[name].build(resolve(name, dataset), encoder, data)
-    assert [p.shape for p in by_default.head.parameters() if p.ndim == 2] == [
-        (encoder.width, encoder.width),
-        (128, encoder.width),
-    ]
+    assert _linear(objective) == _layers(e, 24, 16, encoder.width)
+    usual = resolve(name, dataset)
+    by_default = METHODS[name].build(usual, encoder, data)
+    hidden = usual.head.hidden or encoder.width
+    assert _linear(by_default) == _layers(usual, hidden, usual.head.width, encoder.width)
+
+
+def _linear(objective: Objective) -> list[tuple[int, ...]]:
+    return [tuple(p.shape) for p in objective.head.parameters() if p.ndim == 2]
+
+
+def _layers(e: Experiment, hidden: int, width: int, inputs: int) -> list[tuple[int, ...]]:
+    """Return the shapes of the linear layers of a head with hidden layers."""
+    between = [(hidden, hidden)] if e.head.name == "mlp3" else []
+    return [(hidden, inputs), *between, (width, hidden)]
 
 
 # Their datasets' names end in a file of features or of a hierarchy: tests/data trains them with one.

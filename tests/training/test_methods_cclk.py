@@ -29,8 +29,11 @@ OTHER_ROWS_OF_CCL_K = {
     ("fair-infonce", "colormnist"),
     ("weaklysup-infonce", "imagenet100"),
 }
-BY_THEMSELVES = {"cacr", "cacr-moco", "cmc", "align-uniform", "hardneg-infonce", "wcl", "mmcl"}
-"""Methods all of whose presets do; the first five are rows of CACR."""
+BY_THEMSELVES = {
+    *("cacr", "cacr-moco", "cmc", "align-uniform", "hardneg-infonce"),
+    *("wcl", "mmcl", "barlow-twins", "vicreg", "simsiam", "byol"),
+}
+"""Methods all of whose presets do; the first row are those of CACR."""
 
 CONDITIONED = ["fair-cclk", "weaklysup-cclk", "weaklysup-infonce", "fair-infonce"]
 
