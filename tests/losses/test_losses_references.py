@@ -11,34 +11,13 @@ import references_codes
 import references_networks
 import references_predicting
 import torch
+from drawn import Drawn, Pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from contrasweep import losses
 
-
-class Drawn:
-    """Random inputs of one drawn shape."""
-
-    def __init__(self, V: int, B: int, D: int, seed: int) -> None:
-        self.V, self.B, self.D = V, B, D
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def normal(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, generator=self.generator, dtype=torch.float64)
-
-    def numbers(self, high: int) -> Tensor:
-        return torch.randint(0, high, (self.B,), generator=self.generator)
-
-    def uniform(self, *shape: int) -> Tensor:
-        return torch.rand(*shape, generator=self.generator, dtype=torch.float64)
-
-    def views(self, count: int | None = None) -> Tensor:
-        return self.normal(count or self.V, self.B, self.D)
-
-
-Pair = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], Tensor]
 Reference = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
