@@ -79,7 +79,8 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("train", "fit pretrain"),
         **_each("studies", "list ls"),
         **_each("show", "results status"),
-        **_each("run", "test eval evaluate"),
+        **_each("run", "test"),
+        **_each("eval", "evaluate"),
         **_each("delete", "rm remove"),
     },
     "setting": {
