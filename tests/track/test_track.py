@@ -173,6 +173,18 @@ def test_mlflow_gets_what_a_study_has_gained(tmp_path: Path, mlflow: Callable[[]
     assert run.info.status == "FINISHED"
 
 
+def test_mlflow_gets_the_means_over_further_seeds(tmp_path: Path, mlflow: Callable[[], Any]) -> None:
+    final, tracker = WrittenStudy(tmp_path, make_final_record()), mlflow()
+    for seed, score, new in ((7, 0.8, 3), (8, 0.6, 2)):
+        final.write(Run(3, seed, final={"test.accuracy": score}, phase="final"))
+        assert track(final.store, "demo-final", tracker)[1] == new
+        assert track(final.store, "demo-final", tracker)[1] == 0
+    run = _all(tracker)["trial 3"]
+    history = tracker._client.get_metric_history(run.info.run_id, "test.accuracy")
+    assert [(one.step, one.value) for one in history] == [(1, 0.8), (2, pytest.approx(0.7))]
+    assert run.data.metrics["test.accuracy"] == pytest.approx(0.7)
+
+
 def replace_created(store: ResultsStore, other: Path) -> bool:
     """Both plans are of one moment, so their studies are one for a tracker."""
     return store.study(STUDY).created == ResultsStore(other).study(STUDY).created
@@ -245,6 +257,18 @@ def test_wandb_gets_a_run_for_each_seed_and_goes_on_where_it_was(
     assert first["config"]["kernel"] == "cosine"
     failed = next(run for run in wandb.values() if run["name"] == "trial 2")
     assert (failed["exit_code"], failed["summary"]["error"]) == (1, "it broke")
+
+
+def test_wandb_gets_test_scores_that_come_after_the_last_epoch(
+    store: ResultsStore, wandb: dict[str, dict[str, Any]]
+) -> None:
+    study, run, *_ = runs_of(store, STUDY)
+    tracker = tracker_at("wandb")
+    for one in (study, replace(run, status="running", final={}), replace(run, final={"test.accuracy": 0.8})):
+        tracker.send(one)
+    (told,) = wandb.values()
+    assert sorted(told["logged"]) == [0, 1, 2]
+    assert told["summary"]["test.accuracy"] == 0.8
 
 
 def test_the_command_says_how_much_was_new(

@@ -38,6 +38,8 @@ class TrackedRun:
         curve: its metrics by epoch.
         final: its metrics at the end; of a trial of several seeds, the means over them.
         ended: when it ended; None for one that has not.
+        seeds: of a trial of several seeds, how many it has now; its means are those over so many.
+        grows: whether further seeds may come, though it has ended.
     """
 
     kind: Literal["study", "trial", "run"]
@@ -51,16 +53,19 @@ class TrackedRun:
     curve: Sequence[Point] = ()
     final: Mapping[str, float] = field(default_factory=dict)
     ended: datetime | None = None
+    seeds: int = 0
+    grows: bool = False
 
     @property
     def whole(self) -> bool:
         """Whether nothing of the run will change any more."""
-        return self.status in FINAL_STATUSES
+        return self.status in FINAL_STATUSES and not self.grows
 
     @property
     def points(self) -> list[Point]:
-        """The curve, with the final metrics at its last epoch; without a curve, one point at epoch 0."""
-        *before, last = self.curve or [Point(0, self.ended or self.started, {})]
+        """The curve, with the final metrics at its last epoch; without a curve, one point at `seeds`."""
+        # A tracker keeps the first value of a step, and the means change with the number of seeds.
+        *before, last = self.curve or [Point(self.seeds, self.ended or self.started, {})]
         points = [*before, Point(last.epoch, last.time, {**self.final, **last.metrics})]
         return points if points[-1].metrics else before
 
@@ -102,6 +107,8 @@ def runs_of(store: ResultsStore, study: str) -> Iterator[TrackedRun]:
             tags={} if outcome.error is None else {"error": outcome.error},
             final=means,
             ended=None if None in ends else max(ends),
+            seeds=len(own),
+            grows=record.is_final,
         )
         for row in own:
             own_name, values = f"{name}, seed {row['seed']}", {**outcome.values, "seed": row["seed"]}

@@ -62,5 +62,7 @@ class WandbTracker:
                 if point.epoch >= there.starting_step:
                     there.log(dict(point.metrics), step=point.epoch)
             summary: Any = there.summary
-            summary.update({**run.tags, "status": run.status, "started": run.started.isoformat()})
+            # Test scores come after the last epoch, whose step may have been sent before.
+            ended = {"status": run.status, "started": run.started.isoformat()}
+            summary.update({**run.final, **run.tags, **ended})
             there.finish(exit_code=_EXIT.get(run.status, 0))
