@@ -50,12 +50,7 @@ def lidar(views: Tensor) -> float:
     rows = _several_views(views)
     means = rows.mean(dim=0)
     spread, within = (means - means.mean(dim=0)), (rows - means).flatten(0, 1)
-    covariance = within.T @ within / len(within)
-    covariance.diagonal().add_(RIDGE)
-    # The eigenvalues of S_w^-1/2 S_b S_w^-1/2 are the squared singular values of the whitened means, whatever
-    # square root of S_w whitens them; the factor of Cholesky is the cheapest.
-    factor = torch.linalg.cholesky(covariance)
-    whitened = torch.linalg.solve_triangular(factor, spread.T, upper=False)
+    whitened = _whitened(spread.T, within.T @ within / len(within))
     return _effective_rank(torch.linalg.svdvals(whitened).square() / len(means))
 
 
@@ -124,6 +119,22 @@ def direction_std(features: Tensor) -> Tensor:
     """
     directions = F.normalize(features, dim=-1)
     return directions.std(dim=-2, correction=0).mean() * math.sqrt(features.shape[-1])
+
+
+def _whitened(spread: Tensor, covariance: Tensor) -> Tensor:
+    """Return `spread` `(D, N)` after a square root of `covariance` plus `RIDGE` has been divided out."""
+    # The eigenvalues of S_w^-1/2 S_b S_w^-1/2 are the squared singular values of the whitened means, whatever
+    # square root of S_w whitens them; the factor of Cholesky is the cheapest.
+    ridge = RIDGE * torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+    divided: Tensor
+    factor, failed = torch.linalg.cholesky_ex(covariance + ridge)
+    if not failed:
+        divided = torch.linalg.solve_triangular(factor, spread, upper=False)
+        return divided
+    # Beside very large features the ridge is lost in rounding, and some eigenvalues come out below 0.
+    values, vectors = torch.linalg.eigh(covariance)
+    divided = (vectors.T @ spread) / (values.clamp_min(0) + RIDGE).sqrt()[:, None]
+    return divided
 
 
 def _effective_rank(values: Tensor) -> float:

@@ -64,6 +64,12 @@ def test_lidar_counts_directions_in_which_images_differ_more_than_their_views() 
     assert rankme(views[0]) > 3.1  # it counts the noise of the views too
 
 
+@pytest.mark.parametrize("scale", [1e3, 1e8])
+def test_lidar_of_features_so_large_that_the_ridge_is_lost_in_rounding(scale: float) -> None:
+    views = (drawn(300, 16) + 0.1 * drawn(4, 300, 16, seed=2)) @ drawn(16, 64, seed=3)
+    assert lidar(scale * views) == pytest.approx(lidar(views), rel=0.1)
+
+
 def test_alignment_and_uniformity_of_known_points() -> None:
     x, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
     assert alignment(torch.stack([torch.stack([x, x]), torch.stack([x, y])])) == pytest.approx((0 + 2) / 2)
