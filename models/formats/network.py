@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from contrasweep.models.encoders.encoder import Encoder, Normalisation
+from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput
+from contrasweep.models.encoders.weights import network_of as without_normalisation
 from contrasweep.models.export import EncoderFile
 
 RESIZED = "bilinear, antialiased"
@@ -66,12 +67,11 @@ def network_of(file: EncoderFile) -> Network:
     encoder, header = file.encoder, file.header
     if not isinstance(encoder.takes, ImageInput):
         raise NotOffered("it encodes several views of an object; no other library has such a network")
-    channels, body = encoder.takes.channels, encoder.body
-    normalises = isinstance(body, nn.Sequential) and isinstance(body[0], Normalisation)
+    channels = encoder.takes.channels
     return Network(
         name=header["name"],
         encoder=encoder,
-        bare=body[1] if isinstance(body, nn.Sequential) and normalises else body,
+        bare=without_normalisation(encoder),
         channels=channels,
         size=encoder.takes.size,
         mean=_by_channel(header["mean"] or (0.0,), channels),

@@ -18,6 +18,7 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
 from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.transfer.sources import encoder_sources
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
 
 Command = Callable[..., Result]
@@ -69,6 +70,12 @@ def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command)
     assert (given["size"], given["mean"], given["std"]) == (32, [0.0] * 3, [1.0] * 3)
 
 
+def test_a_file_of_any_name_is_an_encoder_file_to_every_command(export: Command) -> None:
+    Path("encoder.bin").write_bytes(encoder_file(1))
+    assert export("encoder.bin", "--format", "timm", "-o", "out").exit_code == 0
+    assert [one.place for one in encoder_sources(["encoder.bin"], "results")] == ["encoder.bin"]
+
+
 def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command) -> None:
     assert export("study-1-final", "--format", "timm", "-o", "a", "--seed", "7").exit_code == 0
     file = encoder_path("study-1-final", 1, 7)
@@ -89,7 +96,10 @@ def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command)
         (["a.safetensors", "--format", "timm", "--seed", "4"], "--seed go with a study"),
         (["a.safetensors", "--format", "timm"], "a.safetensors is not an encoder of contrasweep"),
         (["b.safetensors", "--format", "timm"], "there is no such file"),
-        (["results/studies/study-1.json", "--format", "timm"], "The study name 'results/studies"),
+        (
+            ["results/studies/study-1.json", "--format", "timm"],
+            "study-1.json is not an encoder",
+        ),
         (["study-1", "--format", "timm", "--push", "name"], "--push takes OWNER/NAME, given 'name'"),
         (["study-1", "--format", "timm", "-o", "results"], "results has files in it"),
     ],

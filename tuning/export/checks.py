@@ -1,5 +1,6 @@
 """What can be refused before torch is imported: the format's name, the folder, the hub's repository."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from contrasweep.tuning.files import check_folder
 from contrasweep.tuning.store import ResultsStore
 
 SUFFIX: Final = ".safetensors"
-"""What the name of an encoder file ends in; any other source is a study."""
+"""What the name of an encoder file ends in."""
 
 FORMAT_NAMES: Final = ("torchvision", "timm", "hf", "onnx")
 """The names of `models.formats.FORMATS`; a test holds them equal."""
@@ -24,9 +25,14 @@ def check_format(name: str) -> None:
         raise unknown_name("format", name, FORMAT_NAMES)
 
 
+def is_encoder_file(given: str) -> bool:
+    """Return whether what is given names a file, not a study."""
+    return given.endswith(SUFFIX) or os.path.isfile(given)
+
+
 def check_source(given: str, results: str) -> None:
     """Raise InputError unless the study or encoder file is there."""
-    if given.endswith(SUFFIX):
+    if is_encoder_file(given):
         with told_to_user():
             check_given(given)
     else:

@@ -1,15 +1,15 @@
 """The encoder that is exported: the file that a user names, or that of a study's run."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from contrasweep.given_files import read_given
 from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
-from contrasweep.tuning.export.checks import SUFFIX
+from contrasweep.tuning.export.checks import is_encoder_file
 from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.encoders import encoder_path, stored_encoders
 from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, completed_rows, summarise_runs
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.trials import untrained_scores
@@ -55,7 +55,7 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
     """Return the encoder that `given` names.
 
     Args:
-        given: an encoder file (it ends in `.safetensors`), or a study: that of final runs, or one that was
+        given: an encoder file (see `is_encoder_file`), or a study: that of final runs, or one that was
             searched. Of that its final runs are taken, or, where there are none, the best trials whose
             encoders the search has kept.
         results: the results folder.
@@ -68,7 +68,7 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
             read or is not an encoder of contrasweep.
         StoreError: there is no such study.
     """
-    if given.endswith(SUFFIX):
+    if is_encoder_file(given):
         if trial is not None or seed is not None:
             raise InputError(f"--trial and --seed go with a study; {given} is the encoder of one run")
         with told_to_user():
@@ -102,7 +102,7 @@ def _rows_of(
             rows = completed_rows(store, study)
         except StoreError:
             continue
-        there = _with_encoder(store, study)
+        there = stored_encoders(store.location, study)
         if study == final and rows:
             return study, rows
         if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
@@ -111,11 +111,6 @@ def _rows_of(
         f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
         f"`contrasweep run {searched}{results_option(results)}` trains its best configuration"
     )
-
-
-def _with_encoder(store: ResultsStore, study: str) -> Collection[str]:
-    location = store.location
-    return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
 
 
 def _ranked(store: ResultsStore, searched: str) -> list[int]:

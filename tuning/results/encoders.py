@@ -1,6 +1,8 @@
 """The files of trained encoders in a results folder, and which of a search's are kept."""
 
 import logging
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -23,6 +25,17 @@ def encoder_path(study: str, trial: int, seed: int) -> str:
 def snapshot_path(study: str, trial: int, seed: int, epoch: int) -> str:
     """Return the path of the encoder that a run had after an epoch."""
     return f"{_folder(study, trial, seed)}/epoch-{epoch:05d}.safetensors"
+
+
+def snapshot_epoch(path: str) -> int | None:
+    """Return the epoch of a snapshot's file (`snapshot_path`); None of any other file."""
+    found = re.fullmatch(r"epoch-(\d+)\.safetensors", os.path.basename(path))
+    return None if found is None else int(found[1])
+
+
+def stored_encoders(location: Location, study: str) -> set[str]:
+    """Return the paths of the encoder files of a study, below the results folder."""
+    return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
 
 
 def _folder(study: str, trial: int, seed: int) -> str:

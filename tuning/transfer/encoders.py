@@ -17,6 +17,7 @@ from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.objectives.objective import Gather, Objective
 from contrasweep.tuning.objectives.prepared import starting_from_file
+from contrasweep.tuning.results.encoders import snapshot_epoch
 from contrasweep.tuning.training.compute import compile_backbones
 from contrasweep.tuning.training.pretrain import initial_encoder
 from contrasweep.tuning.transfer.sources import Source
@@ -87,6 +88,8 @@ class FrozenEncoder(Objective):
 def read_encoders(sources: Sequence[Source]) -> list[GivenEncoder]:
     """Read encoder files; encoders of one experiment with different seeds get the same name.
 
+    Snapshots have names of their own: they are the same only as those after as many epochs.
+
     Raises:
         InputError: a file is no encoder that contrasweep wrote, takes several views of an object, or is given
             twice.
@@ -97,9 +100,12 @@ def read_encoders(sources: Sequence[Source]) -> list[GivenEncoder]:
         if digests.count(file.digest) > 1:
             raise InputError(f"the encoder {source.place} is given twice")
     names: dict[str, str] = {}
-    found = []
+    found: list[GivenEncoder] = []
     for source, file, experiment in read:
-        config = experiment.identity() if file.experiment else file.digest
+        config = f"{experiment.identity()} {snapshot_epoch(source.place)}" if file.experiment else file.digest
+        if (names.get(config), experiment.seed) in {(one.name, one.seed) for one in found}:
+            # Two files of one run, such as a snapshot that was renamed, are no two seeds.
+            config = file.digest
         if config not in names:
             names[config] = _new_name(source, file, experiment, list(names.values()))
         found.append(GivenEncoder(names[config], source.place, file, experiment))
@@ -158,5 +164,6 @@ def _read(source: Source) -> tuple[EncoderFile, Experiment]:
 def _new_name(source: Source, file: EncoderFile, experiment: Experiment, taken: Sequence[str]) -> str:
     """Return a name for an encoder that is not among those that are `taken`."""
     trained = f"{experiment.method} on {experiment.dataset}" if file.experiment else source.place
-    name = source.label or trained
+    epoch = snapshot_epoch(source.place)
+    name = (source.label or trained) + ("" if epoch is None else f", after epoch {epoch}")
     return name if name not in taken else f"{name} ({len(taken) + 1})"

@@ -1,6 +1,5 @@
 """The encoder files that a user names: by path, or by a study with final runs. Nothing here imports torch."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,9 +8,9 @@ from typing import Final
 
 from contrasweep.given_files import check_given, read_given
 from contrasweep.tuning.errors import InputError, told_to_user
-from contrasweep.tuning.export.checks import SUFFIX
+from contrasweep.tuning.export.checks import is_encoder_file
 from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.encoders import encoder_path, stored_encoders
 from contrasweep.tuning.results.final_runs import completed_rows
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
 
@@ -43,7 +42,8 @@ def encoder_sources(given: Sequence[str], results: str) -> list[Source]:
     """
     if not given:
         raise InputError("no encoder was given: give encoder files, or the name of a study with final runs")
-    return [source for one in given for source in (_file(one) if is_file(one) else _of_study(one, results))]
+    found = (_file(one) if is_encoder_file(one) else _of_study(one, results) for one in given)
+    return [source for sources in found for source in sources]
 
 
 def one_encoder(given: str, results: str) -> Source:
@@ -59,11 +59,6 @@ def one_encoder(given: str, results: str) -> Source:
         told = f"study {given} has {len(found)} encoders: give the file of one, such as {shown}"
         raise InputError(f"{told} in {results}")
     return found[0]
-
-
-def is_file(given: str) -> bool:
-    """Return whether what is given names a file, not a study."""
-    return given.endswith(SUFFIX) or os.path.isfile(given)
 
 
 def _file(given: str) -> list[Source]:
@@ -82,7 +77,7 @@ def _of_study(given: str, results: str) -> list[Source]:
             f"study {searched} has no completed final run: `contrasweep run {searched}"
             f"{results_option(results)}` trains its best configuration; or give an encoder file"
         )
-    there = {store.location.within(info) for info in store.location.files(f"exports/{study}", below=True)}
+    there = stored_encoders(store.location, study)
     found = []
     for trial, seed in sorted(rows):
         path = encoder_path(study, trial, seed)
