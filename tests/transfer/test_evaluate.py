@@ -11,7 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from contrasweep.models import build_encoder, encoder_bytes
+from contrasweep.models import build_encoder, encoder_bytes, read_encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.cli import app
@@ -64,6 +64,22 @@ def test_the_control_of_an_encoder_that_started_from_a_file_is_that_file(
     assert control.scores["accuracy"] == continued.scores["test.untrained_accuracy"]
     assert control.scores["accuracy"] == runs[0].scores["test.accuracy"]
     assert found.notes == (f"Untrained means as loaded from {runs[0].file}.",)
+
+
+def test_snapshots_of_a_run_are_no_further_seeds(
+    runs: list[FinalRun], continued: FinalRun, tmp_path: Path
+) -> None:
+    """The file of a network with other weights and the first run's experiment is as a snapshot of it."""
+    first, network = (read_encoder(run.file.read_bytes(), "") for run in (runs[0], continued))
+    snapshot = encoder_bytes(network.encoder, experiment=first.experiment, **first.header)
+    for name in ("epoch-00001.safetensors", "renamed.safetensors"):
+        (tmp_path / name).write_bytes(snapshot)
+        files = [str(run.file) for run in runs] + [str(tmp_path / name)]
+        *seeds, other = [one.name for one in read_encoders(encoder_sources(files, "results"))]
+        assert seeds == [f"supcon on {DATASET}"] * 2
+        assert other not in seeds
+    (alone,) = read_encoders(encoder_sources([str(tmp_path / "epoch-00001.safetensors")], "results"))
+    assert alone.name == f"supcon on {DATASET}, after epoch 1"
 
 
 def test_permuted_labels_give_chance(runs: list[FinalRun]) -> None:
@@ -204,12 +220,13 @@ def test_the_command_prints_a_row_for_each_probe_and_writes_each_score(
     result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "scores.parquet")])
     assert result.exit_code == 0, result.output
     header, row = [line.split("\t") for line in result.stdout.splitlines() if "\t" in line]
-    assert header[:4] == ["encoder", "probe", "shots", f"{DATASET}: accuracy, %"]
+    assert header[:4] == ["encoder", "probe", "shots", f"{DATASET}: accuracy"]
     assert row[:3] == [f"supcon on {DATASET}", "knn", "all"]
+    assert 0 < float(row[3].split()[0]) < 1, "a fraction, as everywhere"
     assert row[-1] == "2 seeds"
     written = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert len(written) == 2 * 2 * 2
-    assert written[0]["test.accuracy"] == pytest.approx(float(row[3].split()[0]) / 100, abs=0.2)
+    assert written[0]["test.accuracy"] == pytest.approx(float(row[3].split()[0]), abs=0.2)
     content = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert [one["seed"] for one in content["encoders"]] == [1, 2]
     assert [one["dataset"] for one in content["rows"]] == [DATASET, GREY]

@@ -128,6 +128,7 @@ def _print(found: "Transfer") -> None:
 
 
 def _row(key: tuple[str, str, int | None], cells: "list[Cell]") -> dict[str, Any]:
+    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
     from contrasweep.tuning.transfer.plan import shots_in_words
 
     encoder, probe, shots = key
@@ -135,9 +136,9 @@ def _row(key: tuple[str, str, int | None], cells: "list[Cell]") -> dict[str, Any
     for cell in cells:
         own, before = cell.trained[cell.score], cell.untrained[cell.score]
         column = f"{cell.dataset}: {cell.score.replace('_', ' ')}"
-        row[f"{column}, %"] = _mean_and_std(own.mean, own.std)
-        row[f"{cell.dataset}: {INTERVAL}"] = None if cell.interval is None else _interval(*cell.interval)
-        row[f"{cell.dataset}: untrained, %"] = _mean_and_std(before.mean, before.std)
+        row[column] = mean_and_std(own)
+        row[f"{cell.dataset}: {INTERVAL}"] = interval_text(cell.interval)
+        row[f"{cell.dataset}: untrained"] = mean_and_std(before)
     return {**row, "n": f"{own.n} {cell.over}" if cell.over else 1}
 
 
@@ -152,6 +153,8 @@ def _footer(cells: "list[Cell]") -> str:
 
 def _detail(found: "Transfer") -> "Iterator[tuple[str, list[dict[str, Any]]]]":
     """Yield titles and rows: clusters, accuracy by class, and confusion matrices."""
+    from contrasweep.tuning.results.numbers import number_text
+
     content = found.content()
     if "clusters" not in content:
         return
@@ -178,20 +181,15 @@ def _detail(found: "Transfer") -> "Iterator[tuple[str, list[dict[str, Any]]]]":
             yield (
                 title,
                 [
-                    {"class": name, "accuracy, %": None if share is None else f"{100 * share:.1f}"}
+                    {"class": name, "accuracy": None if share is None else number_text(share)}
                     | dict(zip(names, row, strict=True))
                     for name, share, row in counts
                 ],
             )
 
 
-def _mean_of(summary: dict[str, Any]) -> str:
-    return f"{summary['mean']:.3f}" + ("" if summary["std"] is None else f" ± {summary['std']:.3f}")
+def _mean_of(summary: dict[str, Any]) -> str | None:
+    from contrasweep.tuning.results.numbers import mean_and_std
+    from contrasweep.tuning.statistics import Summary
 
-
-def _mean_and_std(mean: float, std: float | None) -> str:
-    return f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}")
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{100 * low:.1f} to {100 * high:.1f}"
+    return mean_and_std(Summary(summary["mean"], summary["std"], summary["n"]))
