@@ -1,7 +1,8 @@
 """A search keeps the encoders of its best trials, final runs keep snapshots; files hold what was trained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,12 +11,14 @@ from studies import EPOCHS, small_plan
 
 from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, TrainingDiverged
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.encoders import KeptEncoders, encoder_path
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import Location, ResultsStore, open_location
+from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 
 @pytest.fixture
@@ -47,6 +50,26 @@ def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
     assert not (tmp_path / "exports").exists()
     with pytest.raises(InputError, match="keep-weights"):
         small_plan(tmp_path, keep_weights=-1)
+
+
+def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[int] = []
+
+    def failing(experiment: Experiment, *args: Any, **options: Any) -> Iterator[EpochRecord]:
+        for record in pretrain(experiment, *args, **options):
+            if record.finished and experiment.seed == 1 and not failed:
+                failed.append(1)
+                raise TrainingDiverged("it broke")
+            yield record
+
+    monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", failing)
+    with without_ray():
+        run_sweep(small_plan(tmp_path, keep_weights=3, trials=2, seeds=2, scheduler="none"))
+    outcomes = ResultsStore(tmp_path).trials("small").to_pylist()
+    assert sorted((row["trial"], row["seed"]) for row in outcomes if row["status"] == "failed") == [(0, 1)]
+    assert held(tmp_path) == {"00001-0", "00001-1"}
 
 
 def test_final_runs_keep_snapshots(tmp_path: Path) -> None:

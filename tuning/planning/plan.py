@@ -62,9 +62,9 @@ class SweepPlan:
     """One study: its search space, base experiment, search rules and resources.
 
     `given` holds the values that the user set; they hold in every trial. `space` holds the parameters left
-    to search. The search maximises `metrics`; several metrics give a Pareto front. The scheduler compares
-    trials by `asha_metric`, in its cheap form, which is known after every epoch. The encoders of the best
-    `keep_weights` trials stay in the store.
+    to search. The search maximises the merits (`results.best`) of `metrics`; several metrics give a Pareto
+    front. The scheduler compares trials by `asha_metric`, in its cheap form, which is known after every
+    epoch. The encoders of the best `keep_weights` trials stay in the store.
     """
 
     name: str

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ray.tune.search import Searcher
 
@@ -21,6 +21,9 @@ from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
+
+_MAY_LEAVE_ENCODERS: Final = ("completed", "failed")
+"""How trials end of which a seed may have completed, and written its encoder."""
 
 
 class StoreSearcher(Searcher):
@@ -73,8 +76,12 @@ class StoreSearcher(Searcher):
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
-        completed = {one.number: final_merit(_merits_of(one)) for one in past if one.state == "completed"}
-        self._kept = KeptEncoders(location, plan.name, plan.keep_weights, completed)
+        ended = {
+            one.number: final_merit(_merits_of(one)) if one.state == "completed" else None
+            for one in past
+            if one.state in _MAY_LEAVE_ENCODERS
+        }
+        self._kept = KeptEncoders(location, plan.name, plan.keep_weights, ended)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
@@ -145,8 +152,8 @@ class StoreSearcher(Searcher):
         else:
             merits = self._values(result)
             self._tracker.end(request.trial, status, self._final(merits))
-            if status == "completed":
-                self._kept.add(request.trial, final_merit(merits))
+            if status in _MAY_LEAVE_ENCODERS:
+                self._kept.add(request.trial, final_merit(merits) if status == "completed" else None)
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""

@@ -49,7 +49,8 @@ class KeptEncoders:
         location: the results folder.
         study: the study.
         most: of how many trials the encoders are kept.
-        merits: the final merits (`results.best`) of the trials that have completed before.
+        merits: the final merits (`results.best`) of the trials that have ended before; None of one that is
+            no candidate for the best.
     """
 
     def __init__(self, location: Location, study: str, most: int, merits: Mapping[int, float | None]) -> None:
@@ -58,7 +59,7 @@ class KeptEncoders:
         self._merits = dict(merits)
 
     def add(self, trial: int, merit: float | None) -> None:
-        """Note that a trial has completed, and delete the encoders of trials that are not among the best.
+        """Note that a trial has ended, and delete the encoders of trials that are not among the best.
 
         `merit` is its final one (`results.best`); without one, the trial is no candidate for the best.
         """
@@ -67,7 +68,7 @@ class KeptEncoders:
             self.tidy()
 
     def tidy(self) -> None:
-        """Delete the encoders of completed trials that are not among the best.
+        """Delete the encoders of trials that have ended and are not among the best.
 
         A file that cannot be deleted costs room, nothing else: that is a warning.
         """
