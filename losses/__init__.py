@@ -13,6 +13,7 @@ from contrasweep.losses.cacr import CACR, repulsion_entropy
 from contrasweep.losses.cclk import FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.clinfonce import ClInfoNCE, sample_partners
 from contrasweep.losses.debiasing import BiasBal, BiasCon, EnD, SoftCon, log_class_prior
+from contrasweep.losses.dino import DINO, moved_centre
 from contrasweep.losses.epsilon import EpsInfoNCE, EpsSupCon, EpsSupInfoNCE
 from contrasweep.losses.fairkl import FairKL
 from contrasweep.losses.gather import RanksLost, gather
@@ -36,6 +37,7 @@ from contrasweep.losses.wcl import WCL, neighbour_components
 __all__ = [
     "BYOL",
     "CACR",
+    "DINO",
     "HSIC",
     "MMCL",
     "WCL",
@@ -84,6 +86,7 @@ __all__ = [
     "gather",
     "log_class_prior",
     "median_distance",
+    "moved_centre",
     "neighbour_components",
     "relative_difficulty",
     "repulsion_entropy",

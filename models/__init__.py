@@ -15,6 +15,7 @@ from contrasweep.models.encoders.registry import (
 from contrasweep.models.export import EncoderFile, encoder_bytes, load_encoder, read_encoder
 from contrasweep.models.heads import (
     HEADS,
+    CosineOutputs,
     build_head,
     linear_head,
     mlp3_head,
@@ -53,6 +54,7 @@ __all__ = [
     "HEADS",
     "PROBE_RECIPES",
     "VECTOR_ENCODERS",
+    "CosineOutputs",
     "Encoder",
     "EncoderFile",
     "EncoderSpec",

@@ -5,7 +5,9 @@ A head maps `(N, inputs)` to `(N, outputs)`; the losses normalise its outputs.
 
 from collections.abc import Callable, Mapping
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from contrasweep.models.encoders.convnets import fully_connected
 from contrasweep.names import unknown
@@ -65,6 +67,23 @@ def mlp3_head(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """
     layers = (*fully_connected(inputs, hidden), *fully_connected(hidden, hidden))
     return nn.Sequential(*layers, nn.Linear(hidden, outputs))
+
+
+class CosineOutputs(nn.Module):
+    """A last layer whose outputs are cosines: of inputs `(..., inputs)` with each of `outputs` directions.
+
+    Source: the last layer of DINO's head (Caron et al. 2021, appendix C), with weight normalisation of fixed
+    length 1, as released (`norm_last_layer`).
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.trunc_normal_(torch.empty(outputs, inputs), std=0.02))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the cosines `(..., outputs)`."""
+        directions = functional.normalize(self.weight, dim=1)
+        return functional.linear(functional.normalize(inputs, dim=-1), directions)
 
 
 HEADS: Mapping[str, Callable[[int, int, int], nn.Module]] = {

@@ -26,11 +26,12 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("hardneg-infonce", "hcl hardnegatives hardnegative"),
         **_each("barlow-twins", "barlow barlowtwin bt"),
         **_each("byol", "bootstrapyourownlatent"),
+        **_each("dino", "dinov1 selfdistillation"),
         **_each("simsiam", "siamese simplesiamese"),
         **_each("vicreg", "varianceinvariancecovariance"),
         **_each(
             NOT_OFFERED,
-            "vicregl dino dinov2 dinov3 mae simmim ibot beit ijepa "
+            "vicregl dinov2 dinov3 mae simmim ibot beit ijepa "
             "jepa nnclr dcl dclw clip siglip triplet tripletloss deepclusterv2 sela obow ressl cpc "
             "pirl instdisc npid rotnet jigsaw tico wmse mocov3 data2vec",
         ),

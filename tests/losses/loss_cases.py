@@ -143,6 +143,11 @@ def with_targets(B: int, D: int, g: torch.Generator) -> Inputs:
     return {"predictions": normal(2, B, D, generator=g), "targets": normal(2, B, D, generator=g)}
 
 
+def with_teacher(B: int, D: int, g: torch.Generator) -> Inputs:
+    outputs = {"student": normal(5, B, D, generator=g), "teacher": normal(2, B, D, generator=g)}
+    return {**outputs, "centre": normal(D, generator=g)}
+
+
 def with_crops_and_queue(B: int, D: int, g: torch.Generator) -> Inputs:
     views, local = normal(2, B, D, generator=g), normal(3, B, D, generator=g)
     return {"views": views, "local": local, "queue": normal(2, 7, D, generator=g)}
@@ -331,6 +336,7 @@ LOSS_CASES = [
         LossCase(name, build, with_targets, "predictions", {"predictions": 1, "targets": 1})
         for name, build in (("byol", losses.BYOL), ("simsiam", losses.SimSiam))
     ),
+    LossCase("dino", lambda: losses.DINO(0.3, 0.2), with_teacher, "student", {"student": 1, "teacher": 1}),
     LossCase("prototype-nce", losses.PrototypeNCE, with_prototypes, "queries", {"queries": 0, "clusters": 0}),
 ]
 CASE_NAMES = [case.name for case in LOSS_CASES]

@@ -81,3 +81,24 @@ def simsiam(predictions: Tensor, targets: Tensor) -> Tensor:
     for p_x, p_y, z_x, z_y in zip(*predictions, *targets.detach(), strict=True):
         values.append(-(cos(p_x, z_y) + cos(p_y, z_x)) / 2)
     return mean(values)
+
+
+def dino(
+    student: Tensor, teacher: Tensor, centre: Tensor, temperature: float, teacher_temperature: float
+) -> Tensor:
+    """Caron et al. 2021, Eq. 1-3, as DINOLoss in main_dino.py of facebookresearch/dino.
+
+    The traps: the centre is taken off before the division by the teacher's temperature; the teacher has no
+    gradient; a crop never meets the teacher's output of itself; and pairs are averaged where Eq. 3 sums.
+    """
+    values = []
+    for b, of_teacher in enumerate(teacher.detach()):
+        for a, of_student in enumerate(student):
+            if a == b:
+                continue
+            for t, s in zip(of_teacher, of_student, strict=True):
+                wanted = [((t[k] - centre[k]) / teacher_temperature).exp() for k in range(len(t))]
+                given = [(s[k] / temperature).exp() for k in range(len(s))]
+                shares = zip(wanted, given, strict=True)
+                values.append(-sum(w / sum(wanted) * (g / sum(given)).log() for w, g in shares))
+    return mean(values)

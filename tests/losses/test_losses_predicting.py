@@ -112,3 +112,34 @@ def test_targets_have_no_gradient_and_one_image_is_enough(loss: nn.Module) -> No
         loss(views(), views(D=4))
     with pytest.raises(ValueError, match="exactly 2 views"):
         loss(views()[:1], views()[:1])
+
+
+def test_dino_s_teacher_is_centred_and_sharpened() -> None:
+    """Two outputs: the centre decides which of them the teacher names, the temperature how surely."""
+    teacher = torch.tensor([2.0, 1.0]).double().expand(2, 3, 2)
+    student = torch.tensor([0.0, 5.0]).double().expand(2, 3, 2)
+    for centre, wanted in (([0.0, 0.0], 50.0), ([2.0, 0.0], 0.0)):
+        value = losses.DINO(0.1, 0.01)(student, teacher, torch.tensor(centre).double())
+        assert value.item() == pytest.approx(wanted, abs=1e-9)
+    even = losses.DINO(0.1, 1e6)(student, teacher, torch.zeros(2).double())
+    assert even.item() == pytest.approx(25, rel=1e-4)
+
+
+def test_dino_s_centre_follows_the_mean_of_the_teacher_s_outputs() -> None:
+    teacher = torch.arange(12.0).view(2, 3, 2)
+    moved = losses.moved_centre(torch.tensor([1.0, 2.0]), teacher, 0.9)
+    torch.testing.assert_close(moved, torch.tensor([0.9 + 0.5, 1.8 + 0.6]))
+
+
+def test_dino_refuses_what_does_not_fit_and_gives_the_teacher_no_gradient() -> None:
+    x, centre = views(), torch.zeros(5).double()
+    teacher = views(seed=1).requires_grad_()
+    losses.DINO()(x.requires_grad_(), teacher, centre).backward()
+    assert teacher.grad is None
+    assert x.grad is not None
+    with pytest.raises(ValueError, match=r"teacher must be \(V, 8, 5\), V at most 2, got \(2, 8, 4\)"):
+        losses.DINO()(x, views(D=4), centre)
+    with pytest.raises(ValueError, match=r"centre must be \(5,\), got \(4,\)"):
+        losses.DINO()(x, views(), centre[:4])
+    with pytest.raises(ValueError, match="at least 2 views"):
+        losses.DINO()(x[:1], views()[:1], centre)

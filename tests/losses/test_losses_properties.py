@@ -22,6 +22,7 @@ NOT_SCALE_FREE = (
     "barlow-twins",
     "vicreg",
     "vicreg-paper",
+    "dino",
 )
 # Their formula stops the gradient somewhere: in the condition, in the weights of the positives, in a target.
 STOPS_GRADIENT = (
@@ -35,7 +36,8 @@ STOPS_GRADIENT = (
     "mmcl-pgd",
 )
 # Queries from view a against keys of view b for a < b, and moments of the first view only, are not symmetric.
-# A queue belongs to its view. The support vector machines of MMCL are those of the first view.
+# A queue belongs to its view, and DINO's teacher has outputs of the first two crops alone. The support vector
+# machines of MMCL are those of the first view.
 NOT_VIEW_FREE = (
     "cacr-cross",
     "cacr-rbf",
@@ -43,6 +45,7 @@ NOT_VIEW_FREE = (
     "swav-crops-queue",
     "mmcl-inv",
     "mmcl-pgd",
+    "dino",
 )
 
 

@@ -298,6 +298,15 @@ def predicted(d: Drawn, module: nn.Module, reference: Callable[[Tensor, Tensor],
     return lambda p: module(p, targets), lambda p: reference(p, targets), d.views(2)
 
 
+def dino(d: Drawn) -> Pair:
+    teacher, centre, module = d.views(2), d.normal(d.D), losses.DINO(0.4, 0.6)
+    return (
+        lambda s: module(s, teacher, centre),
+        lambda s: references_predicting.dino(s, teacher, centre, 0.4, 0.6),
+        d.normal(1 + d.V, d.B, d.D) if d.V > 1 else d.views(2),
+    )
+
+
 def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Callable[[Drawn], Pair]:
     return lambda d: make(d, *args, **options)
 
@@ -305,6 +314,7 @@ def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Calla
 CHECKS: dict[str, Callable[[Drawn], Pair]] = {
     "barlow-twins": barlow_twins,
     **{f"vicreg-{form}": with_options(vicreg, form) for form in ("released", "paper")},
+    "dino": dino,
     "byol": with_options(predicted, losses.BYOL(), references_predicting.byol),
     "simsiam": with_options(predicted, losses.SimSiam(), references_predicting.simsiam),
     "gce": generalized_cross_entropy,

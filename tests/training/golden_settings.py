@@ -152,6 +152,19 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "simsiam": {"predictor_hidden": 32, "head.name": "cclk", "head.hidden": 64},
     "byol": {"predictor_hidden": 64, "momentum_m": 0.9, "head.name": "mlp-bn", "head.hidden": 64},
+    "dino": {
+        "teacher_temperature": 0.1,
+        "prototypes": 12,
+        "centre_m": 0.9,
+        "momentum_m": 0.9,
+        "freeze_epochs": 1,
+        "head.name": "mlp3",
+        "head.hidden": 64,
+        "views.local_crops": 2,
+        "views.local_size": 6,
+        # As for biascon: with seeds 0 and 1, the order of images changes the gradient by 1e-4 and 2e-5.
+        "seed": 3,
+    },
     "pcl": {
         "clusters": 6,
         "kmeans_starts": 1,

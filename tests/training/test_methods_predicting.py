@@ -1,4 +1,4 @@
-"""BYOL and SimSiam: predictions, targets and where the gradient stops; and the momentum's way to 1."""
+"""BYOL, SimSiam and DINO: predictions, targets and where the gradient stops; and the momentum's way to 1."""
 
 import copy
 import math
@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from contrasweep.losses import BYOL, SimSiam
+from contrasweep.losses import BYOL, DINO, SimSiam, moved_centre
 from contrasweep.models import build_encoder, feature_std, rising_momentum
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.byol import MomentumTargets
+from contrasweep.tuning.methods.dino import SelfDistillation
 from contrasweep.tuning.objectives.momentum import embed
 from contrasweep.tuning.objectives.objective import Batch, Gather, Metrics, Objective
 from contrasweep.tuning.objectives.predicted_views import PredictedViews
@@ -122,6 +123,42 @@ def test_the_copies_follow_ever_more_slowly(data: PreparedData) -> None:
                     torch.testing.assert_close(dict(follower.module.named_parameters())[name], expected)
 
 
+def test_dino_s_student_sees_all_crops_and_its_teacher_the_views(data: PreparedData) -> None:
+    crops = {"views.local_crops": 3, "views.local_size": 6, "views.local_min_crop": 0.1}
+    e = resolve("dino", "colour-digits", {"epochs": 2, "batch_size": 24, "prototypes": 7, **crops})
+    objective = build_objective(e, data).train()
+    assert isinstance(objective, SelfDistillation)
+    objective.centre.uniform_(-0.1, 0.1)
+    with torch.no_grad():
+        for parameter in objective.teacher_encoder.parameters():
+            parameter.add_(0.05)
+    batch = next(METHODS["dino"].feed(e, data).epoch(1))
+    apart = copy.deepcopy(objective)
+    teacher, student = apart.teacher(batch.views), apart.student(batch.views, batch.local)
+    assert (student.shape, teacher.shape) == ((5, 24, 7), (2, 24, 7))
+    assert student.detach().abs().max() <= 1 + 1e-6
+    objective.on_epoch_start(1, lambda: torch.zeros(0))
+    assert not objective.outputs.weight.requires_grad
+    loss, metrics = objective.step(batch)
+    expected = DINO(0.1, 0.04)(student, teacher, objective.centre)
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    assert 0 < float(metrics["teacher_entropy"]) < 1
+    loss.backward()
+    before = [
+        copy.deepcopy(one) for one in (objective.centre, dict(objective.teacher_head.named_parameters()))
+    ]
+    with torch.no_grad():
+        for parameter in objective.head.parameters():
+            parameter.add_(0.1)
+    objective.after_step()
+    torch.testing.assert_close(objective.centre, moved_centre(before[0], teacher, 0.9))
+    for name, moved in objective.head.named_parameters():
+        follower = dict(objective.teacher_head.named_parameters())[f"module.{name}"]
+        torch.testing.assert_close(follower, 0.95 * before[1][f"module.{name}"] + 0.05 * moved)
+    objective.on_epoch_start(2, lambda: torch.zeros(0))
+    assert objective.outputs.weight.requires_grad
+
+
 def test_the_momentum_rises_from_its_start_to_one() -> None:
     shares = [rising_momentum(0.9, step, 10) for step in range(11)]
     assert shares == sorted(shares)
@@ -136,6 +173,8 @@ def test_the_momentum_rises_from_its_start_to_one() -> None:
         ("simsiam", {"predictor_hidden": 0}, "predictor_hidden must be at least 1, given 0"),
         ("byol", {"momentum_m": 1.1}, "momentum_m must be at most 1, given 1.1"),
         ("barlow-twins", {"lam": -1.0}, "lam must be at least 0, given -1"),
+        ("dino", {"teacher_temperature": 0.0}, "teacher_temperature must be above 0, given 0"),
+        ("dino", {"prototypes": 1}, "prototypes must be at least 2, given 1"),
         ("vicreg", {"form": "code"}, "unknown value of form: 'code'"),
     ],
 )

@@ -17,6 +17,11 @@ from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.predicted_views import PredictedViews
 from contrasweep.tuning.objectives.prepared import PreparedData
 
+RISING_MOMENTUM = Hyperparameter(
+    "the share that the momentum network keeps of itself in the first step; it rises to 1",
+    Number(at_least=0, at_most=1),
+)
+
 
 class MomentumTargets(PredictedViews):
     """The targets come from copies of encoder and head, which follow ever more slowly.
@@ -63,10 +68,7 @@ METHOD = Method(
     equation="Eq. 1 and 2",
     hyperparameters={
         "predictor_hidden": PREDICTOR,
-        "momentum_m": Hyperparameter(
-            "the share that the momentum network keeps of itself in the first step; it rises to 1",
-            Number(at_least=0, at_most=1),
-        ),
+        "momentum_m": RISING_MOMENTUM,
     },
     build=build,
     train_metrics=("momentum", "embedding_std"),
