@@ -9,8 +9,8 @@ import references_bias
 import references_clusters
 import references_codes
 import references_networks
-import references_predicting
 import torch
+from checks_predicting import PREDICTING
 from drawn import Drawn, Pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -282,41 +282,12 @@ def learned_mixin(d: Drawn) -> Pair:
     )
 
 
-def barlow_twins(d: Drawn) -> Pair:
-    views = d.normal(2, d.B + 1, d.D)
-    return losses.BarlowTwins(0.3), lambda v: references_predicting.barlow_twins(v, 0.3), views
-
-
-def vicreg(d: Drawn, form: str) -> Pair:
-    weights = (0.7, 1.3, 0.4)
-    views = d.normal(2, d.B + 1, d.D)
-    return losses.VICReg(*weights, form), lambda v: references_predicting.vicreg(v, weights, form), views
-
-
-def predicted(d: Drawn, module: nn.Module, reference: Callable[[Tensor, Tensor], Tensor]) -> Pair:
-    targets = d.views(2)
-    return lambda p: module(p, targets), lambda p: reference(p, targets), d.views(2)
-
-
-def dino(d: Drawn) -> Pair:
-    teacher, centre, module = d.views(2), d.normal(d.D), losses.DINO(0.4, 0.6)
-    return (
-        lambda s: module(s, teacher, centre),
-        lambda s: references_predicting.dino(s, teacher, centre, 0.4, 0.6),
-        d.normal(1 + d.V, d.B, d.D) if d.V > 1 else d.views(2),
-    )
-
-
 def with_options(make: Callable[..., Pair], *args: Any, **options: Any) -> Callable[[Drawn], Pair]:
     return lambda d: make(d, *args, **options)
 
 
 CHECKS: dict[str, Callable[[Drawn], Pair]] = {
-    "barlow-twins": barlow_twins,
-    **{f"vicreg-{form}": with_options(vicreg, form) for form in ("released", "paper")},
-    "dino": dino,
-    "byol": with_options(predicted, losses.BYOL(), references_predicting.byol),
-    "simsiam": with_options(predicted, losses.SimSiam(), references_predicting.simsiam),
+    **PREDICTING,
     "gce": generalized_cross_entropy,
     "hsic": hsic,
     "rubi": rubi,
