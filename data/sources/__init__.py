@@ -13,6 +13,7 @@ from contrasweep.data.sources.imagenet9 import IMAGENET9
 from contrasweep.data.sources.noisy import NOISY_MNIST, NOISY_MNIST_1V, NOISY_MNIST_2V, TWO_VIEW_DIGITS
 from contrasweep.data.sources.scene import SCENE
 from contrasweep.data.sources.stl10 import STL10
+from contrasweep.data.sources.tar_shards import TAR_SHARDS
 from contrasweep.data.sources.wider import WIDER_ATTRIBUTE
 from contrasweep.data.sources.xrmb import XRMB
 from contrasweep.data.sources.zappos import UT_ZAPPOS50K
@@ -40,6 +41,7 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     IMAGENET1K,
     HUB_PARQUET,
     IMAGE_FOLDER,
+    TAR_SHARDS,
 )
 """Every family of labelled images, in the order in which users see them."""
 

@@ -1,0 +1,102 @@
+"""Tar files of samples, as webdataset has them: where the members of each sample lie, and what they hold.
+
+The members of a sample stand together and have one name up to the first dot: `000017.jpg`, `000017.cls`.
+"""
+
+import os
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from contrasweep.data.encoded import MOST_BYTES
+from contrasweep.data.kept import while_unchanged
+from contrasweep.data.own_folders import EXTENSIONS
+from contrasweep.data.root import DatasetDamaged
+
+LABEL_ENDINGS = (".cls", ".json")
+"""What the name of a label ends in: a text with the label alone, or a mapping with `label` in it."""
+
+MOST_LABEL_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file within a tar file: where its bytes are."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An image and its label, as members of a tar file; `label` is None where there is none."""
+
+    name: str
+    image: Member
+    label: Member | None
+    label_ending: str = ""
+
+
+@while_unchanged(4096)
+def samples_in(file: Path) -> tuple[Sample, ...]:
+    """Return the samples of a tar file, in its order; only its headers are read.
+
+    Raises:
+        DatasetDamaged: it is no plain tar file, it ends too early, or a sample has several images.
+    """
+    images: dict[str, Member] = {}
+    labels: dict[str, tuple[str, Member]] = {}
+    length = file.stat().st_size
+    try:
+        with tarfile.open(file, "r:") as tar:
+            for entry in tar:
+                key, ending = _key_and_ending(entry.name)
+                if not entry.isreg() or ending not in (*EXTENSIONS, *LABEL_ENDINGS):
+                    continue
+                member = Member(entry.offset_data, entry.size)
+                if member.start + member.size > length:
+                    raise DatasetDamaged(f"{file} ends within {entry.name}: it is not whole")
+                if ending in LABEL_ENDINGS:
+                    # A label that stands alone comes before one among other facts.
+                    if key not in labels or ending == LABEL_ENDINGS[0]:
+                        labels[key] = (ending, member)
+                elif key in images:
+                    raise DatasetDamaged(f"{file}: sample {key} has several images")
+                else:
+                    images[key] = member
+    except tarfile.TarError as error:
+        raise DatasetDamaged(f"{file} is no tar file, or is compressed: {error}") from error
+    return tuple(
+        Sample(key, image, *(labels[key][::-1] if key in labels else (None, "")))
+        for key, image in images.items()
+    )
+
+
+def _key_and_ending(name: str) -> tuple[str, str]:
+    """Return the name of a sample, and the ending of its member in small letters."""
+    path = PurePosixPath(name)
+    stem, dot, _ = path.name.partition(".")
+    return str(path.with_name(stem)) if stem and dot else name, path.suffix.lower()
+
+
+def read_members(file: Path, members: Sequence[Member], most: int = MOST_BYTES) -> list[bytes]:
+    """Return the contents of members of a tar file.
+
+    Raises:
+        DatasetDamaged: the file cannot be read or has become shorter, or a member is larger than `most`.
+    """
+    if large := next((one for one in members if one.size > most), None):
+        raise DatasetDamaged(f"{file}: a member has {large.size:,} bytes; allowed: at most {most:,}")
+    try:
+        # Each call opens the file anew: several threads and processes read it at once.
+        place = os.open(file, os.O_RDONLY)
+        try:
+            found = [os.pread(place, one.size, one.start) for one in members]
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise DatasetDamaged(f"{file} cannot be read: {error}") from error
+    if any(len(content) != one.size for content, one in zip(found, members, strict=True)):
+        raise DatasetDamaged(f"{file} has become shorter while it was in use")
+    return found

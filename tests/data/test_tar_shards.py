@@ -1,0 +1,156 @@
+"""Tar files in the layout of webdataset: images, labels beside them, splits, and what is damaged."""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from encoded_files import encoded, pixels
+
+from contrasweep.data import (
+    UNLABELLED,
+    DatasetDamaged,
+    DatasetMissing,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
+
+NAME = "tar-shards:path=shards,size=8"
+Write = Callable[[str, Mapping[str, bytes]], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes a tar file with the given members into the folder `shards`."""
+
+    def write(name: str, members: Mapping[str, bytes]) -> Path:
+        file = tmp_path / "shards" / name
+        file.parent.mkdir(exist_ok=True)
+        with tarfile.open(file, "w:gz" if name.endswith("gz") else "w") as tar:
+            for member, content in members.items():
+                entry = tarfile.TarInfo(member)
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+        return file
+
+    return write
+
+
+def image(seed: int) -> bytes:
+    return encoded(pixels(seed))
+
+
+def pixels_of(*seeds: int) -> torch.Tensor:
+    return torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in seeds])
+
+
+def labelled(*seeds_and_labels: tuple[int, object]) -> dict[str, bytes]:
+    return {
+        name: content
+        for seed, label in seeds_and_labels
+        for name, content in ((f"s/{seed:03d}.png", image(seed)), (f"s/{seed:03d}.cls", str(label).encode()))
+    }
+
+
+def test_samples_of_all_shards_stand_in_order(write: Write, tmp_path: Path) -> None:
+    write("train-001.tar", labelled((2, 10), (3, 2)))
+    write(
+        "train-000.tar",
+        {"s": b"no sample", **labelled((0, 2)), "s/000.txt": b"a caption", **labelled((1, 2))},
+    )
+    write("val-000.tar", labelled((4, 10)))
+    check_available(NAME, tmp_path)
+    spec = dataset_spec(NAME, tmp_path)
+    assert (spec.classes, spec.class_names) == (2, ("2", "10")), "numbers by their size"
+    assert (spec.train_size, spec.test_size, spec.channels, spec.unlabelled_size) == (4, 1, 3, 0)
+    train, test = load_training(NAME, tmp_path).train, load_test(NAME, tmp_path)
+    assert train.labels.tolist() == [0, 0, 1, 0]
+    assert torch.equal(train.pixels, pixels_of(0, 1, 2, 3))
+    assert test.labels.tolist() == [1]
+    assert torch.equal(test.pixels, pixels_of(4))
+
+
+def test_a_stream_reads_several_shards_at_once(write: Write, tmp_path: Path) -> None:
+    write("train-000.tar", labelled((0, 0), (1, 1)))
+    write("train-001.tar", labelled((2, 0), (3, 1)))
+    write("test.tar", labelled((4, 0)))
+    streamed = load_training(NAME, tmp_path, placement="stream").train.images
+    assert torch.equal(streamed[torch.tensor([3, 0, 2])], pixels_of(3, 0, 2))
+
+
+def test_labels_in_json_and_in_words(write: Write, tmp_path: Path) -> None:
+    members = {}
+    for seed, label in enumerate(["dog", "ant", None, -1]):
+        members |= {f"{seed}.png": image(seed), f"{seed}.json": json.dumps({"label": label}).encode()}
+    write("train.tar", {**members, "4.png": image(4)})
+    write("test.tar", labelled((5, "dog")))
+    spec = dataset_spec(NAME, tmp_path)
+    assert (spec.class_names, spec.unlabelled_size) == (("ant", "dog"), 3)
+    assert load_training(NAME, tmp_path).train.labels.tolist() == [1, 0, UNLABELLED, UNLABELLED, UNLABELLED]
+    assert load_test(NAME, tmp_path).labels.tolist() == [1]
+
+
+def test_without_labels_a_tenth_is_cut_off(write: Write, tmp_path: Path) -> None:
+    write("train-000.tar", {f"{seed}.png": image(seed) for seed in range(20)})
+    spec = dataset_spec(NAME, tmp_path)
+    assert (spec.classes, spec.train_size, spec.test_size, spec.unlabelled_size) == (0, 18, 2, 18)
+    train, test = load_training(NAME, tmp_path).train, load_test(NAME, tmp_path)
+    both = torch.cat([train.pixels, test.pixels]).flatten(1)
+    assert len(torch.unique(both, dim=0)) == 20, "no image is in both"
+
+
+def test_labels_can_be_left_aside(write: Write, tmp_path: Path) -> None:
+    write("train.tar", labelled(*((seed, seed % 2) for seed in range(20))))
+    assert dataset_spec(f"{NAME},labels=none", tmp_path).classes == 0
+    assert dataset_spec(NAME, tmp_path).classes == 2
+
+
+def test_what_is_missing_is_named(tmp_path: Path, write: Write) -> None:
+    with pytest.raises(DatasetMissing, match="path=shards is looked for under the data root"):
+        check_available(NAME, tmp_path)
+    write("a.tar", {"0.png": image(0)})
+    with pytest.raises(DatasetMissing, match=r"no image in train-\*\.tar; it holds a\.tar"):
+        check_available(NAME, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({"0.png": b"x", "0.jpg": b"x"}, "sample 0 has several images"),
+        ({"0.png": b"x", "0.cls": b"1.5e\xff"}, "the label of 0 in .* cannot be read"),
+        ({"0.png": b"x", "0.json": b'{"label": [1]}'}, r"is \[1\]: give a whole number or a word"),
+    ],
+)
+def test_a_damaged_sample_is_named(
+    members: Mapping[str, bytes], says: str, write: Write, tmp_path: Path
+) -> None:
+    write("train.tar", members)
+    write("test.tar", labelled((0, 1)))
+    with pytest.raises(DatasetDamaged, match=says):
+        check_available(NAME, tmp_path)
+
+
+def test_a_file_that_is_cut_short_or_compressed_is_refused(write: Write, tmp_path: Path) -> None:
+    file = write("train.tar", labelled((0, 1), (1, 0)))
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 4])
+    with pytest.raises(DatasetDamaged, match=r"ends within|is no tar file"):
+        check_available(NAME, tmp_path)
+    write("train.gz", labelled((0, 1))).rename(file)
+    with pytest.raises(DatasetDamaged, match="is no tar file, or is compressed"):
+        check_available(NAME, tmp_path)
+
+
+def test_a_test_split_that_does_not_go_with_the_training_is_refused(write: Write, tmp_path: Path) -> None:
+    write("train.tar", labelled((0, "ant"), (1, "dog")))
+    write("test.tar", labelled((2, "dok")))
+    with pytest.raises(DatasetDamaged, match="Did you mean 'dog'"):
+        check_available(NAME, tmp_path)
+    write("test.tar", {"7.png": image(7)})
+    with pytest.raises(DatasetDamaged, match=r"7 in .* has no label, but training images have some"):
+        check_available(NAME, tmp_path)
