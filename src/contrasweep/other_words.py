@@ -45,6 +45,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("wider-attribute", "wider"),
         **_each("image-folder", "folder imagefolders images"),
         **_each("hub-parquet", "huggingface hf hub parquet"),
+        **_each("tar-shards", "webdataset wds tar shards"),
         **_each(
             NOT_OFFERED,
             "fashionmnist kmnist emnist qmnist svhn tinyimagenet food101 flowers flowers102 pets caltech101 "

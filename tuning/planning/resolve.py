@@ -22,7 +22,7 @@ from contrasweep.tuning.planning.needs import check_needs
 from contrasweep.tuning.planning.settings import check_declared, settled
 from contrasweep.tuning.planning.weights import check_weights, with_digest
 
-IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet")
+IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet", "tar-shards")
 """The datasets whose images have the size that the user's own have."""
 
 SMALL: Final = 64
