@@ -16,7 +16,7 @@ def export(
     source: Annotated[
         str,
         typer.Argument(
-            help="A study with final runs, or an encoder file (.safetensors).",
+            help="A study: its final runs, or else what its search kept; or an encoder file.",
             autocompletion=complete_studies,
         ),
     ],
@@ -26,10 +26,10 @@ def export(
     ],
     trial: Annotated[
         int | None,
-        typer.Option(help="Of a study: the trial to take; default: the best one that has final runs."),
+        typer.Option(help="Of a study: the trial to take; default: the best one that has an encoder."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of a study: the seed of the final run to take; default: its first.")
+        int | None, typer.Option(help="Of a study: the seed of the run to take; default: its first.")
     ] = None,
     push: Annotated[
         str | None,
