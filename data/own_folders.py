@@ -86,7 +86,8 @@ def _how_to_give(folder: Path) -> str:
     typed = shlex.quote(_form(str(folder), str(size)) + (",labels=none" if loose else ""))
     chosen = "size= is the side in pixels to which images are resized, and yours to choose"
     if shape is not None:
-        chosen += f"; the first image has {shape[0]} x {shape[1]}"
+        height, width = shape
+        chosen += f"; the first image is {width} wide and {height} high"
     return f"For the images of this folder, type {typed} ({chosen})."
 
 

@@ -141,7 +141,7 @@ def _resample(
     """
     count, channels, height, width = images.shape
     size = rows.shape[1]
-    wide = torch.bmm(images.float().view(count, channels * height, width), columns.transpose(1, 2) / 255.0)
+    wide = torch.bmm(images.float().reshape(count, channels * height, width), columns.transpose(1, 2) / 255.0)
     # Repeating the small matrices is five times faster on a CPU than a product that broadcasts over channels.
     repeated = rows.repeat_interleave(channels, dim=0)
     planes = wide.view(count * channels, height, size)

@@ -145,8 +145,11 @@ def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list
     own = sorted(one.name for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
     found = list_classes(folder, own, EXTENSIONS)
     if not len(found):
-        without = f", or `labels={NO_LABELS}` for images without labels" if any(folder.iterdir()) else ""
-        raise _missing(options, f"is incomplete: {folder} holds no image of a class{without}")
+        problem = (
+            f"{folder} holds no image" if own else f"{folder} has no folders of images, one for each class"
+        )
+        without = f"; if its images have no labels, add labels={NO_LABELS}" if any(folder.iterdir()) else ""
+        raise _missing(options, f"is incomplete: {problem}{without}")
     empty = (found.labels.bincount(minlength=len(own)) == 0).nonzero().flatten().tolist()
     if empty and whole:
         raise _missing(

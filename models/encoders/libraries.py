@@ -49,7 +49,8 @@ def feature_width(name: str, channels: int, image_size: int) -> int:
         features = outputs_of(network, channels, image_size)
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"encoder {name!r} does not take {images}: {why}") from error
+        mend = "another size of the images is set with views.size, as in --set views.size=32"
+        raise ValueError(f"encoder {name!r} does not take {images}: {why}; {mend}") from error
     if features.ndim != 2:
         given = tuple(features.shape[1:])
         raise ValueError(f"encoder {name!r} has no pooled feature: of {images} it gives {given} each")

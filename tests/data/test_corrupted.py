@@ -152,7 +152,7 @@ def test_what_is_missing_is_named(root: Path, tmp_path: Path, monkeypatch: pytes
         check_available("corrupted-cifar10", tmp_path)
     shutil.copytree(root / "hub", tmp_path / "hub")
     (tmp_path / "hub/test-00000-of-00001.parquet").unlink()
-    with pytest.raises(DatasetMissing, match="lacks test-"):
+    with pytest.raises(DatasetMissing, match=r"hub is not CIFAR-10: training and test images"):
         check_available(f"{NAME},path=hub", tmp_path)
     monkeypatch.setattr(frost_pictures, "_folder", lambda: tmp_path)
     with pytest.raises(DatasetMissing, match="pip install --no-deps imagecorruptions"):

@@ -39,7 +39,7 @@ def test_the_whole_name_to_type_is_said_at_once(here: Path, given: str) -> None:
     assert message.startswith(
         f"unknown dataset {given!r}. For the images of this folder, type image-folder:path="
     )
-    assert f"the first image has {height} x {width}" in message
+    assert f"the first image is {width} wide and {height} high" in message
     assert _typed(message) == f"image-folder:path={here}/photos,size={min(height, width)}"
     check_available(_typed(message))
 
@@ -63,7 +63,7 @@ def test_large_images_are_suggested_smaller_and_damaged_ones_do_not_count(here: 
     (here / "photos/train/cat/c.png").write_bytes(encoded(pixels(0, 300, 400)))
     message = unknown_dataset("photos", KNOWN)
     assert _typed(message).endswith(",size=224")
-    assert "300 x 400" in message
+    assert "400 wide and 300 high" in message
 
 
 def test_a_folder_of_parquet_files_is_another_dataset(here: Path) -> None:

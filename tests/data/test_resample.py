@@ -82,3 +82,11 @@ def test_a_smallest_crop_of_one_takes_the_whole_image(height: int, width: int) -
 def test_a_whole_image_is_cut_to_an_allowed_aspect() -> None:
     drawn = RandomViews(20, 1.0, min_aspect=1.0, max_aspect=1.0).draw(3, (10, 30), torch_generator("cut"))
     assert drawn.boxes.tolist() == [[0, 10, 10, 10]] * 3
+
+
+def test_images_that_do_not_lie_in_one_piece_are_taken() -> None:
+    """`pil_to_tensor` gives such a view of a photo."""
+    photo = torch.randint(0, 256, (1, 20, 30, 3), dtype=torch.uint8)
+    channels_first = photo.permute(0, 3, 1, 2)
+    assert not channels_first.is_contiguous()
+    assert torch.equal(whole_image(channels_first, 8), whole_image(channels_first.contiguous(), 8))

@@ -58,6 +58,9 @@ class FaultyDisk(fs.FileSystemHandler):
     def delete_file(self, path: str) -> None:
         self._disk().delete_file(path)
 
+    def delete_dir(self, path: str) -> None:
+        self._disk().delete_dir(path)
+
     def _disk(self, path: str = "") -> fs.LocalFileSystem:
         if self._state() in ("away", path):
             raise OSError(errno.EIO, "Input/output error")
@@ -69,7 +72,7 @@ class FaultyDisk(fs.FileSystemHandler):
     def _unused(self, *_: Any) -> None:
         raise NotImplementedError
 
-    copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = _unused
+    copy_file = delete_dir_contents = delete_root_dir_contents = _unused
     open_append_stream = open_input_file = _unused
 
 

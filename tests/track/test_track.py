@@ -52,6 +52,9 @@ class Recorder:
 def test_runs_are_the_rows_of_the_store(store: ResultsStore) -> None:
     study, *trials = runs_of(store, STUDY)
     assert (study.kind, study.parent, study.params["method"]) == ("study", None, "fair-cclk")
+    assert study.params["encoder.name"] == "small-conv", (
+        "settings that are not searched are told of the study"
+    )
     assert [run.kind for run in trials] == ["run"] * 4
     assert {run.parent for run in trials} == {study.key}
     assert [run.status for run in trials] == ["completed", "stopped", "failed", "interrupted"]
@@ -107,6 +110,8 @@ def test_a_study_is_followed_until_its_driver_ends(store: ResultsStore) -> None:
         ("mlfow", "Did you mean 'mlflow'?"),
         ("mlflow:", "lacks what follows the colon"),
         ("wandb:http://here", "takes no address"),
+        ("sqlite:///here.db", "give --to mlflow:sqlite:///here.db"),
+        ("mlflow:here.db", "a database is given as --to mlflow:sqlite:///here.db"),
     ],
 )
 def test_a_wrong_target_is_refused(target: str, says: str) -> None:
@@ -278,8 +283,8 @@ def test_the_command_says_how_much_was_new(
     words += ["--results", str(tmp_path / "results")]
     first, second = (CliRunner().invoke(app, words) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert "5 runs, something new of 5." in first.output
-    assert "5 runs, nothing new." in second.output
+    assert "5 runs of the tracker, with the study itself: all sent." in first.output
+    assert "nothing is new." in second.output
     refused = CliRunner().invoke(app, ["track", "study-2", *words[2:]])
     assert refused.exit_code == 2
     assert "Did you mean 'study-1'?" in refused.output

@@ -230,7 +230,7 @@ def test_swav_s_queue_fills_after_its_epochs_and_is_used_when_it_is_full(data: P
 def test_local_crops_that_cannot_be_are_refused() -> None:
     crops = {"views.local_crops": 2, "views.local_size": 5}
     sizes = {"views.size": 32, "views.local_size": 16, "encoder.name": "small-alexnet"}
-    with pytest.raises(InputError, match=r"no effect with infonce; these use them: swav"):
+    with pytest.raises(InputError, match=r"no effect with infonce; these use them: dino, swav"):
         _experiment("infonce", **crops)
     with pytest.raises(InputError, match=r"'small-alexnet' does not take 32 x 32 images and 16 x 16 ones"):
         _experiment("swav", **{**crops, **sizes})

@@ -76,4 +76,4 @@ def embed(
         return
     say(f"Wrote {output}: {found.images:,} images, {found.width:,} features each ({found.preprocessing})")
     if map_ is not None:
-        say(f"Wrote {map_} ({map_.stat().st_size / 1e6:.1f} MB)")
+        say(f"Wrote {map_} ({map_.stat().st_size / 1e3:,.0f} kB)")

@@ -9,7 +9,7 @@ from contrasweep.tuning.cli.rendering import say
 
 
 def new(
-    kind: Annotated[str, typer.Argument(metavar="method|encoder|dataset", help="What is to be new.")],
+    kind: Annotated[str, typer.Argument(help="What is to be new: method, encoder or dataset.")],
     name: Annotated[str, typer.Argument(help="Its name, such as my-loss.")],
     output: Annotated[
         Path | None,

@@ -167,7 +167,7 @@ def best(
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
     from contrasweep.tuning.planning.best_config import best_yaml
-    from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.results.selection import best_trials, final_scores, ties_in_words
     from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
@@ -188,6 +188,8 @@ def best(
         footer += f" {control}"
     rows = [selected_row(trial) for trial in selected]
     print_rows(f"{study}: {best_name(first.metric)}", rows, footer=footer)
+    if not where and (told := ties_in_words(record, final_scores(store, study))):
+        remark(told)
     if hint := resume_hint(record.method, study, results, store.state(study)):
         remark(hint)
     if not first.beats_untrained:

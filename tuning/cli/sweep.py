@@ -178,6 +178,10 @@ def sweep(
     from contrasweep.tuning.planning.spaces import space_of_file
     from contrasweep.tuning.planning.trial_limits import Limits
 
+    if setting := next((word for word in methods if "=" in word), None):
+        raise InputError(
+            f"{setting} is a setting, not a method: each has a --set of its own, --set {setting}"
+        )
     refuse_repeats("method", methods)
     values = parse_settings(set_)
     rules = {
@@ -212,6 +216,8 @@ def sweep(
         _resume(methods, name, results, expected, json, **running)
         return
     dataset = data or DEFAULT_DATASET
+    if data is None:
+        remark(f"No --data was given: {DEFAULT_DATASET} is taken.")
     asked = {**_given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
     _check_new(methods, dataset, name, None if dry_run else results, asked)
     machine, gpus = _place(address, device, gpus_per_worker, by_default=AUTO)

@@ -48,4 +48,5 @@ def track(
 
 
 def _tell(runs: int, changed: int) -> None:
-    say(f"{runs} runs, something new of {changed}." if changed else f"{runs} runs, nothing new.")
+    told = f"sent {changed}, the others were there already" if 0 < changed < runs else "all sent"
+    say(f"{runs} runs of the tracker, with the study itself: {told if changed else 'nothing is new'}.")

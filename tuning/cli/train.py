@@ -165,9 +165,15 @@ def _on_workers(
 
 def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Return the method, the dataset and the settings of an experiment file; `values` win over the file's."""
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
     from contrasweep.tuning.experiment import flat_settings
     from contrasweep.tuning.planning.best_config import read_mapping
 
+    if not path.exists() and path.name in DECLARED_METHODS:
+        raise InputError(
+            f"train takes the file of an experiment; {path} is a method, which "
+            f"`contrasweep sweep {path}` searches"
+        )
     content = read_mapping(path)
     missing = [name for name in ("method", "dataset") if name not in content]
     if missing and "experiment" in content:

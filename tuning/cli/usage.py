@@ -82,7 +82,8 @@ def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
             return f"{error.option_name} {takes}"
     parameter = getattr(error, "param", None)
     if parameter is not None and hasattr(error, "param_type"):
-        return f"{_name(parameter)} is missing: {parameter.help}"
+        told = f"{_name(parameter)} is missing: {parameter.help}"
+        return f"{told}; `contrasweep studies` says which a study has" if "--resume" in given else told
     if parameter is not None and (number := _number(command, parameter)) is not None:
         values, _, _ = command.make_parser(ctx).parse_args(args=list(given))
         return f"{_name(parameter)} must be {number}, given {values[parameter.name]!r}"

@@ -42,8 +42,9 @@ def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mappin
         ]
         having = f" with {' and '.join(asking)}" if asking else ""
         free = "" if data.has_labels else f". Methods that need none: {', '.join(_free_of_labels(data))}"
+        given = "; labels=none leaves out those that class folders give" if "labels=none" in data.name else ""
         raise InputError(
-            f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not; "
+            f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not{given}; "
             f"datasets that do: {', '.join(fitting) or 'none'}{free}"
         )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
@@ -124,7 +125,12 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
     search = record.search
     ends = [row["finished"] for row in rows if row["finished"] is not None]
     ended = state == "ended"
-    params: dict[str, Scalar] = {"method": record.method, "dataset": record.dataset, "metric": record.metric}
+    params: dict[str, Scalar] = {
+        name: value if isinstance(value, Scalar) else str(value)
+        for name, value in flat_settings(record.experiment.model_dump(mode="json")).items()
+        if value is not None
+    }
+    params |= {"method": record.method, "dataset": record.dataset, "metric": record.metric}
     if not record.is_final:
         searched = record.require_search()
         params |= {"trials": searched.trials, "sampler": searched.sampler, "scheduler": searched.scheduler}

@@ -26,9 +26,13 @@ def check_tracker(target: str) -> str:
     """
     kind, colon, uri = target.partition(":")
     if kind not in TRACKERS:
+        if "://" in target:
+            raise InputError(f"--to takes a tracker, and for MLflow its address; give --to mlflow:{target}")
         raise unknown_name("tracker", kind, TRACKERS)
     if colon and not uri:
         raise InputError(f"--to {target} lacks what follows the colon; as in mlflow:http://localhost:5000")
+    if kind == "mlflow" and uri.endswith(".db") and "://" not in uri:
+        raise InputError(f"--to {target} names a file; a database is given as --to mlflow:sqlite:///{uri}")
     if kind == "wandb" and uri:
         raise InputError(f"--to wandb takes no address, given {uri!r}; --project names the project")
     if find_spec(kind) is None:

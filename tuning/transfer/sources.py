@@ -55,9 +55,8 @@ def one_encoder(given: str, results: str) -> Source:
     """
     found = encoder_sources([given], results)
     if len(found) > 1:
-        shown = ", ".join(source.place for source in found[:_SHOWN])
-        told = f"study {given} has {len(found)} encoders: give the file of one, such as {shown}"
-        raise InputError(f"{told} in {results}")
+        shown = ", ".join(f"{results.rstrip('/')}/{source.place}" for source in found[:_SHOWN])
+        raise InputError(f"study {given} has {len(found)} encoders: give the file of one, such as {shown}")
     return found[0]
 
 
