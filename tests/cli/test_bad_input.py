@@ -103,6 +103,9 @@ def says(result: Result, *parts: str) -> None:
         (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
         (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "leave out --dry-run"]),
         (["fair-cclk", "--resume"], ["need the study's --name"]),
+        (["--resume", "--name", "x"], ["METHOD... is missing", "`contrasweep studies` says which"]),
+        (["infonce", "--set", "lam=1", "views.size=32"], ["views.size=32 is a setting"]),
+        (["infonce", "--epochs", "0"], ["No --data was given: colour-digits is taken."]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
     ],
 )
@@ -264,6 +267,10 @@ def test_train_from_a_preset_that_is_not_there(run: Run, tmp_path: Path) -> None
     says(
         run("train", "experiment.yaml", "--preset"), "unknown preset 'infonce@digits'", "fair-cclk@colormnist"
     )
+
+
+def test_train_given_a_method(run: Run) -> None:
+    says(run("train", "infonce"), "infonce is a method, which `contrasweep sweep infonce` searches")
 
 
 def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:
