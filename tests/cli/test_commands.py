@@ -17,7 +17,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import Heartbeat, Location, open_location, reader
 from contrasweep.tuning.store.parts import read_parts
-from tests.studies import PlannedStudy
+from tests.studies import PlannedStudy, scored
 from tests.studies import Run as WrittenRun
 
 Run = Callable[..., Result]
@@ -120,6 +120,16 @@ def test_an_interrupted_trial_shows_how_far_it_came(run: Run, tmp_path: Path) ->
     shown = run("show", "cut").output
     assert "are those of their last epoch" in shown
     assert "Before training, val.accuracy is 0.2333." in shown
+    assert "by which trials were stopped" not in shown
+
+
+def test_show_says_by_which_score_trials_were_stopped(run: Run, tmp_path: Path) -> None:
+    plan = plan_sweep(
+        "infonce", "colour-digits", trials=2, epochs=9, results=tmp_path / "results", name="stops"
+    )
+    PlannedStudy(plan).write(scored((0.5, 0.6)), scored((0.5, 0.4), "stopped", rung=1))
+    shown = " ".join(run("show", "stops").output.split())
+    assert "Before training, val.ridge_accuracy, by which trials were stopped, is 0.5." in shown
 
 
 @pytest.mark.parametrize("asked", [["best"], ["best", "--json"]])

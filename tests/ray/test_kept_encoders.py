@@ -32,7 +32,7 @@ def held(results: Path) -> set[str]:
 
 def test_the_best_two_of_a_sweep_are_kept_and_a_resumed_one_keeps_its_number(tmp_path: Path) -> None:
     with without_ray():
-        run_sweep(small_plan(tmp_path, keep_weights=2, scheduler="none"))
+        run_sweep(small_plan(tmp_path, keep_weights=2, scheduler="none", trials=4))
         best = [one.trial for one in best_trials(ResultsStore(tmp_path), "small", top=3)]
         assert held(tmp_path) == {f"{trial:05d}-0" for trial in best[:2]}
         resume_sweep("small", tmp_path, extend=1, keep_weights=1)

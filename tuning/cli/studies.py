@@ -133,8 +133,11 @@ def _below_trials(
 
     said = []
     if not record.is_final:
-        untrained = untrained_mean(untrained_scores(tables.epochs, record, record.metric))
-        said += [] if untrained is None else [f"Before training, {record.metric} is {text(untrained)}."]
+        stopped_by = record.rung_metric if any(row["status"] == "stopped" for row in rows) else record.metric
+        for metric in dict.fromkeys((record.metric, stopped_by)):
+            why = "" if metric == record.metric else ", by which trials were stopped,"
+            untrained = untrained_mean(untrained_scores(tables.epochs, record, metric))
+            said += [] if untrained is None else [f"Before training, {metric}{why} is {text(untrained)}."]
     if control := record.experiment.encoder.control:
         said.append(control)
     if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
