@@ -19,6 +19,7 @@ from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.encoders.registry import build_encoder
+from contrasweep.models.encoders.weights import metadata_of
 
 FORMAT = "contrasweep-encoder-1"
 LARGEST = 10_000
@@ -118,7 +119,7 @@ def read_encoder(content: bytes, place: str) -> EncoderFile:
 
 
 def _read(content: bytes) -> EncoderFile:
-    weights, metadata = load(content), _metadata(content)
+    weights, metadata = load(content), metadata_of(content)
     if metadata.get("format") != FORMAT:
         raise ValueError(f"format {metadata.get('format')!r}")
     header = json.loads(metadata["encoder"])
@@ -138,13 +139,6 @@ def _read(content: bytes) -> EncoderFile:
     encoder.eval().checking(_input(header))
     digest = hashlib.sha256(content).hexdigest()
     return EncoderFile(encoder, header, metadata.get("experiment", ""), digest)
-
-
-def _metadata(content: bytes) -> dict[str, str]:
-    """Return the metadata of a safetensors file: its first 8 bytes are the length of its header in JSON."""
-    length = int.from_bytes(content[:8], "little")
-    metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
-    return metadata
 
 
 def _built(header: Mapping[str, Any]) -> Encoder:

@@ -87,12 +87,17 @@ def read_weights(path: str | Path) -> StoredWeights:
 def _of_safetensors(path: str | Path, content: bytes, digest: str) -> StoredWeights:
     try:
         tensors = load(content)
-        length = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
-        header = json.loads(metadata.get("encoder", "{}"))
+        header = json.loads(metadata_of(content).get("encoder", "{}"))
     except (LookupError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no readable safetensors file: {error}") from error
     return StoredWeights(str(path), tensors, (), digest, header if isinstance(header, Mapping) else {})
+
+
+def metadata_of(content: bytes) -> dict[str, str]:
+    """Return the metadata of a safetensors file: its first 8 bytes are the length of its header in JSON."""
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
+    return metadata
 
 
 def _unwrapped(held: object) -> tuple[dict[str, Tensor], tuple[str, ...]]:

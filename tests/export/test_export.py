@@ -76,6 +76,13 @@ def test_a_file_of_any_name_is_an_encoder_file_to_every_command(export: Command)
     assert [one.place for one in encoder_sources(["encoder.bin"], "results")] == ["encoder.bin"]
 
 
+def test_the_card_of_a_snapshot_says_after_which_epoch_it_was_taken(export: Command) -> None:
+    Path("epoch-00003.safetensors").write_bytes(encoder_file(1))
+    assert export("epoch-00003.safetensors", "--format", "timm", "-o", "out").exit_code == 0
+    whole = Experiment(method="infonce", dataset="digits").epochs
+    assert f"on digits for 3 of {whole} epochs" in Path("out/README.md").read_text()
+
+
 def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command) -> None:
     assert export("study-1-final", "--format", "timm", "-o", "a", "--seed", "7").exit_code == 0
     file = encoder_path("study-1-final", 1, 7)

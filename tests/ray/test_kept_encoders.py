@@ -89,22 +89,25 @@ def test_final_runs_keep_snapshots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "scores", "kept"),
+    ("most", "merits", "kept"),
     [
-        (1, [0.2, 0.5, 0.4], {1}),
-        (2, [0.2, 0.5, 0.4], {1, 2}),
-        (1, [0.5, 0.5], {0}),
-        (2, [None, 0.1, None], {1}),
+        (1, [[0.2], [0.5], [0.4]], {1}),
+        (2, [[0.2], [0.5], [0.4]], {1, 2}),
+        (1, [[0.5], [0.5]], {0}),
+        (2, [None, [0.1], None], {1}),
+        # Of several metrics, the front comes first: trial 1 beats trial 0, and trial 2 is on it, unlike 0.
+        (1, [[0.5, 1.0], [0.5, 2.0], [0.1, 3.0]], {1}),
+        (2, [[0.5, 1.0], [0.5, 2.0], [0.1, 3.0]], {1, 2}),
     ],
 )
 def test_weaker_trials_lose_theirs_at_once(
-    most: int, scores: list[float | None], kept: set[int], location: Location
+    most: int, merits: list[list[float] | None], kept: set[int], location: Location
 ) -> None:
     encoders = KeptEncoders(location, "s", most, {})
-    for trial, score in enumerate(scores):
+    for trial, own in enumerate(merits):
         for seed in (0, 1):
             location.write(encoder_path("s", trial, seed), b"")
-        encoders.add(trial, score)
+        encoders.add(trial, own)
         assert len(location.entries("exports/s")) <= 2 * most
     assert {int(info.base_name[:5]) for info in location.entries("exports/s")} == kept
 
@@ -112,7 +115,7 @@ def test_weaker_trials_lose_theirs_at_once(
 def test_what_a_killed_driver_left_goes_with_the_next_trial(location: Location) -> None:
     for trial in range(4):
         location.write(encoder_path("s", trial, 0), b"")
-    KeptEncoders(location, "s", 1, {0: 0.3, 1: 0.9}).add(2, 0.1)
+    KeptEncoders(location, "s", 1, {0: [0.3], 1: [0.9]}).add(2, [0.1])
     # Trial 3 is still at work.
     assert {info.base_name for info in location.entries("exports/s")} == {"00001-0", "00003-0"}
 
@@ -128,5 +131,5 @@ def test_a_file_that_stays_is_a_warning(
 
     remove: Callable[..., None] = refuse
     monkeypatch.setattr(Location, "delete_folder", remove)
-    KeptEncoders(location, "s", 1, {0: 0.3}).add(1, 0.1)
+    KeptEncoders(location, "s", 1, {0: [0.3]}).add(1, [0.1])
     assert "Encoders of weaker trials stay" in caplog.text

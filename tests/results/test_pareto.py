@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.selection import pareto_front, parse_condition
+from contrasweep.tuning.results.best import pareto_front
+from contrasweep.tuning.results.selection import parse_condition
 
 
 def test_the_front_is_what_nothing_beats() -> None:

@@ -78,8 +78,26 @@ def test_snapshots_of_a_run_are_no_further_seeds(
         *seeds, other = [one.name for one in read_encoders(encoder_sources(files, "results"))]
         assert seeds == [f"supcon on {DATASET}"] * 2
         assert other not in seeds
+    (tmp_path / "epoch-00002.safetensors").write_bytes(runs[0].file.read_bytes())
+    files = [str(runs[0].file), str(tmp_path / "epoch-00002.safetensors")]
+    assert [one.place for one in read_encoders(encoder_sources(files, "results"))] == files[:1], (
+        "the last one"
+    )
     (alone,) = read_encoders(encoder_sources([str(tmp_path / "epoch-00001.safetensors")], "results"))
     assert alone.name == f"supcon on {DATASET}, after epoch 1"
+
+
+def test_test_scores_of_an_encoder_of_a_search_come_with_a_warning(
+    runs: list[FinalRun], tmp_path: Path
+) -> None:
+    read = read_encoder(runs[0].file.read_bytes(), "")
+    experiment = json.loads(read.experiment)
+    experiment["validation"]["fraction"] = 0.2
+    file = tmp_path / "searched.safetensors"
+    file.write_bytes(encoder_bytes(read.encoder, experiment=json.dumps(experiment), **read.header))
+    notes = evaluate([runs[0].file, file], [DATASET, GREY], probes=["knn"]).notes
+    (warning,) = (note for note in notes if "as in a search" in note)
+    assert "`contrasweep run` scores" in warning
 
 
 def test_permuted_labels_give_chance(runs: list[FinalRun]) -> None:

@@ -66,6 +66,16 @@ def test_a_study_stands_for_the_encoders_of_its_final_runs(name: str, results: s
         one_encoder(name, results)
 
 
+def test_a_search_without_final_runs_stands_for_the_encoders_it_has_kept(
+    results: str, runs: list[FinalRun]
+) -> None:
+    WrittenStudy(results, make_record("searched")).write(Run(0), Run(1))
+    path = encoder_path("searched", 1, 0)
+    open_location(results).write(path, runs[0].file.read_bytes())
+    assert one_encoder("searched", results).place == path
+    assert one_encoder("searched", results).label == "searched, trial 1"
+
+
 def test_a_study_without_encoders_is_refused(results: str) -> None:
     WrittenStudy(results, make_record("other"))
     with pytest.raises(InputError, match=r"`contrasweep run other --results .*` trains"):

@@ -14,7 +14,7 @@ def embed(
     encoder: Annotated[
         str,
         typer.Argument(
-            help="Encoder file (.safetensors), or a study with one final run.",
+            help="Encoder file (.safetensors), or a study that has one.",
             autocompletion=complete_studies,
         ),
     ],

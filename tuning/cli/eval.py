@@ -26,7 +26,7 @@ def eval(
         list[str],
         typer.Argument(
             metavar="ENCODER...",
-            help="Encoder files (.safetensors), or studies with final runs: the encoders of all their seeds.",
+            help="Encoder files (.safetensors), or studies: the encoders of all their final runs.",
             autocompletion=complete_studies,
         ),
     ],

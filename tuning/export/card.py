@@ -23,7 +23,7 @@ def model_card(source: Source, network: Network, form: Format, example: str) -> 
     parts = [
         _metadata(form, experiment),
         f"# {_title(network, experiment)}",
-        _what(network, experiment),
+        _what(network, experiment, source.epoch),
         "## Scores",
         _scores(source.run),
         "## Load it",
@@ -51,10 +51,11 @@ def _title(network: Network, experiment: Experiment | None) -> str:
     return f"{network.name} by {experiment.method} on {experiment.dataset}"
 
 
-def _what(network: Network, experiment: Experiment | None) -> str:
+def _what(network: Network, experiment: Experiment | None, epoch: int | None) -> str:
     trained = ""
     if experiment is not None:
-        trained = f", trained by {experiment.method} on {experiment.dataset} for {experiment.epochs} epochs"
+        epochs = f"{experiment.epochs}" if epoch is None else f"{epoch} of {experiment.epochs}"
+        trained = f", trained by {experiment.method} on {experiment.dataset} for {epochs} epochs"
     return (
         f"An encoder of images: {network.name}{trained}. It turns an image of {network.size} x "
         f"{network.size} pixels with {network.channels} channels into {network.encoder.width} features. The "

@@ -8,13 +8,12 @@ from contrasweep.given_files import read_given
 from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
 from contrasweep.tuning.export.checks import is_encoder_file
-from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.encoders import encoder_path, stored_encoders
-from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, completed_rows, summarise_runs
+from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, snapshot_epoch
+from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, summarise_runs
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.statistics import Summary
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StoreError
+from contrasweep.tuning.store import ResultsStore, StoreError
 
 _VALIDATION, _TEST = "metric.val.", "metric.test."
 
@@ -45,10 +44,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Source:
-    """An encoder to export: the content of its file, and the run that trained it, if a store knows it."""
+    """An encoder to export.
+
+    Attributes:
+        file: the content of its file.
+        run: the run that trained it; None where a file was given.
+        epoch: of a snapshot, the epoch after which it was taken.
+    """
 
     file: EncoderFile
     run: Run | None
+    epoch: int | None = None
 
 
 def find_source(given: str, results: str, trial: int | None = None, seed: int | None = None) -> Source:
@@ -72,10 +78,10 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
         if trial is not None or seed is not None:
             raise InputError(f"--trial and --seed go with a study; {given} is the encoder of one run")
         with told_to_user():
-            return Source(read_encoder(read_given(given), given), None)
+            return Source(read_encoder(read_given(given), given), None, snapshot_epoch(given))
     store = ResultsStore(results)
     searched = store.study(given).searched_study
-    study, rows = _rows_of(store, searched, results)
+    study, rows = runs_with_encoders(store, searched)
     chosen = _run_of(rows, _ranked(store, searched), trial, seed, study)
     path = encoder_path(study, *chosen)
     try:
@@ -86,31 +92,6 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
         file = read_encoder(content, path)
     run = _final_run if study != searched else _trial_run
     return Source(file, run(store, study, chosen, rows))
-
-
-def _rows_of(
-    store: ResultsStore, searched: str, results: str
-) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
-    """Return the study whose encoders are taken, and the rows of its completed runs that have one.
-
-    Raises:
-        InputError: none has.
-    """
-    final = searched + FINAL_SUFFIX
-    for study in (final, searched):
-        try:
-            rows = completed_rows(store, study)
-        except StoreError:
-            continue
-        there = stored_encoders(store.location, study)
-        if study == final and rows:
-            return study, rows
-        if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
-            return study, found
-    raise InputError(
-        f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
-        f"`contrasweep run {searched}{results_option(results)}` trains its best configuration"
-    )
 
 
 def _ranked(store: ResultsStore, searched: str) -> list[int]:

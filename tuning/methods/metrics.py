@@ -71,7 +71,7 @@ def final_metrics(
 def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
     """Return the metrics that a search can select by, each with its form that is known after every epoch.
 
-    Which of them are better when they are smaller, `tuning.merit` says.
+    Which of them are better when they are smaller, `tuning.results.best` says.
     """
     probed = zip(_probed("val.", spec), _probed("val.ridge_", spec), strict=True)
     known_at_once = (

@@ -77,7 +77,7 @@ class StoreSearcher(Searcher):
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
         ended = {
-            one.number: final_merit(_merits_of(one)) if one.state == "completed" else None
+            one.number: final_merits(_merits_of(one)) if one.state == "completed" else None
             for one in past
             if one.state in _MAY_LEAVE_ENCODERS
         }
@@ -153,7 +153,7 @@ class StoreSearcher(Searcher):
             merits = self._values(result)
             self._tracker.end(request.trial, status, self._final(merits))
             if status in _MAY_LEAVE_ENCODERS:
-                self._kept.add(request.trial, final_merit(merits) if status == "completed" else None)
+                self._kept.add(request.trial, final_merits(merits) if status == "completed" else None)
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""
@@ -188,8 +188,8 @@ class StoreSearcher(Searcher):
 
     def _final(self, merits: Sequence[float | None]) -> float | None:
         """Return the final score of a trial from its merits, as users read it."""
-        first = final_merit(merits)
-        return None if first is None else merit(self._plan.metric, first)
+        final = final_merits(merits)
+        return None if final is None else merit(self._plan.metric, final[0])
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
@@ -234,7 +234,7 @@ def _merits_of(trial: PastTrial) -> Sequence[float | None]:
     return trial.value if isinstance(trial.value, Sequence) else [trial.value]
 
 
-def final_merit(values: Sequence[float | None]) -> float | None:
-    """Return the first of a completed trial's merits, by which trials are ranked; None if any is missing."""
-    complete = all(value is not None and math.isfinite(value) for value in values)
-    return values[0] if values and complete else None
+def final_merits(values: Sequence[float | None]) -> list[float] | None:
+    """Return a completed trial's merits, by which trials are ranked; None if any is missing."""
+    found = [value for value in values if value is not None and math.isfinite(value)]
+    return found if found and len(found) == len(values) else None

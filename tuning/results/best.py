@@ -4,7 +4,8 @@ Some metrics are better when they are small. A search, a scheduler and an analys
 the larger is always better. The store, and whatever a user reads, have the metrics themselves.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 MINIMISED: Final = frozenset({"alignment", "uniformity"})
@@ -41,14 +42,36 @@ def best_name(metric: str) -> str:
 
 def best_order(trial: int, score: float, metric: str) -> tuple[float, int]:
     """Return the key that sorts completed trials by their final scores, the best first."""
-    return merit_order(trial, merit(metric, score))
-
-
-def merit_order(trial: int, merit: float) -> tuple[float, int]:
-    """Return the key that sorts completed trials by their merits, the best first."""
-    return -merit, trial
+    return -merit(metric, score), trial
 
 
 def best_final(scores: Mapping[int, float], metric: str) -> tuple[int, float] | None:
     """Return the best of completed trials, and its score, from their final scores; None of none."""
     return min(scores.items(), key=lambda one: best_order(one[0], one[1], metric), default=None)
+
+
+def ranked(merits: Mapping[int, Sequence[float]]) -> list[int]:
+    """Return completed trials, the best first, from their final merits, one for each metric of the search.
+
+    Those on the Pareto front come first (of one metric, the best), then all others; within each, by the first
+    merit, of equal ones the earliest.
+    """
+    trials = list(merits)
+    front = {trials[place] for place in pareto_front([merits[trial] for trial in trials])}
+    return sorted(trials, key=lambda trial: (trial not in front, -merits[trial][0], trial))
+
+
+def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
+    """Return the indices of the points on the Pareto front, in order; larger coordinates are better.
+
+    A point is on the front unless another point is at least as large in every coordinate and larger in one.
+    Equal points are both on it or both not.
+    """
+    front: list[int] = []
+    # In this order, every point comes after all points that beat it.
+    for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
+        point = tuple(points[place])
+        others = (tuple(points[other]) for other in front)
+        if not any(one != point and all(map(operator.ge, one, point)) for one in others):
+            front.append(place)
+    return sorted(front)

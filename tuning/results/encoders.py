@@ -3,12 +3,15 @@
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from contrasweep.tuning.results.best import merit_order
-from contrasweep.tuning.store import Location
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.best import ranked
+from contrasweep.tuning.results.commands import results_option
+from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows
+from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StoreError
 from contrasweep.tuning.store.filesystem import ONCE
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,31 @@ def stored_encoders(location: Location, study: str) -> set[str]:
     return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
 
 
+def runs_with_encoders(store: ResultsStore, searched: str) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
+    """Return the study whose encoders stand for a searched one, and the rows of its runs that have one.
+
+    These are its final runs; where none has completed, the trials whose encoders the search has kept.
+
+    Raises:
+        InputError: no run has one.
+    """
+    final = searched + FINAL_SUFFIX
+    for study in (final, searched):
+        try:
+            rows = completed_rows(store, study)
+        except StoreError:
+            continue
+        if study == final and rows:
+            return study, rows
+        there = stored_encoders(store.location, study)
+        if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
+            return study, found
+    raise InputError(
+        f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
+        f"`contrasweep run {searched}{results_option(store.location.uri)}` trains its best configuration"
+    )
+
+
 def _folder(study: str, trial: int, seed: int) -> str:
     return f"exports/{study}/{trial:05d}-{seed}"
 
@@ -49,21 +77,23 @@ class KeptEncoders:
         location: the results folder.
         study: the study.
         most: of how many trials the encoders are kept.
-        merits: the final merits (`results.best`) of the trials that have ended before; None of one that is
-            no candidate for the best.
+        merits: the final merits (`results.best`) of the trials that have ended before, one for each metric;
+            None of one that is no candidate for the best.
     """
 
-    def __init__(self, location: Location, study: str, most: int, merits: Mapping[int, float | None]) -> None:
+    def __init__(
+        self, location: Location, study: str, most: int, merits: Mapping[int, Sequence[float] | None]
+    ) -> None:
         # What cannot be deleted now is deleted with the next trial's.
         self._location, self._study, self._most = replace(location, retry=ONCE), study, most
         self._merits = dict(merits)
 
-    def add(self, trial: int, merit: float | None) -> None:
+    def add(self, trial: int, merits: Sequence[float] | None) -> None:
         """Note that a trial has ended, and delete the encoders of trials that are not among the best.
 
-        `merit` is its final one (`results.best`); without one, the trial is no candidate for the best.
+        `merits` are its final ones (`results.best`); without them, the trial is no candidate for the best.
         """
-        self._merits[trial] = merit
+        self._merits[trial] = merits
         if self._most:
             self.tidy()
 
@@ -72,9 +102,9 @@ class KeptEncoders:
 
         A file that cannot be deleted costs room, nothing else: that is a warning.
         """
-        merits = {trial: merit for trial, merit in self._merits.items() if merit is not None}
-        ranked = sorted(merits, key=lambda trial: merit_order(trial, merits[trial]))
-        ended = {f"{trial:05d}" for trial in self._merits.keys() - set(ranked[: self._most])}
+        merits = {trial: own for trial, own in self._merits.items() if own is not None}
+        best = ranked(merits)[: self._most]
+        ended = {f"{trial:05d}" for trial in self._merits.keys() - set(best)}
         try:
             for entry in self._location.entries(f"exports/{self._study}"):
                 if entry.base_name.partition("-")[0] in ended:

@@ -13,29 +13,19 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.best import best_final, best_order, merit, rule_in_words
+from contrasweep.tuning.results.best import (
+    best_final,
+    best_order,
+    merit,
+    pareto_front,
+    ranked,
+    rule_in_words,
+)
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.statistics import binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
-
-
-def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
-    """Return the indices of the points on the Pareto front, in order; larger coordinates are better.
-
-    A point is on the front unless another point is at least as large in every coordinate and larger in one.
-    Equal points are both on it or both not.
-    """
-    front: list[int] = []
-    # In this order, every point comes after all points that beat it.
-    for place in sorted(range(len(points)), key=lambda place: tuple(points[place]), reverse=True):
-        point = tuple(points[place])
-        others = (tuple(points[other]) for other in front)
-        if not any(one != point and all(map(operator.ge, one, point)) for one in others):
-            front.append(place)
-    return sorted(front)
-
 
 ACCURACY = "val.accuracy"
 """Any accuracy, of which the highest is the best."""
@@ -163,13 +153,10 @@ def best_trials(
     if not kept:
         wanted = " and ".join(map(str, conditions))
         raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
+    merits = {one.trial: _merits(search.metrics, one) for one in kept}
+    places = {trial: place for place, trial in enumerate(ranked(merits))}
+    kept.sort(key=lambda one: places[one.trial])
     front = _front(search.metrics, kept)
-    kept.sort(
-        key=lambda one: (
-            one.trial not in front,
-            best_order(one.trial, one.metrics[record.metric].mean, record.metric),
-        )
-    )
     controls = untrained_scores(tables.epochs, record, record.metric)
     return [
         SelectedTrial(
@@ -268,8 +255,12 @@ def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
 def _front(metrics: Sequence[str], candidates: Sequence[TrialOutcome]) -> frozenset[int]:
     if len(metrics) == 1:
         return frozenset()
-    points = [[merit(metric, one.metrics[metric].mean) for metric in metrics] for one in candidates]
+    points = [_merits(metrics, one) for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
+
+
+def _merits(metrics: Sequence[str], one: TrialOutcome) -> list[float]:
+    return [merit(metric, one.metrics[metric].mean) for metric in metrics]
 
 
 def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:

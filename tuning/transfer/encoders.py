@@ -88,13 +88,16 @@ class FrozenEncoder(Objective):
 def read_encoders(sources: Sequence[Source]) -> list[GivenEncoder]:
     """Read encoder files; encoders of one experiment with different seeds get the same name.
 
-    Snapshots have names of their own: they are the same only as those after as many epochs.
+    Snapshots have names of their own: they are the same only as those after as many epochs. A run's last
+    snapshot is left out beside its encoder, which it equals.
 
     Raises:
         InputError: a file is no encoder that contrasweep wrote, takes several views of an object, or is given
             twice.
     """
-    read = [(source, *_read(source)) for source in sources]
+    given = [(source, *_read(source)) for source in sources]
+    whole = {file.digest for source, file, _ in given if snapshot_epoch(source.place) is None}
+    read = [one for one in given if snapshot_epoch(one[0].place) is None or one[1].digest not in whole]
     digests = [file.digest for _, file, _ in read]
     for source, file, _ in read:
         if digests.count(file.digest) > 1:

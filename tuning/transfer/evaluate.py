@@ -100,7 +100,8 @@ def evaluate(
     that `final_runs` gave it: on a CPU bit for bit, if torch uses as many threads.
 
     Args:
-        encoders: encoder files, or names of studies with final runs (all encoders of each).
+        encoders: encoder files, or names of studies (all encoders of the final runs of each, or
+            those that its search has kept).
         datasets: names of datasets of single images.
         probes: among `transfer.plan.PROBES`; their settings are those of the encoder's experiment.
         shots: training images of each class; None for all.
@@ -165,9 +166,22 @@ def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan
             encoder.network(task.data.spec.channels, trained=False)
             if (done := task.conversion(encoder.takes)) is not None:
                 notes[done] = None
+            if (warning := _chosen_by_search(encoder, task)) is not None:
+                notes[warning] = None
             if plan.fine_tuning is not None:
                 notes[_fine_tuning_in_words(encoder, task, plan.fine_tuning)] = None
     return list(notes)
+
+
+def _chosen_by_search(encoder: GivenEncoder, task: Task) -> str | None:
+    """Say that an encoder of a search, which left out validation images, is scored on its own test images."""
+    experiment = encoder.experiment
+    if task.name != experiment.dataset or not experiment.validation.fraction:
+        return None
+    return (
+        f"{encoder.name} was trained without the validation images, as in a search. To choose by these test "
+        "scores would use them up: `contrasweep run` scores the chosen configuration on fresh seeds"
+    )
 
 
 def _fine_tuning_in_words(encoder: GivenEncoder, task: Task, settings: FineTuning) -> str:

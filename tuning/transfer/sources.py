@@ -1,4 +1,4 @@
-"""The encoder files that a user names: by path, or by a study with final runs. Nothing here imports torch."""
+"""The encoder files that a user names: by path, or by a study. Nothing here imports torch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,8 @@ from typing import Final
 from contrasweep.given_files import check_given, read_given
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.export.checks import is_encoder_file
-from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.encoders import encoder_path, stored_encoders
-from contrasweep.tuning.results.final_runs import completed_rows
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
+from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, stored_encoders
+from contrasweep.tuning.store import ResultsStore
 
 _SHOWN: Final = 3
 """Files that a message names."""
@@ -34,23 +32,25 @@ class Source:
 
 
 def encoder_sources(given: Sequence[str], results: str) -> list[Source]:
-    """Return the encoder files that are given by path, or by the name of a study with final runs.
+    """Return the encoder files that are given by path, or by the name of a study.
+
+    A study gives those of its final runs, or, where there are none, those that its search has kept.
 
     Raises:
-        InputError: there is no such file, or the study has no encoder of a completed final run.
+        InputError: there is no such file, or the study has no encoder.
         StoreError: there is no such study (with the nearest name).
     """
     if not given:
-        raise InputError("no encoder was given: give encoder files, or the name of a study with final runs")
+        raise InputError("no encoder was given: give encoder files, or the name of a study")
     found = (_file(one) if is_encoder_file(one) else _of_study(one, results) for one in given)
     return [source for sources in found for source in sources]
 
 
 def one_encoder(given: str, results: str) -> Source:
-    """Return the one encoder file that is given by path, or by a study with a single final run.
+    """Return the one encoder file that is given by path, or by a study that has one.
 
     Raises:
-        InputError: see `encoder_sources`; or the study has several final runs.
+        InputError: see `encoder_sources`; or the study has several.
         StoreError: there is no such study (with the nearest name).
     """
     found = encoder_sources([given], results)
@@ -68,14 +68,7 @@ def _file(given: str) -> list[Source]:
 
 def _of_study(given: str, results: str) -> list[Source]:
     store = ResultsStore(results)
-    searched = store.study(given).searched_study
-    study = searched + FINAL_SUFFIX
-    rows = completed_rows(store, study) if study in study_names(store.location) else {}
-    if not rows:
-        raise InputError(
-            f"study {searched} has no completed final run: `contrasweep run {searched}"
-            f"{results_option(results)}` trains its best configuration; or give an encoder file"
-        )
+    study, rows = runs_with_encoders(store, store.study(given).searched_study)
     there = stored_encoders(store.location, study)
     found = []
     for trial, seed in sorted(rows):
