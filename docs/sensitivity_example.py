@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.search_spaces.tables import load_table
-from contrasweep.tuning.reports.page import Table, cell_text
+from contrasweep.tuning.reports.page import Table
+from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity, analyse
 from contrasweep.tuning.sensitivity.marginals import Marginal
 from contrasweep.tuning.sensitivity.page import sensitivity_sections

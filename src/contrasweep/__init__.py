@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep, sweep
     from contrasweep.tuning.reports.report import write_report
     from contrasweep.tuning.results.selection import best_trials
+    from contrasweep.tuning.results.study import read_study
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.training.pretrain import pretrain
     from contrasweep.tuning.transfer.embed import embed
@@ -31,6 +32,7 @@ _HOMES = {
     "final_runs": "contrasweep.tuning.ray.final",
     "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
     "pretrain": "contrasweep.tuning.training.pretrain",
+    "read_study": "contrasweep.tuning.results.study",
     "resume_sweep": "contrasweep.tuning.ray.sweep",
     "run_sweep": "contrasweep.tuning.ray.sweep",
     "sweep": "contrasweep.tuning.ray.sweep",
@@ -48,6 +50,7 @@ __all__ = [
     "final_runs",
     "plan_sweep",
     "pretrain",
+    "read_study",
     "resume_sweep",
     "run_sweep",
     "sweep",

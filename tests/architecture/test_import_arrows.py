@@ -153,6 +153,7 @@ def test_no_entry_point_is_called_like_a_submodule() -> None:
         "lazy",
         "libraries",
         "names",
+        "notebook_tables",
         "optimizers",
         "other_words",
         "plugins",

@@ -13,9 +13,6 @@ from contrasweep.tuning.files import check_file
 
 if TYPE_CHECKING:
     from contrasweep.tuning.transfer.evaluate import Transfer
-    from contrasweep.tuning.transfer.table import Cell
-
-INTERVAL = "95 % interval"
 
 MOST_CLASSES = 20
 """Up to so many classes, `--detail` prints confusion matrices; the JSON always has them."""
@@ -110,45 +107,14 @@ def eval(
 def _print(found: "Transfer") -> None:
     for note in found.notes:
         say(f"Note: {note}")
+    from contrasweep.tuning.transfer.table import TITLE, not_beaten, rows_of, said_of
+
     cells = found.cells
-    rows: dict[tuple[str, str, int | None], list[Cell]] = {}
-    for cell in cells:
-        rows.setdefault((cell.encoder, cell.probe, cell.shots), []).append(cell)
-    print_rows(
-        "Test scores, beside those of the same networks before training",
-        [_row(key, own) for key, own in rows.items()],
-        footer=_footer(cells),
-    )
-    worse = [one for one in cells if one.trained[one.score].mean <= one.untrained[one.score].mean]
-    if worse:
-        where = f"{len(worse)} of {len(cells)} scores" if len(cells) > 1 else "the score"
-        warn(f"training did not beat the untrained encoder in {where}.")
+    print_rows(TITLE, rows_of(cells), footer=said_of(cells))
+    if told := not_beaten(cells):
+        warn(f"{told}.")
     for title, lines in _detail(found):
         print_rows(title, lines)
-
-
-def _row(key: tuple[str, str, int | None], cells: "list[Cell]") -> dict[str, Any]:
-    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
-    from contrasweep.tuning.transfer.plan import shots_in_words
-
-    encoder, probe, shots = key
-    row: dict[str, Any] = {"encoder": encoder, "probe": probe, "shots": shots_in_words(shots)}
-    for cell in cells:
-        own, before = cell.trained[cell.score], cell.untrained[cell.score]
-        column = f"{cell.dataset}: {cell.score.replace('_', ' ')}"
-        row[column] = mean_and_std(own)
-        row[f"{cell.dataset}: {INTERVAL}"] = interval_text(cell.interval)
-        row[f"{cell.dataset}: untrained"] = mean_and_std(before)
-    return {**row, "n": f"{own.n} {cell.over}" if cell.over else 1}
-
-
-def _footer(cells: "list[Cell]") -> str:
-    said = {
-        "seeds": "Over the seeds of an encoder, each the mean of its draws of few images.",
-        "draws": "Over the draws of few images, for a single encoder.",
-    }
-    over = [text for name, text in said.items() if name in {cell.over for cell in cells}]
-    return " ".join(["Mean ± sample standard deviation, intervals by Student's t from 3 values on.", *over])
 
 
 def _detail(found: "Transfer") -> "Iterator[tuple[str, list[dict[str, Any]]]]":

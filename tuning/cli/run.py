@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
     from contrasweep.tuning.statistics import Comparison
 
-INTERVAL = "95 % interval"
-
 
 def run(
     sources: Annotated[
@@ -180,8 +178,15 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
-    from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
+    from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns
+    from contrasweep.tuning.results.final_runs import (
+        UNTRAINED,
+        main_score,
+        score_names,
+        scores_by_seed,
+        summarise_runs,
+    )
+    from contrasweep.tuning.statistics import compare_first
 
     rows = [row for one in done for row in one.rows]
     summaries = summarise_runs(rows)
@@ -195,17 +200,13 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             }
         )
         return
-    names = list(dict.fromkeys(name for row in summaries for name in row.scores))
+    names = score_names(summaries)
     if all(one.held == len(one.rows) + one.failed for one in done):
         remark(f"Nothing was left to train: the store held all {len(rows)} runs.")
     print_rows(
         f"{', '.join(one.study for one in done)}: mean ± sample standard deviation over fresh seeds",
-        [
-            {"encoder": row.encoder, **_scores(row, names), "n": max(one.n for one in row.scores.values())}
-            for row in summaries
-        ],
-        footer=f"Intervals are of the mean (Student's t), from {FEW_SEEDS} seeds on. Each run reads the test "
-        "split once; the untrained encoders have the same seeds.",
+        [summary_columns(row.encoder, row.scores, names, main_score(names)) for row in summaries],
+        footer=SUMMARY_NOTE,
     )
     _print_differences(compared, main_score(names))
     for one in done:
@@ -227,56 +228,12 @@ def _as_json(row: "FinalSummary") -> dict[str, Any]:
     return {"encoder": row.encoder, "scores": scores}
 
 
-def _scores(row: "FinalSummary", names: Sequence[str]) -> dict[str, str | None]:
-    """Return the cells of an encoder: each score, and beside it its interval."""
-    from contrasweep.tuning.results.final_runs import main_score
-    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
-    from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval
-
-    cells: dict[str, str | None] = {}
-    for name in names:
-        found, column = row.scores.get(name), _column(name)
-        few = found is None or found.n < FEW_SEEDS
-        cells[column] = mean_and_std(found)
-        beside = INTERVAL if name == main_score(names) else f"{INTERVAL} of {column}"
-        cells[beside] = None if few or found is None else interval_text(mean_interval(found))
-    return cells
-
-
 def _print_differences(compared: "list[Comparison]", score: str) -> None:
     """Print how much better the first encoder is than each of the others."""
-    from contrasweep.tuning.results.numbers import interval_text, mean_and_std
-    from contrasweep.tuning.statistics import FEW_SEEDS
+    from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title
 
-    tested = [row for row in compared if row.p is not None]
-    if not tested:
-        return
-    several, column = len(tested) > 1, _column(score)
-    few = min(row.difference.n for row in tested) < FEW_SEEDS
-    say("")
-    print_rows(
-        f"{column[0].upper()}{column[1:]}: {tested[0].encoder} minus each baseline, seed by seed",
-        [
-            {
-                "baseline": row.reference,
-                "difference": mean_and_std(row.difference, sign="+"),
-                INTERVAL: None if few else interval_text(row.interval, sign="+"),
-                "n": row.difference.n,
-                "p": None if few else row.p,
-                **({"p (Holm)": None if few else row.p_holm} if several else {}),
-            }
-            for row in tested
-        ],
-        footer="A difference above 0: the baseline is worse. "
-        + (
-            f"Too few to tell: fewer than {FEW_SEEDS} seeds. --seeds 5 trains only the missing ones."
-            if few
-            else "Paired t test, two-sided"
-            + (f"; Holm's correction for {len(tested)} comparisons." if several else ".")
-        ),
-    )
-
-
-def _column(score: str) -> str:
-    words = score.replace("_", " ").replace("mse", "MSE")
-    return f"test {words}" if score.endswith("accuracy") else words
+    rows = difference_rows(compared)
+    if rows:
+        say("")
+        note = difference_note(compared, " --seeds 5 trains only the missing ones.")
+        print_rows(difference_title(compared, score), rows, footer=note)

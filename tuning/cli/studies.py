@@ -226,27 +226,12 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
 
 def selected_row(trial: "SelectedTrial") -> Row:
     """Return a selected trial as a row: its score, the untrained encoder's, other scores, its values."""
-    return Row(_scores(trial), trial.values)
+    return Row(trial.columns, trial.values)
 
 
 def selected_content(trial: "SelectedTrial") -> dict[str, Any]:
     """Return a selected trial as JSON has it."""
-    return {**_scores(trial), "configuration": trial.values}
-
-
-def _scores(trial: "SelectedTrial") -> dict[str, Any]:
-    others = {
-        name: value
-        for name, value in trial.metrics.items()
-        if name.startswith("val.") and "ridge" not in name and name != trial.metric
-    }
-    return {
-        "trial": trial.trial,
-        trial.metric: trial.score,
-        **({"std": trial.std, "seeds": trial.seeds} if trial.seeds > 1 else {}),
-        "untrained": trial.untrained,
-        **others,
-    }
+    return {**trial.columns, "configuration": trial.values}
 
 
 def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
+from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
@@ -93,9 +94,23 @@ class SweepPlan:
 
     def __repr__(self) -> str:
         """Return the study, what is searched, and the budget."""
-        what = f"{self.name}: {self.method} on {self.dataset}"
-        budget = f"{self.trials} trials of at most {self.experiment.epochs} epochs"
-        return f"SweepPlan({what}, {budget}, {self.resources.concurrency} at once)"
+        return f"SweepPlan({self._what}, {self._budget})"
+
+    def _repr_html_(self) -> str:
+        """Return what is searched as a table, for notebooks, with the budget below it."""
+        words = self.space.in_words()
+        rows = [{"parameter": one.name, "values": words[one.name]} for one in self.space.searched]
+        search = f"sampler {self.sampler}, scheduler {self.scheduler}; by {', '.join(self.metrics)}"
+        return html_table(self._what, rows, f"{self._budget}; {search}.", most=len(rows))
+
+    @property
+    def _what(self) -> str:
+        return f"{self.name}: {self.method} on {self.dataset}"
+
+    @property
+    def _budget(self) -> str:
+        trials = f"{self.trials:,} trials of at most {self.experiment.epochs} epochs"
+        return f"{trials}, {self.resources.concurrency} at once"
 
     @property
     def metric(self) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, Unpack, overload
+from typing import Any, ParamSpec, Unpack
 
 import pyarrow as pa
 from ray.tune import Callback
@@ -26,11 +26,11 @@ from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
+from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_command, show_command
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     common_error,
@@ -51,38 +51,6 @@ log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 ShowStudy = Callable[[str, SweepProgress], object]
-
-
-@dataclass(frozen=True, repr=False)
-class SweepResult:
-    """A sweep that has ended: its plan, and how many trials ended in which way."""
-
-    plan: SweepPlan
-    counts: Mapping[str, int]
-
-    def __repr__(self) -> str:
-        """Return the study and how many of its trials ended in which way."""
-        endings = ", ".join(f"{count} {status}" for status, count in self.counts.items())
-        return f"SweepResult({self.plan.name}: {endings}; selected by {self.plan.metric})"
-
-    @overload
-    def best(self, top: None = None, where: Sequence[str] = ()) -> SelectedTrial: ...
-
-    @overload
-    def best(self, top: int, where: Sequence[str] = ()) -> list[SelectedTrial]: ...
-
-    def best(self, top: int | None = None, where: Sequence[str] = ()) -> SelectedTrial | list[SelectedTrial]:
-        """Return the best trial, or with `top` a list of the best ones, for `final_runs`.
-
-        Args:
-            top: how many trials.
-            where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
-
-        Raises:
-            InputError, SweepFailed: see `results.selection.best_trials`.
-        """
-        found = best_trials(ResultsStore(self.plan.results), self.plan.name, 1 if top is None else top, where)
-        return found[0] if top is None else found
 
 
 def _with_options_of(

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import selected_rows
-from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
-from contrasweep.tuning.results.numbers import interval_text, mean_and_std
+from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval, seed_by_seed, summarise
@@ -91,7 +91,7 @@ def _validated(data: StudyData) -> Iterator[str]:
         else f"Each trial ran with {seeds} seeds; the intervals are over these, seed by seed."
     )
     yield f"{chance} The best of many owes some of its score to luck: what counts are runs on fresh seeds."
-    yield ties_in_words(data.record, {one.number: one.score for one in data.ranked if one.score is not None})
+    yield ties_in_words(data.record, data.final_scores)
     if len(data.search.metrics) > 1:
         yield f"The study weighs {len(data.search.metrics)} metrics; this is the best by the first of them."
 

@@ -7,7 +7,13 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.final_runs import UNTRAINED, FinalSummary, main_score, summarise_runs
+from contrasweep.tuning.results.final_runs import (
+    UNTRAINED,
+    FinalSummary,
+    main_score,
+    score_names,
+    summarise_runs,
+)
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS
@@ -43,7 +49,7 @@ def final_section(data: StudyData) -> Section | None:
     if not rows:
         return Section(title, f"None of the {len(data.final_rows)} final runs has completed.")
     summaries = summarise_runs(rows)
-    names = list(dict.fromkeys(name for summary in summaries for name in summary.scores))
+    names = score_names(summaries)
     table = Table(
         "Test split: mean ± sample standard deviation over fresh seeds",
         ("encoder", "n", *(f"test {name.replace('_', ' ')}" for name in names)),

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,12 +9,13 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from contrasweep.notebook_tables import with_code
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.reports.style import template
-from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.store import ResultsStore
 
 OPEN_ROWS = 12
@@ -125,13 +125,6 @@ def render_page(
     )
 
 
-def cell_text(value: object) -> str:
-    """Return a cell's text: `number_text` for a float, a dash for None."""
-    if value is None:
-        return "-"
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
 def while_running(
     store: ResultsStore, studies: Sequence[str], seconds: float, wait: Callable[[float], object]
 ) -> Iterator[float | None]:
@@ -164,13 +157,8 @@ def _template() -> Template:
     loader = PackageLoader("contrasweep.tuning.reports")
     whitespace: Any = {"trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **whitespace)
-    environment.filters["with_code"] = _with_code
+    environment.filters["with_code"] = lambda text: Markup(with_code(text))
     return environment.get_template("page.html.j2")
-
-
-def _with_code(text: str) -> Markup:
-    """Return a text with what stands in backticks, such as a command, as code; all else is escaped."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _section_view(number: int, section: Section) -> dict[str, object]:

@@ -16,10 +16,9 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Choice, Range
-from contrasweep.tuning.reports.page import cell_text
 from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
 from contrasweep.tuning.results.best import merit
-from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 BLUE, ORANGE, _, _, SKY, _, _ = COLOURS

@@ -18,11 +18,12 @@ from contrasweep.tuning.reports.figures import (
     sampled,
 )
 from contrasweep.tuning.reports.final import final_section
-from contrasweep.tuning.reports.page import Section, Table, cell_text
+from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.results.best import best_name, merit, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
 from contrasweep.tuning.results.commands import best_command, show_command
+from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
 from contrasweep.tuning.results.trials import trial_outcomes
 

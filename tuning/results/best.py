@@ -40,6 +40,11 @@ def best_name(metric: str) -> str:
     return f"best final {metric}"
 
 
+def beats(metric: str, score: float, untrained: float | None) -> bool:
+    """Return whether a score is better than that of the encoder before training; a missing one is no bar."""
+    return untrained is None or merit(metric, score) > merit(metric, untrained)
+
+
 def best_order(trial: int, score: float, metric: str) -> tuple[float, int]:
     """Return the key that sorts completed trials by their final scores, the best first."""
     return -merit(metric, score), trial

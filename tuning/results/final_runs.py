@@ -4,8 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from contrasweep.notebook_tables import html_table
+from contrasweep.tuning.results.columns import (
+    SUMMARY_NOTE,
+    difference_note,
+    difference_rows,
+    difference_title,
+    summary_columns,
+    texts,
+)
 from contrasweep.tuning.results.numbers import number_text
-from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
 UNTRAINED = "untrained"
@@ -32,11 +41,35 @@ class FinalRuns:
         """Return the study, the counts, and the main score of each encoder."""
         scores = (
             f"{one.encoder} {main_score(list(one.scores))} {number_text(one.accuracy.mean)}"
-            for one in summarise_runs(self.rows)
+            for one in self.summaries
         )
         return (
             f"FinalRuns({self.study}: {len(self.rows)} completed, {self.failed} failed; {', '.join(scores)})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the scores over seeds, and how much better the first encoder is than the others."""
+        names, compared = score_names(self.summaries), self.differences
+        main = main_score(names) if names else ""
+        rows = [texts(summary_columns(one.encoder, one.scores, names, main)) for one in self.summaries]
+        failed = f"Failed, and not counted: {self.failed} of the runs." if self.failed else ""
+        title = f"{self.study}: mean ± sample standard deviation over fresh seeds"
+        shown = html_table(title, rows, SUMMARY_NOTE, failed)
+        differences = [texts(row) for row in difference_rows(compared)]
+        if not differences:
+            return shown
+        return shown + html_table(difference_title(compared, main), differences, difference_note(compared))
+
+    @property
+    def summaries(self) -> "list[FinalSummary]":
+        """The scores over seeds of each configuration, then of the untrained encoders."""
+        return summarise_runs(self.rows)
+
+    @property
+    def differences(self) -> list[Comparison]:
+        """How much better the first configuration is than each of the others, seed by seed."""
+        scores = scores_by_seed(self.rows)
+        return compare_first(scores) if scores else []
 
 
 def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str, Any]]:
@@ -80,6 +113,11 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
             column = prefix + main_score(list(summary.scores))
             found[name] = {row["seed"]: row[column] for row in own if row[column] is not None}
     return found
+
+
+def score_names(summaries: "Sequence[FinalSummary]") -> list[str]:
+    """Return the names of the scores of encoders, in their order."""
+    return list(dict.fromkeys(name for one in summaries for name in one.scores))
 
 
 def main_score(names: Sequence[str]) -> str:

@@ -26,6 +26,13 @@ def number_text(value: float, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:{sign}.4g}"
 
 
+def cell_text(value: object) -> str:
+    """Return a cell's text: `number_text` for a float, a dash for None."""
+    if value is None:
+        return "-"
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
 def mean_and_std(summary: Summary | None, sign: str = "") -> str | None:
     """Return `mean ± std`, both with as many decimals as show two digits of the deviation.
 

@@ -6,21 +6,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.best import (
+    beats,
     best_final,
+    best_name,
     best_order,
     merit,
     pareto_front,
     ranked,
     rule_in_words,
 )
+from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
@@ -113,15 +118,40 @@ class SelectedTrial:
         score = f"final {self.metric} {number_text(self.score)}{untrained}"
         return f"SelectedTrial({self.study} trial {self.trial}: {score}; {values})"
 
+    def _repr_html_(self) -> str:
+        """Return the trial as a table, for notebooks."""
+        return SelectedTrials([self])._repr_html_()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Its number and scores, as they are shown."""
+        spread = (self.std, self.seeds) if self.seeds > 1 else None
+        return score_columns(self.trial, self.metric, self.score, self.untrained, self.metrics, spread)
+
     @property
     def beats_untrained(self) -> bool:
         """Whether training improved the score over the encoder it started from."""
-        return self.untrained is None or merit(self.metric, self.score) > merit(self.metric, self.untrained)
+        return beats(self.metric, self.score, self.untrained)
+
+
+class SelectedTrials(list[SelectedTrial]):
+    """A list of selected trials, the best first; notebooks show it as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return a row for each trial: its scores and values."""
+        if not self:
+            return html_table("No trial", [])
+        first = self[0]
+        notes = [f"Trial {first.trial} is the best: {first.rule}." if first.rule else ""]
+        if not first.beats_untrained:
+            notes.append("Its score does not beat that of the untrained encoder.")
+        rows = [texts({**one.columns, **one.values}) for one in self]
+        return html_table(f"{first.study}: {best_name(first.metric)}", rows, *notes)
 
 
 def best_trials(
     store: ResultsStore, study: str, top: int | None = 1, where: Sequence[str] = ()
-) -> list[SelectedTrial]:
+) -> SelectedTrials:
     """Return the `top` completed trials with the best value of the study's metric, best first.
 
     Of equal scores, the earlier trial comes first. Where the study has several metrics, those on the Pareto
@@ -158,7 +188,7 @@ def best_trials(
     kept.sort(key=lambda one: places[one.trial])
     front = _front(search.metrics, kept)
     controls = untrained_scores(tables.epochs, record, record.metric)
-    return [
+    return SelectedTrials(
         SelectedTrial(
             study=record.name,
             trial=one.trial,
@@ -176,7 +206,7 @@ def best_trials(
             data_root=None if search.data_root is None else Path(search.data_root),
         )
         for one in kept[: (len(front) or 1) if top is None else top]
-    ]
+    )
 
 
 def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] | None:

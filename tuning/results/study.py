@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,18 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.best import best_order, merit
+from contrasweep.tuning.errors import InputError, one_line
+from contrasweep.tuning.results.best import beats, best_name, best_order, merit
+from contrasweep.tuning.results.columns import score_columns, texts
+from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.final_runs import FinalRuns
+from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
+    common_error,
     epoch_means,
     trial_outcomes,
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.statistics import improvements
+from contrasweep.tuning.statistics import improvements, summarise
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, SearchRecord, StudyRecord, study_names
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
@@ -65,8 +71,30 @@ class TrialResult:
     untrained: float | None
     error: str | None
 
+    def _repr_html_(self) -> str:
+        """Return the trial as a table, for notebooks."""
+        return TrialResults([self])._repr_html_()
 
-@dataclass(frozen=True)
+    @property
+    def columns(self) -> dict[str, Any]:
+        """How it ended, its scores on the validation split, and its values, as they are shown."""
+        scores = {name: value for name, value in self.metrics.items() if name.startswith("val.")}
+        error = {} if self.error is None else {"error": one_line(self.error)}
+        ending = {"trial": self.number, "status": self.status, "epoch": self.epoch}
+        return {**ending, **scores, "untrained": self.untrained, **self.values, **error}
+
+
+class TrialResults(list[TrialResult]):
+    """A list of trials; notebooks show the first ones as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return a row for each of the first trials: how it ended, its scores and values."""
+        rows = [texts(one.columns) for one in self[:MOST_ROWS]]
+        title = f"{len(self):,} trial{'s' * (len(self) != 1)}"
+        return html_table(title, rows, rest=len(self) - len(rows))
+
+
+@dataclass(frozen=True, repr=False)
 class StudyData:
     """A study as it stood at `read_at`.
 
@@ -83,6 +111,51 @@ class StudyData:
     final_rows: Sequence[Mapping[str, Any]]
     damaged: Sequence[DamagedFile]
     results: str
+
+    def __repr__(self) -> str:
+        """Return the study, its state, and how many of its trials ended in which way."""
+        return f"StudyData({self.name}: {self.state}; {self._endings})"
+
+    def _repr_html_(self) -> str:
+        """Return the best trials as a table, for notebooks, with what qualifies their scores."""
+        best = self.ranked[:MOST_ROWS]
+        title = f"{self.name}: {self.record.method} on {self.record.dataset}, {best_name(self.metric)}"
+        rows = [texts({**self._scores(one), **one.values}) for one in best]
+        return html_table(title, rows, *self._notes(), rest=len(self.ranked) - len(best))
+
+    @property
+    def _endings(self) -> str:
+        endings = ", ".join(f"{count:,} {status}" for status, count in sorted(self.counts.items()))
+        return f"{len(self.trials):,} of {self.planned:,} trials" + (f" ({endings})" if endings else "")
+
+    def _scores(self, one: TrialResult) -> dict[str, Any]:
+        spread = None
+        if self.record.seeds > 1:
+            over = summarise(self.by_seed(one, self.metric).values())
+            spread = (None if over is None else over.std, self.record.seeds)
+        return score_columns(one.number, self.metric, one.score, one.untrained, one.metrics, spread)
+
+    def _notes(self) -> Iterator[str]:
+        yield f"The completed trials, the best first; {self.state}: {self._endings}."
+        if not self.ranked:
+            yield "No trial has completed yet: there is no best one."
+        else:
+            best = self.ranked[0]
+            if best.score is not None and not beats(self.metric, best.score, best.untrained):
+                yield "The best trial does not beat the untrained encoder."
+            yield ties_in_words(self.record, self.final_scores)
+        error = common_error([one.error for one in self.trials])
+        yield "" if error is None else f"Failed: {error}."
+        yield resume_hint(self.record.method, self.name, self.results, self.state)
+
+    @property
+    def final_runs(self) -> FinalRuns | None:
+        """The final runs of the study; None if there are none."""
+        if self.final_record is None:
+            return None
+        rows = [dict(row) for row in self.final_rows if row["status"] == "completed"]
+        failed = sum(row["status"] == "failed" for row in self.final_rows)
+        return FinalRuns(self.final_record.name, rows, failed, held=len(rows) + failed)
 
     @property
     def name(self) -> str:
@@ -115,9 +188,9 @@ class StudyData:
         return self.record.space
 
     @cached_property
-    def trials(self) -> Sequence[TrialResult]:
+    def trials(self) -> TrialResults:
         """The trials, by number."""
-        return [self._trial(one) for one in trial_outcomes(self.rows, self.record)]
+        return TrialResults(self._trial(one) for one in trial_outcomes(self.rows, self.record))
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -125,11 +198,16 @@ class StudyData:
         return Counter(trial.status for trial in self.trials)
 
     @cached_property
-    def ranked(self) -> Sequence[TrialResult]:
+    def ranked(self) -> TrialResults:
         """The trials that can be selected, best first; equal scores in order of number."""
         scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
         scored.sort(key=lambda pair: best_order(pair[1].number, pair[0], self.metric))
-        return [trial for _, trial in scored]
+        return TrialResults(trial for _, trial in scored)
+
+    @property
+    def final_scores(self) -> dict[int, float]:
+        """The final score of each completed trial that has one, by number; the best first."""
+        return {one.number: one.score for one in self.ranked if one.score is not None}
 
     @cached_property
     def defaults(self) -> TrialResult | None:

@@ -1,12 +1,14 @@
 """All analyses of one study, and of several together."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.errors import refuse_repeats
+from contrasweep.tuning.results.columns import texts
 from contrasweep.tuning.sensitivity import comparison, enough
 from contrasweep.tuning.sensitivity.budget import BudgetCurve, budget_curve
 from contrasweep.tuning.sensitivity.effects import Effect, effects
@@ -80,6 +82,17 @@ class StageSensitivity:
     interactions: tuple[Share, ...] | TooFew
     pairs: tuple[PairMap, ...]
 
+    def effect_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each effect; none where there are too few trials."""
+        for effect in () if isinstance(self.effects, TooFew) else self.effects:
+            named = {name.replace("_", " "): value for name, value in asdict(effect).items()}
+            # A narrow terminal shows the first columns.
+            yield {
+                "epoch": self.stage.epoch,
+                "parameter": effect.parameter,
+                "verdict": effect.verdict,
+            } | named
+
     @property
     def judged(self) -> list[Importance]:
         """The importances that are known."""
@@ -114,7 +127,7 @@ class StudySensitivity:
         return self.stages[-1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sensitivity:
     """The analyses of one or several studies. With one study, the comparisons are None or empty.
 
@@ -132,6 +145,15 @@ class Sensitivity:
     methods: tuple[comparison.PairedTest, ...] | TooFew | None
     seeds: tuple[comparison.PairedTest, ...] | TooFew | None
     defaults: tuple[BestDefault, ...]
+
+    def __repr__(self) -> str:
+        """Return the studies and the number of their trials."""
+        studies = ", ".join(f"{one.observations.study} {len(one.observations.trial)}" for one in self.studies)
+        return f"Sensitivity(trials: {studies})"
+
+    def _repr_html_(self) -> str:
+        """Return the effects at each stage of each study as tables, for notebooks."""
+        return "".join(map(_effects_html, self.studies))
 
 
 def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
@@ -163,6 +185,18 @@ def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
             seeds=comparison.seed_tests(studies),
             defaults=_defaults(studies, ends),
         )
+
+
+def _effects_html(one: StudySensitivity) -> str:
+    rows = [texts(row) for stage in one.stages for row in stage.effect_rows()]
+    lacking = [
+        f"At {stage.stage.name}: {stage.effects}."
+        for stage in one.stages
+        if isinstance(stage.effects, TooFew)
+    ]
+    title = f"{one.observations.study}: the effect of each parameter beyond the others"
+    note = "Share: of the scores' variance. Verdicts: permutation tests, with Holm's correction."
+    return html_table(title, rows, note if rows else "", *lacking, most=len(rows))
 
 
 def _forest(observations: Observations, stage: Stage) -> Forest | TooFew:

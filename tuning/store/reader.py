@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
@@ -55,6 +56,12 @@ class StudySummary:
         """Return the key that sorts studies, oldest first."""
         return self.created, self.name
 
+    def columns(self) -> dict[str, str]:
+        """Return the line as the cells of a table."""
+        runs = ", ".join(f"{count:,} {status}" for status, count in sorted(self.counts.items()))
+        what = {"study": self.name, "method": self.method, "dataset": self.dataset, "state": self.state}
+        return {**what, "runs": runs, "created": f"{self.created:%Y-%m-%d %H:%M}"}
+
 
 @dataclass(frozen=True)
 class StudyTables:
@@ -86,6 +93,17 @@ class ResultsStore:
         self.location = uri if isinstance(uri, Location) else open_location(uri)
         self._now = now
         self._named: set[str] = set()
+
+    def __repr__(self) -> str:
+        """Return the folder."""
+        return f"ResultsStore({self.location.uri})"
+
+    def _repr_html_(self) -> str:
+        """Return the latest studies as a table, for notebooks."""
+        found = sorted(self.studies(), key=StudySummary.age, reverse=True)
+        rows = [one.columns() for one in found[:MOST_ROWS]]
+        title = f"Studies in {self.location.uri}, the latest first"
+        return html_table(title, rows, rest=len(found) - len(rows))
 
     def studies(self) -> list[StudySummary]:
         """Return all studies, oldest first. A study that cannot be read is left out, with a warning."""

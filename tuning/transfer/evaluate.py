@@ -9,22 +9,44 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import torch
 
+from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.files import check_file, written_whole
 from contrasweep.tuning.planning.resources import AUTO, device_for
+from contrasweep.tuning.results.columns import texts
 from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
 from contrasweep.tuning.transfer.fine_tune import fine_tuning_experiment
 from contrasweep.tuning.transfer.measure import Clustering, Measured, Measurement, measure
-from contrasweep.tuning.transfer.plan import FEWEST_DRAWS, USUAL_PROBES, FineTuning, TransferPlan
+from contrasweep.tuning.transfer.plan import (
+    FEWEST_DRAWS,
+    USUAL_PROBES,
+    FineTuning,
+    TransferPlan,
+    shots_in_words,
+)
 from contrasweep.tuning.transfer.sources import Source, encoder_sources
-from contrasweep.tuning.transfer.table import Cell, cells_of, measurement_rows, summarised_clusters
+from contrasweep.tuning.transfer.table import (
+    TITLE,
+    Cell,
+    cells_of,
+    measurement_rows,
+    not_beaten,
+    rows_of,
+    said_of,
+    summarised_clusters,
+)
 from contrasweep.tuning.transfer.tasks import Task, load_tasks
 
 ENDINGS = (".csv", ".parquet")
 """The endings of a file of measurements."""
 
 
-@dataclass(frozen=True)
+MOST_SCORES = 30
+"""How many rows of an evaluation a notebook shows."""
+
+
+@dataclass(frozen=True, repr=False)
 class Transfer:
     """The outcome of an evaluation.
 
@@ -42,6 +64,23 @@ class Transfer:
     measurements: tuple[Measurement, ...]
     clusterings: tuple[Clustering, ...]
     class_names: dict[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        """Return the main score of each cell of the table, and that before training."""
+        scores = "; ".join(
+            f"{one.encoder} on {one.dataset}, {one.probe}, {shots_in_words(one.shots)} shots: "
+            f"{one.score} {mean_and_std(one.trained[one.score])}, "
+            f"untrained {mean_and_std(one.untrained[one.score])}"
+            for one in self.cells
+        )
+        return f"Transfer({scores})"
+
+    def _repr_html_(self) -> str:
+        """Return the table, for notebooks."""
+        cells = self.cells
+        told = not_beaten(cells)
+        notes = [said_of(cells), *self.notes, f"{told[:1].upper()}{told[1:]}." if told else ""]
+        return html_table(TITLE, [texts(row) for row in rows_of(cells)], *notes, most=MOST_SCORES)
 
     @property
     def cells(self) -> list[Cell]:

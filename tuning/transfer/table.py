@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from torch import Tensor
 
+from contrasweep.tuning.results.columns import INTERVAL
 from contrasweep.tuning.results.final_runs import main_score
+from contrasweep.tuning.results.numbers import interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval, summarise
 from contrasweep.tuning.transfer.measure import Clustering, Measurement
 from contrasweep.tuning.transfer.plan import shots_in_words
 
+TITLE: Final = "Test scores, beside those of the same networks before training"
 Over = Literal["seeds", "draws"]
 Interval = tuple[float, float]
 
@@ -67,6 +70,33 @@ class Cell:
         if detail:
             found |= {"class_accuracy": self.class_accuracy, "confusion": self.confusion.tolist()}
         return found
+
+
+def rows_of(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return a row for each encoder, probe and number of shots, with the scores on each dataset beside it."""
+    rows: dict[tuple[str, str, int | None], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.encoder, cell.probe, cell.shots), []).append(cell)
+    return [_row(*key, own) for key, own in rows.items()]
+
+
+def said_of(cells: Sequence[Cell]) -> str:
+    """Return what stands below a table of `rows_of`: what its means and intervals are over."""
+    said = {
+        "seeds": "Over the seeds of an encoder, each the mean of its draws of few images.",
+        "draws": "Over the draws of few images, for a single encoder.",
+    }
+    over = [text for name, text in said.items() if name in {cell.over for cell in cells}]
+    return " ".join(["Mean ± sample standard deviation, intervals by Student's t from 3 values on.", *over])
+
+
+def not_beaten(cells: Sequence[Cell]) -> str:
+    """Say in how many cells training did not beat the untrained encoder; empty if it did in all."""
+    worse = [one for one in cells if one.trained[one.score].mean <= one.untrained[one.score].mean]
+    if not worse:
+        return ""
+    where = f"{len(worse)} of {len(cells)} scores" if len(cells) > 1 else "the score"
+    return f"training did not beat the untrained encoder in {where}"
 
 
 def cells_of(measurements: Iterable[Measurement]) -> list[Cell]:
@@ -169,6 +199,17 @@ def _summaries(
         if summary is not None:
             found[name] = summary
     return found
+
+
+def _row(encoder: str, probe: str, shots: int | None, cells: Sequence[Cell]) -> dict[str, Any]:
+    row: dict[str, Any] = {"encoder": encoder, "probe": probe, "shots": shots_in_words(shots)}
+    for cell in cells:
+        own, before = cell.trained[cell.score], cell.untrained[cell.score]
+        column = f"{cell.dataset}: {cell.score.replace('_', ' ')}"
+        row[column] = mean_and_std(own)
+        row[f"{cell.dataset}: {INTERVAL}"] = interval_text(cell.interval)
+        row[f"{cell.dataset}: untrained"] = mean_and_std(before)
+    return {**row, "n": f"{own.n} {cell.over}" if cell.over else 1}
 
 
 def _content(summary: Summary) -> dict[str, Any]:

@@ -76,10 +76,7 @@ def _estimated(stage: StageSensitivity) -> bool:
 
 def _effect_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
     for stage in found:
-        for e in () if isinstance(stage.effects, TooFew) else stage.effects:
-            named = {name.replace("_", " "): value for name, value in asdict(e).items()}
-            # A narrow terminal shows the first columns.
-            yield {"epoch": stage.stage.epoch, "parameter": e.parameter, "verdict": e.verdict} | named
+        yield from stage.effect_rows()
 
 
 def _importance_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:

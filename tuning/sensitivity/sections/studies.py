@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from contrasweep.tuning.reports.page import Section, Table, cell_text
-from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks

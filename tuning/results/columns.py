@@ -1,0 +1,114 @@
+"""The columns in which trials and final runs are shown, by commands, as JSON and in notebooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
+from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_interval
+
+INTERVAL: Final = "95 % interval"
+
+
+def texts(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return a record as the cells of a table, each as `cell_text` gives it."""
+    return {name: cell_text(value) for name, value in record.items()}
+
+
+def score_columns(
+    number: int,
+    metric: str,
+    score: float | None,
+    untrained: float | None,
+    metrics: Mapping[str, float],
+    spread: tuple[float | None, int] | None = None,
+) -> dict[str, Any]:
+    """Return the scores of a trial of a search: its score, that of its untrained encoder, then the others.
+
+    Args:
+        number: of the trial.
+        metric: the name of `score`.
+        score: at the end of the trial.
+        untrained: the same before training.
+        metrics: all scores of the trial; of those on the validation split, the cheap ones are left out.
+        spread: the deviation of the score over the trial's seeds, and their number, if there are several.
+    """
+    others = {
+        name: value
+        for name, value in metrics.items()
+        if name.startswith("val.") and "ridge" not in name and name != metric
+    }
+    over = {} if spread is None else dict(zip(("std", "seeds"), spread, strict=True))
+    return {"trial": number, metric: score, **over, "untrained": untrained, **others}
+
+
+def column_of(score: str) -> str:
+    """Return what a test score is called above its column: `test accuracy`, `colour MSE`."""
+    words = score.replace("_", " ").replace("mse", "MSE")
+    return f"test {words}" if score.endswith("accuracy") else words
+
+
+def summary_columns(
+    encoder: str, scores: Mapping[str, Summary], names: Sequence[str], main: str
+) -> dict[str, Any]:
+    """Return the test scores of an encoder over seeds, each with its interval beside it.
+
+    Args:
+        encoder: its name.
+        scores: by name.
+        names: the scores of all encoders of the table.
+        main: the main one of them, whose interval needs no name.
+    """
+    cells: dict[str, Any] = {"encoder": encoder}
+    for name in names:
+        found, column = scores.get(name), column_of(name)
+        few = found is None or found.n < FEW_SEEDS
+        cells[column] = mean_and_std(found)
+        beside = INTERVAL if name == main else f"{INTERVAL} of {column}"
+        cells[beside] = None if few or found is None else interval_text(mean_interval(found))
+    return {**cells, "n": max(one.n for one in scores.values())}
+
+
+SUMMARY_NOTE: Final = (
+    f"Intervals are of the mean (Student's t), from {FEW_SEEDS} seeds on. Each run reads the test "
+    "split once; the untrained encoders have the same seeds."
+)
+"""What stands below a table of `summary_columns`."""
+
+
+def difference_rows(compared: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return how much better an encoder is than each baseline; nothing where each has a single seed."""
+    tested = [row for row in compared if row.p is not None]
+    few, several = _few(tested), len(tested) > 1
+    return [
+        {
+            "baseline": row.reference,
+            "difference": mean_and_std(row.difference, sign="+"),
+            INTERVAL: None if few else interval_text(row.interval, sign="+"),
+            "n": row.difference.n,
+            "p": None if few else row.p,
+            **({"p (Holm)": None if few else row.p_holm} if several else {}),
+        }
+        for row in tested
+    ]
+
+
+def difference_title(compared: Sequence[Comparison], score: str) -> str:
+    """Return what stands above a table of `difference_rows`, of a test score."""
+    column = column_of(score)
+    return f"{column[0].upper()}{column[1:]}: {compared[0].encoder} minus each baseline, seed by seed"
+
+
+def difference_note(compared: Sequence[Comparison], too_few: str = "") -> str:
+    """Return what stands below a table of `difference_rows`; `too_few` says what mends too few seeds."""
+    tested = [row for row in compared if row.p is not None]
+    if _few(tested):
+        said = f"Too few to tell: fewer than {FEW_SEEDS} seeds.{too_few}"
+    elif len(tested) > 1:
+        said = f"Paired t test, two-sided; Holm's correction for {len(tested)} comparisons."
+    else:
+        said = "Paired t test, two-sided."
+    return f"A difference above 0: the baseline is worse. {said}"
+
+
+def _few(tested: Sequence[Comparison]) -> bool:
+    return min((row.difference.n for row in tested), default=0) < FEW_SEEDS
