@@ -11,7 +11,7 @@ import pytest
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import SweepStopped
-from contrasweep.tuning.ray.signals import Stopped, keeping_handlers, stopping_on_signals
+from contrasweep.tuning.ray.signals import Stopped, keeping_handlers, stopping_on_signals, told_in_notebooks
 
 
 def exit_code(command: Callable[..., None], **options: object) -> int:
@@ -137,3 +137,13 @@ def test_work_that_stopped_early_says_how_to_go_on(
     command.__name__ = name
     assert exit_code(command, **options) == 1
     assert told in capsys.readouterr().err
+
+
+def test_a_notebook_shows_an_interruption_as_one_line_and_other_errors_as_they_are() -> None:
+    with pytest.raises(KeyboardInterrupt) as stopped, told_in_notebooks("the same call"):
+        raise KeyboardInterrupt
+    line = "Interrupted. What was finished is kept; the same call goes on."
+    assert vars(stopped.value)["_render_traceback_"]() == [line]
+    with pytest.raises(SweepStopped) as failed, told_in_notebooks("the same call"):
+        raise SweepStopped("another driver")
+    assert not hasattr(failed.value, "_render_traceback_")

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from dataclasses import replace
 from io import StringIO
 from itertools import count
 from threading import Event
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from contrasweep.tuning.progress.display import Lines, Shown, Terminal, following, shown_on
+from contrasweep.tuning.progress.display import Lines, Notebook, Shown, Terminal, following, shown_on
 from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
 
@@ -123,7 +124,7 @@ def test_a_thread_ticks_until_the_end_also_of_a_block_that_fails() -> None:
     again = Event()
 
     class Twice(Lines):
-        def show(self, text: str) -> None:
+        def show(self, text: str, share: float | None = None) -> None:
             if threading.current_thread() is not threading.main_thread():
                 again.set()
 
@@ -144,7 +145,7 @@ def test_a_display_that_is_gone_ends_the_ticks_and_nothing_else() -> None:
     tried = Event()
 
     class Gone(Lines):
-        def show(self, text: str) -> None:
+        def show(self, text: str, share: float | None = None) -> None:
             if threading.current_thread() is not threading.main_thread():
                 tried.set()
                 raise OSError("the terminal was closed")
@@ -173,19 +174,57 @@ def test_by_default_only_terminals_show_progress(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.startswith("8/24 trials")
 
 
-def test_a_notebook_rewrites_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs: list[str] = []
-    handle = SimpleNamespace(update=lambda content, raw: outputs.append(f"again {content['text/plain']}"))
+class Page:
+    """Keeps what a notebook is told to show: the HTML of each text, and whether it replaces another."""
 
-    def display(content: dict[str, str], raw: bool, display_id: bool) -> SimpleNamespace:
-        outputs.append(content["text/plain"])
-        return handle
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, str]] = []
 
-    shell = SimpleNamespace(kernel=object())
+    def display(self, content: dict[str, str], raw: bool, display_id: bool) -> "Page":
+        assert (raw, display_id) == (True, True)
+        self.shown.append(("new", content["text/html"]))
+        return self
+
+    def update(self, content: dict[str, str], raw: bool) -> None:
+        assert content["text/plain"]
+        self.shown.append(("again", content["text/html"]))
+
+
+def test_a_notebook_rewrites_one_output_and_leaves_the_last_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, shell = Page(), SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=page.display))
     with following(None) as show:
         assert show is not None
         show(SWEEP)
-        show(SWEEP)
-    assert [text.partition(" trials")[0] for text in outputs] == ["8/24", "again 8/24"]
+        show(replace(SWEEP, counts={"completed": 24}, running={}))
+    (first, begun), *_, (last, ended) = page.shown
+    assert (first, last) == ("new", "again")
+    # Eight trials have ended, and one has trained four of its ten epochs: 8.4 of 24.
+    assert '<progress value="0.350"' in begun
+    assert ended.startswith("<div>24/24 trials (24 completed)")
+
+
+def test_a_notebook_gets_a_few_texts_a_second_and_always_the_last() -> None:
+    page, clock = Page(), SimpleNamespace(now=0.0)
+    notebook = Notebook(page.display, lambda: clock.now)
+    for number in range(100):
+        clock.now = number / 64
+        notebook.show(f"<{number}>", number / 100)
+    notebook.close()
+    assert [html.partition("&lt;")[2].partition("&gt;")[0] for _, html in page.shown] == [
+        *map(str, range(0, 100, 13)),
+        "99",
+    ]
+    assert page.shown[-1] == ("again", "<div>&lt;99&gt;</div>")
+
+
+def test_a_notebook_in_which_nothing_was_shown_gets_no_output() -> None:
+    page = Page()
+    Notebook(page.display).close()
+    assert page.shown == []
+
+
+def test_how_much_is_done_counts_the_epochs_of_what_runs() -> None:
+    assert RunsProgress(1, 4, {"trial 0, seed 7": (5, 20)}).share == pytest.approx(1.25 / 4)
+    assert SweepProgress(2, 10, "m", {1: 10}, {"completed": 1, "failed": 1}).share == 1.0

@@ -48,9 +48,14 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if study == "both-infonce" and progress.done == 1:
             raise KeyboardInterrupt
 
-    with without_ray(), pytest.raises(KeyboardInterrupt):
+    with without_ray(), pytest.raises(KeyboardInterrupt) as stopped:
         sweep_group([plan(results, method, storage=storage) for method in METHODS], stop)
     assert [study.state for study in ResultsStore(results).studies()] == ["ended", "interrupted"]
+    # What a notebook shows in place of the traceback.
+    (line,) = vars(stopped.value)["_render_traceback_"]()
+    assert line.endswith(
+        f"What was finished is kept; resume_sweep('both-infonce', {str(results)!r}) goes on."
+    )
     with without_ray():
         done = resume_group([study_of("both", method) for method in METHODS], results)
     assert [sum(result.counts.values()) for result in done.results] == [TRIALS, TRIALS]

@@ -6,6 +6,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from html import escape
 from threading import Event, Lock, Thread
 from typing import Any, Protocol, TextIO
 
@@ -18,6 +19,12 @@ LINE_SECONDS = 15.0
 TICK = 1.0
 """Seconds after which progress is shown again, though nothing was reported: the time goes on."""
 
+REWRITE_SECONDS = 0.2
+"""Least seconds between two texts in a notebook: each is a message to a browser."""
+
+BAR = '<progress value="{share:.3f}" max="1" style="width:10em;vertical-align:middle"></progress> '
+"""A bar as browsers draw it, in a light or a dark theme."""
+
 OnProgress = bool | Callable[[Progress], object] | None
 """Whether progress is shown, or the function that it is passed to; None: on terminals and in notebooks."""
 
@@ -25,8 +32,8 @@ OnProgress = bool | Callable[[Progress], object] | None
 class Display(Protocol):
     """Shows one text in place of the one before."""
 
-    def show(self, text: str) -> None:
-        """Show `text`."""
+    def show(self, text: str, share: float | None = None) -> None:
+        """Show `text`; `share` is how much of the work is done, 0 to 1, None where that is not known."""
 
     def clear(self) -> None:
         """Take the text away, if that is possible."""
@@ -43,7 +50,7 @@ class Terminal:
         self._width = width
         self._lines = 0
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, share: float | None = None) -> None:
         """Show `text` where the one before was."""
         # A terminal goes to the next line by itself after its last column.
         lines = textwrap.wrap(text, max(20, self._width() - 1)) or [""]
@@ -73,7 +80,7 @@ class Lines:
         self._text = ""
         self._last = ""
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, share: float | None = None) -> None:
         """Write `text`, if the last line was written long enough ago."""
         self._text = text
         if self._written is None or self._clock() - self._written >= LINE_SECONDS:
@@ -96,24 +103,38 @@ class Lines:
 
 
 class Notebook:
-    """Rewrites one output of the running cell."""
+    """Rewrites one output of the running cell, a few times a second at most; a bar shows how much is done."""
 
-    def __init__(self, display: Callable[..., Any]) -> None:
+    def __init__(self, display: Callable[..., Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._display = display
+        self._clock = clock
+        self._written: float | None = None
+        self._text = ""
         self._handle: Any = None
 
-    def show(self, text: str) -> None:
-        """Show `text` where the one before was."""
-        content = {"text/plain": text}
-        if self._handle is None:
-            self._handle = self._display(content, raw=True, display_id=True)
-        else:
-            self._handle.update(content, raw=True)
+    def show(self, text: str, share: float | None = None) -> None:
+        """Show `text` where the one before was, behind a bar, if that one was shown long enough ago."""
+        self._text = text
+        if self._written is None or self._clock() - self._written >= REWRITE_SECONDS:
+            self._written = self._clock()
+            bar = "" if share is None else BAR.format(share=share)
+            self._show(f"{bar}{escape(text)}")
 
     def clear(self) -> None:
         """Leave the text: the next one takes its place."""
 
-    close = clear
+    def close(self) -> None:
+        """Leave the last text, which sums up the work, without a bar."""
+        if self._written is not None:
+            self._show(escape(self._text))
+
+    def _show(self, html: str) -> None:
+        # What cannot show HTML has the text.
+        content = {"text/plain": self._text, "text/html": f"<div>{html}</div>"}
+        if self._handle is None:
+            self._handle = self._display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
 
 
 class Shown:
@@ -125,6 +146,7 @@ class Shown:
         self._began = clock()
         self._last = self._began
         self._again: Callable[[float], str] | None = None
+        self._share: float | None = None
         self._lock = Lock()
 
     def training(self, progress: TrainingProgress) -> None:
@@ -148,7 +170,7 @@ class Shown:
                 return f"{before}{sweep_line(progress, elapsed)}"
             return f"{before}{runs_line(progress, elapsed)}"
 
-        self._show(line, self._clock())
+        self._show(line, self._clock(), share=progress.share)
 
     def study(self, name: str, progress: SweepProgress) -> None:
         """Show the progress of one sweep of several."""
@@ -163,19 +185,25 @@ class Shown:
         now = self._clock()
         with self._lock:
             if self._again is not None and now - self._last >= TICK:
-                self._display.show(self._again(now - self._began))
+                self._display.show(self._again(now - self._began), self._share)
 
-    def _show(self, line: Callable[[float], str], now: float, *, goes_on: bool = True) -> None:
+    def _show(
+        self,
+        line: Callable[[float], str],
+        now: float,
+        *,
+        goes_on: bool = True,
+        share: float | None = None,
+    ) -> None:
         with self._lock:
-            self._again, self._last = line if goes_on else None, now
-            self._display.show(line(now - self._began))
+            self._again, self._last, self._share = line if goes_on else None, now, share
+            self._display.show(line(now - self._began), share)
 
 
 @contextmanager
 def shown_on(
     display: Display,
     *,
-    ticking: bool = True,
     tick: float = TICK,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Shown]:
@@ -183,7 +211,6 @@ def shown_on(
 
     Args:
         display: where it is shown.
-        ticking: whether a thread shows the time; a notebook knows only the thread of its cell.
         tick: seconds between two looks of that thread.
         clock: returns the time in seconds.
     """
@@ -196,14 +223,12 @@ def shown_on(
                 shown.tick()
 
     thread = Thread(target=go_on, name="progress", daemon=True)
-    if ticking:
-        thread.start()
+    thread.start()
     try:
         yield shown
     finally:
         ended.set()
-        if ticking:
-            thread.join()
+        thread.join()
         display.close()
 
 
@@ -228,7 +253,7 @@ def following(asked: OnProgress) -> Iterator[Callable[[Progress], object] | None
         yield None
         return
     display = display_of() if notebook is None else notebook
-    with shown_on(display, ticking=notebook is None) as shown:
+    with shown_on(display) as shown:
         yield shown.progress
 
 

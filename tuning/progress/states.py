@@ -36,6 +36,12 @@ class SweepProgress:
         """How many trials have ended, in any way."""
         return sum(self.counts.values())
 
+    @property
+    def share(self) -> float:
+        """How much of the work is done, 0 to 1: a running trial counts by its epochs."""
+        begun = sum(at / self.epochs for at in self.running.values())
+        return min(1.0, (self.done + begun) / self.planned)
+
 
 @dataclass(frozen=True)
 class RunsProgress:
@@ -56,6 +62,12 @@ class RunsProgress:
     left: float | None = None
     left_between: tuple[float, float] | None = None
     stage: str | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the work is done, 0 to 1: a running run counts by its epochs."""
+        begun = sum(at / of for at, of in self.running.values())
+        return min(1.0, (self.done + begun) / self.planned)
 
 
 @dataclass(frozen=True)

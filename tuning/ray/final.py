@@ -23,6 +23,7 @@ from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import Needs, ray_session
+from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
 from contrasweep.tuning.results.encoders import encoder_path
@@ -101,7 +102,11 @@ def final_runs(
         command=command,
     )
     study, store = plan.record.name, ResultsStore(plan.location)
-    with Heartbeat(plan.location, study) as heartbeat, following(progress) as show:
+    with (
+        told_in_notebooks("the same call"),
+        Heartbeat(plan.location, study) as heartbeat,
+        following(progress) as show,
+    ):
         trained = _run_missing(plan, store, resources, heartbeat, show or (lambda state: None))
         compact(plan.location, study, by_driver=True)
     completed = completed_rows(store, study)

@@ -51,6 +51,22 @@ def stopping_on_signals() -> Iterator[None]:
             signal.signal(number, before[number])
 
 
+@contextmanager
+def told_in_notebooks(go_on: str) -> Iterator[None]:
+    """Let a notebook show an interruption of a `with` block as one line, not as a traceback through Ray.
+
+    Args:
+        go_on: what goes on with the work, as a call in Python.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        line = f"Interrupted. What was finished is kept; {go_on} goes on."
+        # IPython shows an exception by this method where it has one.
+        vars(stop)["_render_traceback_"] = lambda: [line]
+        raise
+
+
 class _Stop:
     """Raises `Stopped` for the first signal. Slurm repeats it; a closing terminal sends two."""
 

@@ -28,6 +28,7 @@ from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
+from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_command, show_command
@@ -223,6 +224,7 @@ def _run(
     with ExitStack() as stack:
         here = plan.resources.address
         stack.enter_context(_telling_how_to_go_on([plan.method], plan.name, plan.results, here))
+        stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         if extend:
             plan = replace(plan, trials=plan.trials + extend)

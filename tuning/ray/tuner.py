@@ -38,6 +38,8 @@ def tuner_of(
             name=plan.name,
             storage_path=str(scratch / "tune"),
             verbose=0,
+            # Given none, Tune shows an empty output of its own in a notebook.
+            progress_reporter=tune.CLIReporter(),
             stop=_StopWith(searcher),
             callbacks=callbacks,
             # Trials save their own state, in the store.
