@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contrasweep.tuning.training.pretrain import pretrain
     from contrasweep.tuning.transfer.embed import embed
     from contrasweep.tuning.transfer.evaluate import evaluate
+    from contrasweep.tuning.transfer.study_map import feature_maps
 
 _HOMES = {
     "Experiment": "contrasweep.tuning.experiment",
@@ -29,6 +30,7 @@ _HOMES = {
     "best_trials": "contrasweep.tuning.results.selection",
     "embed": "contrasweep.tuning.transfer.embed",
     "evaluate": "contrasweep.tuning.transfer.evaluate",
+    "feature_maps": "contrasweep.tuning.transfer.study_map",
     "final_runs": "contrasweep.tuning.ray.final",
     "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
     "pretrain": "contrasweep.tuning.training.pretrain",
@@ -47,6 +49,7 @@ __all__ = [
     "best_trials",
     "embed",
     "evaluate",
+    "feature_maps",
     "final_runs",
     "plan_sweep",
     "pretrain",

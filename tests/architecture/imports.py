@@ -25,8 +25,8 @@ FLOORS = (
     ("tuning/provenance", "tuning/training", "tuning/catalogue"),
     ("tuning/results", "tuning/skeletons"),
     ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track"),
-    ("tuning/reports", "tuning/ray", "tuning/transfer"),
-    ("tuning/sensitivity", "tuning/tables"),
+    ("tuning/reports", "tuning/ray"),
+    ("tuning/sensitivity", "tuning/tables", "tuning/transfer"),
     ("tuning/cli",),
 )
 """The rooms (packages) by floor, from the ground up: a room imports only from the floors below its own."""

@@ -16,6 +16,7 @@ import pytest
 from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.reports.report import report
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
+from tests.reports.test_maps import drawn_map, page_with
 from tests.sensitivity.analysed_studies import page_of, study
 from tests.sensitivity.learning_curves import searched
 from tests.studies import scored
@@ -134,6 +135,22 @@ def test_a_report_fits_a_phone(write_study, store, browse: Browse) -> None:
     seen = browse(report(store, ["demo"]), width=PHONE)
     assert seen.console == []
     assert seen.measured == {"inner": PHONE, "width": PHONE, "found": []}
+
+
+def test_a_map_is_drawn_and_shows_the_image_at_the_pointer(browse: Browse) -> None:
+    point = """<script>setTimeout(() => {
+        const canvas = document.querySelector("canvas"), box = canvas.getBoundingClientRect();
+        const corner = { clientX: box.right, clientY: box.bottom - 60 };
+        canvas.dispatchEvent(new PointerEvent("pointermove", corner));
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        document.documentElement.dataset.inked = data.some((value) => value > 0);
+        document.documentElement.dataset.drawn = "1"; }, 500);</script></body>"""
+    seen = browse(page_with(drawn_map()).replace("</body>", point), width=PHONE)
+    assert seen.console == []
+    assert seen.measured == {"inner": PHONE, "width": PHONE, "found": []}
+    alone = browse(page_with(drawn_map()).replace("</body>", point))
+    assert 'data-inked="true"' in alone.dom
+    assert "&lt;/script&gt; · class not known · bias 0" in alone.dom
 
 
 def test_a_sensitivity_page_fits_a_phone(browse: Browse) -> None:

@@ -53,6 +53,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinalRun]:
     return found
 
 
+@pytest.fixture(scope="session")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> FinalRun:
+    """A run that holds a fifth of its training images out, as the trials of a search do."""
+    return final_run(tmp_path_factory.mktemp("searched"), "kept", {"epochs": 1, "validation.fraction": 0.2})
+
+
 @pytest.fixture
 def continued(runs: list[FinalRun], tmp_path: Path) -> FinalRun:
     """A final run that started from the first one's encoder."""

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,13 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from contrasweep.data import load_test
+from contrasweep.data import LabelledImages, load_test
 from contrasweep.models import load_encoder
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.transfer.embed import METADATA, embed
-from contrasweep.tuning.transfer.feature_map import MOST_POINTS, MapPoints, principal_components
+from contrasweep.tuning.transfer.feature_map import MOST_POINTS, MapPoints
 from tests.transfer.final_encoders import DATASET, FinalRun
+from tests.transfer.map_content import map_content
 
 COLOURS = {"red": (250, 0, 0), "green": (0, 250, 0), "blue": (0, 0, 250)}
 
@@ -99,6 +99,11 @@ def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Pat
             "--split test goes with a dataset; empty is a folder",
         ),
         (["digits", "-o", "f.parquet", "--map", "map.png"], "give a file that ends in .html"),
+        (
+            ["digits", "-o", "f.parquet", "--map", "m.html", "--map-method", "tsne"],
+            "unknown map method 'tsne'",
+        ),
+        (["digits", "-o", "f.parquet", "--map-method", "pca"], "--map-method given; allowed: with --map"),
     ],
 )
 def test_wrong_input_is_refused(
@@ -127,22 +132,33 @@ def test_the_map_shows_every_image_and_needs_nothing_else(
     assert json.loads(result.stdout)["files"] == [str(tmp_path / "f.parquet"), str(page)]
     text = page.read_text(encoding="utf-8")
     content = map_content(text)
-    assert content["classes"] == ["a", "b"]
-    assert {point[3]: point[2] for point in content["points"]} == {
-        "4.png": -1,
+    (colouring,) = content["colourings"]
+    assert colouring["names"] == ["a", "b", "not known"]
+    assert dict(zip(content["names"], colouring["values"], strict=True)) == {
+        "4.png": 2,
         "a/3.png": 0,
         "a/<script>.png": 0,
         "b/1.png": 1,
         "b/deep/2.png": 1,
     }
-    assert all(0 <= share <= 1 for point in content["points"] for share in point[:2])
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert all(0 <= place <= 1000 for place in content["panels"][0])
+    assert not re.search(r"https?://", text), "opens offline"
     assert "<script>.png" not in text
-    assert base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", text)[1])[1:4] == b"PNG"  # type: ignore[index]
+    assert base64.b64decode(content["sheet"].removeprefix("data:image/png;base64,"))[1:4] == b"PNG"
 
 
-def map_content(text: str) -> Any:
-    return json.loads(re.search(r"const content = (\{.*\});", text)[1])  # type: ignore[index]
+def test_a_map_of_a_dataset_can_be_coloured_by_its_background(runs: list[FinalRun], tmp_path: Path) -> None:
+    embed(runs[0].file, DATASET, tmp_path / "features.parquet", page=tmp_path / "map.html")
+    content = map_content((tmp_path / "map.html").read_text(encoding="utf-8"))
+    by_class, by_colour = content["colourings"]
+    assert (by_class["name"], by_colour["name"]) == ("class", "background colour")
+    test = load_test(DATASET)
+    assert isinstance(test, LabelledImages)
+    assert test.condition is not None
+    assert [by_class["names"][value] for value in by_class["values"]] == list(map(str, test.labels.tolist()))
+    red, green, blue = test.condition[7].round().int().tolist()
+    assert by_colour["colours"][by_colour["values"][7]] == f"#{red:02X}{green:02X}{blue:02X}"
+    assert by_colour["names"] == []
 
 
 def test_a_map_of_many_images_takes_some_of_them_and_the_right_ones() -> None:
@@ -151,16 +167,6 @@ def test_a_map_of_many_images_takes_some_of_them_and_the_right_ones() -> None:
     for start in range(0, images, 700):
         part = features[start : start + 700]
         points.take(start, torch.zeros(len(part), 1, 40, 40), part)
-    assert points.features[:, 0].long().tolist() == points.rows
+    assert points.features[:, 0].long().tolist() == points.rows.tolist()
     assert (len(points.rows), points.pictures.shape[1:]) == (MOST_POINTS, (1, 32, 32))
     assert points.rows[-1] > MOST_POINTS, "not only the first"
-
-
-def test_principal_components_are_those_of_the_covariance() -> None:
-    draws = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * torch.tensor([1, 9, 2, 4, 1.0])
-    points, shares = principal_components(draws + 7)
-    variances = torch.linalg.eigvalsh(draws.double().T.cov()).flip(0)
-    torch.testing.assert_close(points.var(dim=0), variances[:2])
-    assert shares == pytest.approx((variances[:2] / variances.sum()).tolist())
-    one, (first, second) = principal_components(draws[:1])
-    assert (one.tolist(), first, second) == ([[0.0, 0.0]], 0.0, 0.0)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Device, Results
+from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Device, MapMethod, Results
 from contrasweep.tuning.cli.rendering import print_json, remark, say
 
 
@@ -34,6 +34,7 @@ def embed(
         Path | None,
         typer.Option("--map", help="Also write a map of the features there, with the images: .html."),
     ] = None,
+    map_method: MapMethod = None,
     cpus: Annotated[int | None, typer.Option(help="Threads; default: one per core.")] = None,
     device: Device = None,
     data_root: DataRoot = None,
@@ -47,13 +48,14 @@ def embed(
     Example: contrasweep embed encoder.safetensors digits --split train -o digits.parquet --map digits.html
     """
     from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
-    from contrasweep.tuning.transfer.request import EmbedRequest
+    from contrasweep.tuning.transfer.request import EmbedRequest, map_method_of
     from contrasweep.tuning.transfer.sources import one_encoder
 
     # All that is known to be wrong is refused here, before torch is imported.
     check_counts(None, cpus, None)
     check_device_name(device or AUTO)
-    request = EmbedRequest(source, output, split, map_)
+    method = map_method_of(map_method, map_asked=map_ is not None)
+    request = EmbedRequest(source, output, split, map_, method)
     own = one_encoder(encoder, results)
     remark("Loading torch ...")
     import torch

@@ -46,6 +46,12 @@ Device = Annotated[
         metavar="auto|cpu|cuda", help="Where to train; default: auto, which is a GPU where there is one."
     ),
 ]
+MapMethod = Annotated[
+    str | None,
+    typer.Option(
+        metavar="pca|umap", help="How a map places features; default: pca. UMAP: contrasweep[umap]."
+    ),
+]
 Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]
 
 

@@ -8,13 +8,14 @@ import typer
 
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
-from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell
+from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, MapMethod, Results
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.typed import command_line
-from contrasweep.tuning.errors import refuse_repeats
+from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, check_page
 
 if TYPE_CHECKING:
+    from contrasweep.tuning.reports.page import Section
     from contrasweep.tuning.store import ResultsStore
 
 Studies = Annotated[
@@ -44,14 +45,27 @@ def report(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write all trials and epochs there, as CSV and Parquet."),
     ] = None,
+    map_: Annotated[
+        bool,
+        typer.Option("--map", help="Also draw a map of held-out images by the features of the encoder."),
+    ] = False,
+    map_method: MapMethod = None,
+    data_root: DataRoot = None,
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
     """Write the results of studies into one HTML page that opens offline, also while a sweep runs.
 
     Example: contrasweep report my-study -o my-study.html
+
+    Example: contrasweep report my-study --map
     """
+    from contrasweep.tuning.transfer.request import map_method_of
+
     page = _page_of(output, studies, ".html", several="report.html")
+    method = map_method_of(map_method, map_asked=map_)
+    if map_ and watch is not None:
+        raise InputError("--map given with --watch; allowed: without it, once the sweep has ended")
     if rows is not None:
         check_folder(rows, "--rows")
     store = _store_with(studies, results)
@@ -59,14 +73,16 @@ def report(
     from contrasweep.tuning.reports.report import watch_report, write_report
     from contrasweep.tuning.reports.rows import write_rows
 
+    maps = _maps(store, studies, method, data_root) if map_ else {}
     if watch is None:
-        write_report(store, studies, page)
+        write_report(store, studies, page, maps=maps)
     else:
         _say_watching(page, watch, json)
         watch_report(store, studies, page, watch, time.sleep)
     written = [] if rows is None else [file for one in studies for file in write_rows(store, one, rows)]
     if json:
-        print_json({"page": str(page), "rows": [str(file) for file in written]})
+        mapped = [study for study, section in maps.items() if section.maps]
+        print_json({"page": str(page), "rows": [str(file) for file in written], "maps": mapped})
         return
     say(f"Wrote {page} ({page.stat().st_size / 1e6:.1f} MB)")
     if written:
@@ -140,6 +156,20 @@ def sensitivity(
         print_rows(TOO_FEW, lacking)
     for path in written:
         say(f"Wrote {path}")
+
+
+def _maps(
+    store: "ResultsStore", studies: list[str], method: str, data_root: Path | None
+) -> "dict[str, Section]":
+    """Return the sections with the maps of studies; say of each study without one why that is."""
+    remark("Loading torch, and computing features ...")
+    from contrasweep.tuning.transfer.study_map import feature_maps
+
+    maps = feature_maps(store, studies, method=method, data_root=data_root)
+    for study, section in maps.items():
+        if not section.maps:
+            warn(f"{study}: {section.text}")
+    return maps
 
 
 def _page_of(output: Path | None, studies: list[str], ending: str, several: str) -> Path:

@@ -79,7 +79,13 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
             raise InputError(f"--trial and --seed go with a study; {given} is the encoder of one run")
         with told_to_user():
             return Source(read_encoder(read_given(given), given), None, snapshot_epoch(given))
-    store = ResultsStore(results)
+    return source_of_study(ResultsStore(results), given, trial, seed)
+
+
+def source_of_study(
+    store: ResultsStore, given: str, trial: int | None = None, seed: int | None = None
+) -> Source:
+    """Return the encoder of a study; the arguments and errors are those of `find_source`."""
     searched = store.study(given).searched_study
     study, rows = runs_with_encoders(store, searched)
     chosen = _run_of(rows, _ranked(store, searched), trial, seed, study)
@@ -87,7 +93,9 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
     try:
         content = store.location.read(path)
     except FileNotFoundError:
-        raise InputError(f"the encoder of that run is gone: there is no {path} in {results}") from None
+        raise InputError(
+            f"the encoder of that run is gone: there is no {path} in {store.location.uri}"
+        ) from None
     with told_to_user():
         file = read_encoder(content, path)
     run = _final_run if study != searched else _trial_run

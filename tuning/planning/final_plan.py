@@ -24,7 +24,7 @@ from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import RESULTS
 from contrasweep.tuning.results.final_runs import TrialSeed
-from contrasweep.tuning.results.selection import SelectedTrial
+from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
 from contrasweep.tuning.store.record import FinalRecord, StudyRecord, check_study_name
 from contrasweep.tuning.store.study import save_study, study_names
@@ -99,9 +99,7 @@ def plan_final_runs(
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
-    searched = trials[0].data_root if trials else None
-    if data_root is None and searched is not None and searched.is_dir():
-        data_root = searched
+    data_root = data_root_of(data_root, trials[0].data_root if trials else None)
     for config in given:
         check_batch_size(config.experiment.batch_size, resources.workers)
         refuse_other_revision(config.experiment, spec_for(config.experiment, data_root))

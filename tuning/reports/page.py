@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from contrasweep.notebook_tables import with_code
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.reports.maps import FeatureMap, map_view
 from contrasweep.tuning.reports.style import template
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.store import ResultsStore
@@ -74,7 +75,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with its text, figures and tables.
+    """A heading with its text, maps of images, figures and tables.
 
     `text` is plain: a blank line begins a paragraph, and backticks stand around a command. A paragraph that
     is indented by four spaces is shown as it is, for commands; one whose lines all begin with `- ` is a list.
@@ -87,6 +88,7 @@ class Section:
     text: str
     figures: Sequence[go.Figure] = ()
     tables: Sequence[Table] = ()
+    maps: Sequence[FeatureMap] = ()
 
     def named(self, study: str) -> "Section":
         """Return the section with the study in its title, for a page about several."""
@@ -119,6 +121,7 @@ def render_page(
         open_sections=OPEN_SECTIONS,
         footer=footer,
         filtered=any(table.filters for section in sections for table in section.tables),
+        mapped=any(section.maps for section in sections),
         refresh=None if refresh is None else math.ceil(refresh),
         plotly=Markup(get_plotlyjs()) if drawn else None,
         templates={name: _script_safe(look.to_plotly_json()) for name, look in looks.items()},
@@ -166,6 +169,7 @@ def _section_view(number: int, section: Section) -> dict[str, object]:
         "id": f"section-{number}",
         "title": section.title,
         "paragraphs": _paragraphs(section.text),
+        "maps": [_map_view(f"map-{number}-{i}", m) for i, m in enumerate(section.maps, 1)],
         "figures": [_figure_view(f"figure-{number}-{i}", f) for i, f in enumerate(section.figures, 1)],
         "tables": [_table_view(table) for table in section.tables],
     }
@@ -184,6 +188,11 @@ def _paragraphs(text: str) -> list[dict[str, object]]:
         points = [line[2:] for line in lines] if listed else []
         found.append({"text": shown, "command": command, "points": points})
     return found
+
+
+def _map_view(name: str, drawn: FeatureMap) -> dict[str, object]:
+    view = map_view(name, drawn)
+    return {**view, "content": _script_safe(view["content"])}
 
 
 def _figure_view(name: str, figure: go.Figure) -> dict[str, object]:

@@ -38,13 +38,14 @@ FEW = 5
 """With fewer completed trials, the page says that they are too few to tell."""
 
 
-def study_sections(data: StudyData) -> list[Section]:
-    """Return the sections of a study's report; sections without content are left out."""
+def study_sections(data: StudyData, mapped: Section | None = None) -> list[Section]:
+    """Return the sections of a study's report, also the `mapped` one; those without content are left out."""
     found = [
         answer_section(data),
         _progress(data),
         _best(data),
         final_section(data),
+        mapped,
         _curves(data),
         _parallel(data),
         _pareto(data),
@@ -276,14 +277,22 @@ def equivalent_command(data: StudyData) -> str:
     return shlex.join(words)
 
 
-def footer_lines(studies: Iterable[StudyData], written: str) -> list[str]:
-    """Return the foot of a page: n, seeds, selection rule, hardware, versions and damaged files."""
+def footer_lines(studies: Iterable[StudyData], written: str, *, mapped: bool = False) -> list[str]:
+    """Return the foot of a page: n, seeds, selection rule, hardware, versions and damaged files.
+
+    `mapped` says whether the page has a map, whose features were computed for it.
+    """
     lines: list[str] = []
     studies = list(studies)
     for data in studies:
         prefix = f"{data.name}: " if len(studies) > 1 else ""
         lines += [prefix + line for line in _study_lines(data)]
-    return [*lines, f"Written {written} from the store alone; nothing was run again."]
+    source = (
+        "from the store, and for the map from the encoder's file and the dataset; nothing was trained again."
+        if mapped
+        else "from the store alone; nothing was run again."
+    )
+    return [*lines, f"Written {written} {source}"]
 
 
 def _study_lines(data: StudyData) -> list[str]:

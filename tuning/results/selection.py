@@ -299,3 +299,8 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
     front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
     where = "".join(f", {condition}" for condition in conditions)
     return rule_in_words(first, mean) + front + where
+
+
+def data_root_of(given: Path | None, searched: Path | None) -> Path | None:
+    """Return the folder of the datasets: the `given` one, else that of the search, if this machine has it."""
+    return searched if given is None and searched is not None and searched.is_dir() else given

@@ -1,7 +1,7 @@
 """`embed`: an encoder's features of images as a Parquet file, computed and written a part at a time."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,15 +11,14 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole, written_whole
-from contrasweep.tuning.objectives.prepared import image_inputs
 from contrasweep.tuning.planning.resources import AUTO, device_for
+from contrasweep.tuning.reports.page import Section, render_page
 from contrasweep.tuning.results.commands import RESULTS
-from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
-from contrasweep.tuning.transfer.feature_map import MapPoints, map_page
+from contrasweep.tuning.transfer.encoders import GivenEncoder, encoded_parts, read_encoders
+from contrasweep.tuning.transfer.feature_map import MapPoints, feature_map
 from contrasweep.tuning.transfer.images import ImageSet, dataset_images, folder_images
-from contrasweep.tuning.transfer.request import EmbedRequest
+from contrasweep.tuning.transfer.request import PCA, EmbedRequest
 from contrasweep.tuning.transfer.sources import Source, one_encoder
 from contrasweep.version import __version__
 
@@ -43,6 +42,7 @@ def embed(
     *,
     split: str | None = None,
     page: str | Path | None = None,
+    method: str = PCA,
     results: str | Path = RESULTS,
     data_root: Path | None = None,
     device: str = AUTO,
@@ -60,6 +60,7 @@ def embed(
         output: the file; it appears whole or not at all.
         split: of a dataset: `train` or, by default, `test`.
         page: where to write a map of the features as a page; None: nowhere.
+        method: how the map places them: `pca` or `umap`.
         results: the results folder of studies.
         data_root: the folder of the datasets.
         device: where to compute: `auto`, `cpu` or `cuda`.
@@ -70,7 +71,7 @@ def embed(
             features are not finite.
         DatasetMissing: the files of the dataset are not in place.
     """
-    request = EmbedRequest(str(source), Path(output), split, None if page is None else Path(page))
+    request = EmbedRequest(str(source), Path(output), split, None if page is None else Path(page), method)
     own = one_encoder(str(encoder), str(results))
     return run_request(request, own, data_root=data_root, device=device, tell=tell)
 
@@ -96,30 +97,29 @@ def run_request(
     schema = _schema(encoder, images, done)
     start = 0
     with written_whole(request.output) as file, pq.ParquetWriter(file, schema) as writer:
-        for inputs, features in _parts(encoder, images, place):
+        for inputs, features in encoded_parts(encoder, images, place):
             writer.write_table(_rows(images, start, features, schema))
             if points is not None:
                 points.take(start, inputs, features)
             start += len(features)
             tell(f"{start:,} of {len(images):,} images")
     if points is not None and request.page is not None:
-        write_whole(request.page, map_page(points, images, encoder))
+        write_whole(request.page, map_page(points, images, encoder, request.method))
     return Embedded(len(images), encoder.file.encoder.width, done)
 
 
-def _parts(encoder: GivenEncoder, images: ImageSet, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the images as the network sees them, `(B, C, S, S)` in 0..1, and their features `(B, D)`.
+def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder, method: str) -> str:
+    """Return the map of an encoder's features as one HTML page that opens offline.
 
     Raises:
-        InputError: a feature is NaN or Inf.
+        InputError: there are too few images for the method.
     """
-    takes, centre = encoder.takes, encoder.experiment.probes.centre
-    frozen = encoder.frozen(images.images.shape[1], device)
-    for inputs in image_inputs(images.images.to(device), takes.size, centre):
-        features = frozen.features(inputs)
-        if not bool(features.isfinite().all()):
-            raise InputError(f"{encoder.place}: its features hold NaN or Inf, so it has diverged")
-        yield inputs, features
+    shown = images.subset(points.rows)
+    drawn = feature_map(shown, points.pictures, {"Features": points.features}, method)
+    some = f"{len(shown):,} of {len(images):,} images, drawn at random" if len(shown) < len(images) else ""
+    section = Section("Map", some or f"{len(images):,} images", maps=[drawn])
+    written = f"Written by contrasweep {__version__}; SHA-256 of the encoder {encoder.file.digest}"
+    return render_page(f"Features of {images.source}", f"Encoder: {encoder.place}", [section], [written])
 
 
 def _preprocessing(images: ImageSet, encoder: GivenEncoder) -> str:

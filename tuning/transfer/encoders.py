@@ -4,7 +4,7 @@ Shapes: B images, C channels, S pixels a side, D features.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,10 +16,11 @@ from contrasweep.models import Encoder, EncoderFile, ImageInput, read_encoder
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.objectives.objective import Gather, Objective
-from contrasweep.tuning.objectives.prepared import starting_from_file
+from contrasweep.tuning.objectives.prepared import image_inputs, starting_from_file
 from contrasweep.tuning.results.encoders import snapshot_epoch
 from contrasweep.tuning.training.compute import compile_backbones
 from contrasweep.tuning.training.pretrain import initial_encoder
+from contrasweep.tuning.transfer.images import ImageSet
 from contrasweep.tuning.transfer.sources import Source
 
 
@@ -115,6 +116,32 @@ def read_encoders(sources: Sequence[Source]) -> list[GivenEncoder]:
     return found
 
 
+def given_encoder(file: EncoderFile, place: str) -> GivenEncoder:
+    """Return the encoder of a file that was read from `place`.
+
+    Raises:
+        InputError: it takes several views of an object, or the experiment in it cannot be read.
+    """
+    return GivenEncoder(place, place, file, _experiment_in(file, place))
+
+
+def encoded_parts(
+    encoder: GivenEncoder, images: ImageSet, device: torch.device, *, trained: bool = True
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield images as the network sees them, `(B, C, S, S)` in 0..1, and their features `(B, D)`.
+
+    Raises:
+        InputError: a feature is NaN or Inf.
+    """
+    takes, centre = encoder.takes, encoder.experiment.probes.centre
+    frozen = encoder.frozen(images.images.shape[1], device, trained=trained)
+    for inputs in image_inputs(images.images.to(device), takes.size, centre):
+        features = frozen.features(inputs)
+        if not bool(features.isfinite().all()):
+            raise InputError(f"{encoder.place}: its features hold NaN or Inf, so it has diverged")
+        yield inputs, features
+
+
 def of_channels(encoder: Encoder, takes: int, channels: int) -> Encoder:
     """Return the encoder for images of other channels than it takes, `encoder` itself if they are the same.
 
@@ -154,14 +181,17 @@ class _Grey(nn.Module):
 def _read(source: Source) -> tuple[EncoderFile, Experiment]:
     with told_to_user():
         file = read_encoder(source.read(), source.place)
+    return file, _experiment_in(file, source.place)
+
+
+def _experiment_in(file: EncoderFile, place: str) -> Experiment:
+    """Return the experiment that trained a file's encoder of single images; the defaults if it has none."""
     if not isinstance(file.encoder.takes, ImageInput):
-        raise InputError(
-            f"{source.place} encodes several views of an object; allowed: an encoder of single images"
-        )
+        raise InputError(f"{place} encodes several views of an object; allowed: an encoder of single images")
     if not file.experiment:
-        return file, Experiment(method="", dataset="")
-    with told_to_user(f"{source.place}: the experiment in it: "):
-        return file, parse_experiment(json.loads(file.experiment))
+        return Experiment(method="", dataset="")
+    with told_to_user(f"{place}: the experiment in it: "):
+        return parse_experiment(json.loads(file.experiment))
 
 
 def _new_name(source: Source, file: EncoderFile, experiment: Experiment, taken: Sequence[str]) -> str:

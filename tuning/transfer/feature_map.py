@@ -1,45 +1,54 @@
-"""A map of features: their first two principal components as one page, with a picture of each image.
+"""A map of images by their features: which images it shows, where it places them, and their pictures.
 
-Shapes: P points, D features, C channels, T pixels a side of a picture.
+Shapes: B and P images, D features, C channels, S pixels a side, T pixels a side of a picture.
 """
 
-import base64
-import colorsys
 import io
 import math
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import torch
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import torch_generator
-from contrasweep.tuning.transfer.encoders import GivenEncoder
+from contrasweep.tuning.reports.maps import Colouring, FeatureMap, Panel, PictureSheet
 from contrasweep.tuning.transfer.images import ImageSet
+from contrasweep.tuning.transfer.projections import projected
 
-MOST_POINTS: Final = 2_000
-"""Points on a map: more hide each other, and their pictures make the page large."""
+MOST_POINTS: Final = 1_000
+"""Images on a map: more hide each other, and their pictures make the page large."""
 
 PICTURE: Final = 32
 """The largest side of a picture, in pixels."""
 
-PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A7F00")
-"""Okabe and Ito's colours for up to seven classes, the yellow darkened for white pages."""
 
-GREY: Final = "#8C8C8C"
+def rows_on_map(images: int) -> Tensor:
+    """Return the rows that a map shows: all, or `MOST_POINTS` drawn with a fixed seed. int64, ascending."""
+    order = torch.randperm(images, generator=torch_generator("feature map", images))
+    return order[:MOST_POINTS].sort().values
 
 
-@dataclass(frozen=True, eq=False)
+def pictures_of(inputs: Tensor) -> Tensor:
+    """Return small pictures, uint8 `(B, C, T, T)`, of images `(B, C, S, S)` in 0..1."""
+    size = min(PICTURE, inputs.shape[-1])
+    if size < inputs.shape[-1] and len(inputs):
+        inputs = functional.interpolate(inputs, size=(size, size), mode="area")
+    return (inputs.clamp(0, 1) * 255).round().to(torch.uint8).cpu()
+
+
 class MapPoints:
-    """The images that a map shows: all, or `MOST_POINTS` drawn from them with a fixed seed."""
+    """Collects the features and the pictures of a map while all images pass by, a part at a time.
 
-    images: int
-    _rows: list[int] = field(default_factory=list)
-    _features: list[Tensor] = field(default_factory=list)
-    _pictures: list[Tensor] = field(default_factory=list)
+    Args:
+        images: how many there are.
+    """
+
+    def __init__(self, images: int) -> None:
+        self.rows = rows_on_map(images)
+        self._features: list[Tensor] = []
+        self._pictures: list[Tensor] = []
 
     def take(self, start: int, inputs: Tensor, features: Tensor) -> None:
         """Keep those of a part of the images that are on the map.
@@ -49,20 +58,10 @@ class MapPoints:
             inputs: `(B, C, S, S)` in 0..1.
             features: `(B, D)`.
         """
-        on_map = self._chosen
-        here = on_map[(on_map >= start) & (on_map < start + len(features))]
+        here = self.rows[(self.rows >= start) & (self.rows < start + len(features))]
         own = (here - start).to(features.device)
-        self._rows.extend(here.tolist())
         self._features.append(features[own].float().cpu())
-        pictures, size = inputs[own], min(PICTURE, inputs.shape[-1])
-        if size < pictures.shape[-1] and len(own):
-            pictures = functional.interpolate(pictures, size=(size, size), mode="area")
-        self._pictures.append((pictures.clamp(0, 1) * 255).round().to(torch.uint8).cpu())
-
-    @property
-    def rows(self) -> list[int]:
-        """The rows of the images that were taken."""
-        return self._rows
+        self._pictures.append(pictures_of(inputs[own]))
 
     @property
     def features(self) -> Tensor:
@@ -74,69 +73,50 @@ class MapPoints:
         """Their pictures: uint8 `(P, C, T, T)`."""
         return torch.cat(self._pictures)
 
-    @property
-    def _chosen(self) -> Tensor:
-        order = torch.randperm(self.images, generator=torch_generator("feature map", self.images))
-        return order[:MOST_POINTS].sort().values
 
+def feature_map(
+    images: ImageSet, pictures: Tensor, features: Mapping[str, Tensor], method: str
+) -> FeatureMap:
+    """Return the map of images by their features.
 
-def principal_components(features: Tensor) -> tuple[Tensor, tuple[float, float]]:
-    """Return the first two principal components `(P, 2)` of `features` `(P, D)`, and their share of variance.
+    Args:
+        images: the P images.
+        pictures: uint8 `(P, C, T, T)`.
+        features: `(P, D)` by the title of their panel.
+        method: how they are placed, among `projections.PROJECTIONS`.
 
-    Each component is turned so that its largest loading is positive: the same features give the same map.
+    Raises:
+        InputError: there are too few images for the method.
     """
-    centred = features.double() - features.double().mean(dim=0)
-    _, values, axes = torch.linalg.svd(centred, full_matrices=False)
-    axes, variance = axes[:2], values.square()
-    turned = axes * axes.gather(1, axes.abs().argmax(dim=1, keepdim=True)).sign()
-    points = centred @ turned.T
-    points = functional.pad(points, (0, 2 - points.shape[1]))
-    shares = [*(variance / variance.sum().clamp(min=1e-300)).tolist(), 0.0, 0.0]
-    return points, (shares[0], shares[1])
+    panels = []
+    for title, own in features.items():
+        placed = projected(own, method)
+        pairs = [(across, up) for across, up in placed.points.tolist()]
+        panels.append(Panel(title, pairs, placed.note))
+    title = f"Map of {len(images):,} images of {images.source}"
+    return FeatureMap(title, images.names, panels, _colourings(images), _sheet(pictures))
 
 
-def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder) -> str:
-    """Return the map as one HTML page that opens offline: points by class, a picture under the pointer."""
-    placed, shares = principal_components(points.features)
-    low, high = placed.min(dim=0).values, placed.max(dim=0).values
-    unit = ((placed - low) / (high - low).clamp(min=1e-12)).tolist()
-    labels = [images.labels[row] for row in points.rows]
-    present = sorted({label for label in labels if label is not None})
-    pictures, columns = points.pictures, math.ceil(math.sqrt(len(points.rows)))
-    content: dict[str, Any] = {
-        "points": [
-            [round(x, 4), round(1 - y, 4), -1 if label is None else present.index(label), images.names[row]]
-            for (x, y), label, row in zip(unit, labels, points.rows, strict=True)
-        ],
-        "classes": [images.classes[label] for label in present],
-        "colours": [*_colours(len(present)), GREY],
-        "columns": columns,
-        "picture": pictures.shape[-1],
-    }
-    return _template().render(
-        title=f"Features of {images.source}",
-        encoder=encoder.place,
-        shown=len(points.rows),
-        images=len(images),
-        shares=[f"{100 * share:.1f} %" for share in shares],
-        content=content,
-        sheet=_sheet(pictures, columns),
-    )
+def _colourings(images: ImageSet) -> list[Colouring]:
+    """Return the class first, then what else is known of the images."""
+    found = [Colouring("class", images.labels, images.classes)]
+    if images.bias is not None:
+        names = [str(number) for number in range(max(images.bias) + 1)]
+        found.append(Colouring("bias", images.bias, names))
+    if images.background is not None:
+        colours = list(dict.fromkeys(images.background))
+        place = {colour: number for number, colour in enumerate(colours)}
+        own = [place[colour] for colour in images.background]
+        found.append(Colouring("background colour", own, colours=colours))
+    return found
 
 
-def _colours(count: int) -> list[str]:
-    if count <= len(PALETTE):
-        return list(PALETTE[:count])
-    # Hues around the circle; every other one is darker, so that neighbours differ.
-    shades = [colorsys.hls_to_rgb(n / count, 0.42 if n % 2 else 0.58, 0.75) for n in range(count)]
-    return ["#" + "".join(f"{round(255 * part):02X}" for part in shade) for shade in shades]
-
-
-def _sheet(pictures: Tensor, columns: int) -> str:
-    """Return all pictures side by side as the URL of one image: small ones exactly (PNG), others as JPEG."""
+def _sheet(pictures: Tensor) -> PictureSheet:
+    """Return all pictures side by side in one file: small ones exactly (PNG), others as JPEG."""
     from PIL import Image
 
     count, channels, size, _ = pictures.shape
+    columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     padded = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, rows * columns - count))
     grid = padded.view(rows, columns, channels, size, size).permute(0, 3, 1, 4, 2)
@@ -145,11 +125,4 @@ def _sheet(pictures: Tensor, columns: int) -> str:
     file = io.BytesIO()
     kind = "png" if size < PICTURE else "jpeg"
     image.save(file, format=kind)
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
-
-
-@cache
-def _template() -> Template:
-    loader = PackageLoader("contrasweep.tuning.transfer")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("map.html.j2")
+    return PictureSheet(file.getvalue(), kind, columns, size)

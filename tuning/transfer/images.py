@@ -1,13 +1,16 @@
-"""The images that features are computed of: those of a folder, or of one split of a dataset."""
+"""The images that features are computed of: of a folder, of a split of a dataset, or held out of a run."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from torch import Tensor
+
 from contrasweep.data import (
     UNLABELLED,
+    DatasetSpec,
     Images,
     LabelledImages,
     StreamedImages,
@@ -19,7 +22,9 @@ from contrasweep.data.encoded import DecodedImages, FileImages
 from contrasweep.data.own_folders import EXTENSIONS
 from contrasweep.data.sources.listed_images import names_below
 from contrasweep.tuning.errors import InputError, told_to_user
-from contrasweep.tuning.transfer.tasks import test_images
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
+from contrasweep.tuning.transfer.tasks import of_several_views, test_images
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class ImageSet:
         classes: the names of the labels.
         source: what they are, in words.
         resized: whether the shorter side of each image was resized and the centre square cut out.
+        bias: N bias labels, which should not help to predict the class; None where there are none.
+        background: N background colours as `#RRGGBB`; None where there are none.
     """
 
     images: Images
@@ -41,9 +48,23 @@ class ImageSet:
     classes: Sequence[str]
     source: str
     resized: bool = False
+    bias: Sequence[int] | None = None
+    background: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def subset(self, rows: Tensor) -> "ImageSet":
+        """Return the images of `rows` (int64 `(M,)`), in their order; streamed ones stay on disk."""
+        own, images = rows.tolist(), self.images
+        return replace(
+            self,
+            images=images.subset(rows) if isinstance(images, StreamedImages) else images[rows],
+            names=[self.names[row] for row in own],
+            labels=[self.labels[row] for row in own],
+            bias=None if self.bias is None else [self.bias[row] for row in own],
+            background=None if self.background is None else [self.background[row] for row in own],
+        )
 
 
 def folder_images(folder: str, channels: int, size: int) -> ImageSet:
@@ -80,10 +101,53 @@ def dataset_images(dataset: str, split: str, data_root: Path | None) -> ImageSet
     load = partial(load_training, placement="stream") if split == "train" else test_images
     with told_to_user():
         loaded = load(dataset, data_root)
+    if not isinstance(spec, DatasetSpec):
+        raise of_several_views(dataset)
     found = loaded if isinstance(loaded, LabelledImages) else loaded.train
-    labels = [None if label == UNLABELLED else label for label in found.labels.tolist()]
-    classes = spec.class_names or tuple(map(str, range(spec.classes)))
-    return ImageSet(found.images, _names(found.images, split), labels, classes, f"{dataset}, {split} split")
+    return _image_set(found, spec, split)
+
+
+def validation_images(experiment: Experiment, data_root: Path | None) -> ImageSet:
+    """Return the images that an experiment holds out of its training images to score a search on.
+
+    Raises:
+        InputError: the experiment holds none out, or is about images of another revision or several views.
+        DatasetMissing: the files of the dataset are not in place.
+    """
+    held_out = experiment.validation
+    with told_to_user():
+        check_available(experiment.dataset, data_root)
+        spec = spec_for(experiment, data_root)
+        refuse_other_revision(experiment, spec)
+        if not isinstance(spec, DatasetSpec):
+            raise of_several_views(experiment.dataset)
+        assert held_out.split != "folds", "checked when the experiment was resolved"
+        found = load_training(
+            experiment.dataset,
+            data_root,
+            held_out.fraction,
+            held_out.seed,
+            split=held_out.split,
+            placement="stream",
+        ).validation
+    if found is None:
+        raise InputError(f"the run holds no image of {experiment.dataset} out: validation.fraction is 0")
+    return _image_set(found, spec, "validation")
+
+
+def _image_set(found: LabelledImages, spec: DatasetSpec, split: str) -> ImageSet:
+    colours = (
+        found.condition.round().long().tolist() if found.condition is not None and spec.has_colour else None
+    )
+    return ImageSet(
+        found.images,
+        _names(found.images, split),
+        [None if label == UNLABELLED else label for label in found.labels.tolist()],
+        spec.class_names or tuple(map(str, range(spec.classes))),
+        f"{spec.name}, {split} split",
+        bias=None if found.bias is None else found.bias.tolist(),
+        background=None if colours is None else ["#{:02X}{:02X}{:02X}".format(*one) for one in colours],
+    )
 
 
 def _names(images: Images, split: str) -> Sequence[str]:

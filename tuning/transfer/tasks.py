@@ -77,7 +77,7 @@ def test_images(name: str, data_root: Path | None) -> LabelledImages:
     """
     found = load_test(name, data_root, placement="stream")
     if not isinstance(found, LabelledImages):
-        raise _of_several_views(name)
+        raise of_several_views(name)
     return found
 
 
@@ -88,13 +88,14 @@ def _load(name: str, data_root: Path | None, device: torch.device) -> Task:
         data = prepare_data(whole.with_values({"data_revision": revision}), data_root, device)
         test = load_test(name, data_root)
     if not isinstance(data, PreparedData) or not isinstance(test, LabelledImages):
-        raise _of_several_views(name)
+        raise of_several_views(name)
     if data.probed is None:
         raise InputError(f"no image of {name} has a label: scores need some; `contrasweep embed` needs none")
     return Task(name, data, data.test_data(test), data_root)
 
 
-def _of_several_views(name: str) -> InputError:
+def of_several_views(name: str) -> InputError:
+    """Return the error about a dataset whose objects are no single images."""
     return InputError(f"dataset {name!r} has objects of several views: give a dataset of single images")
 
 
