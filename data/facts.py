@@ -25,6 +25,8 @@ class SharedFacts:
         folder: what the data root must hold, None for an embedded dataset.
         revision: rises when a version of contrasweep makes other images or objects under the same name, whose
             runs do not compare with those before.
+        fingerprint: changes with the images and labels, where others than we decide what the name stands for,
+            as on the Hugging Face hub; "" where they are the user's own files, or published ones.
     """
 
     name: str
@@ -36,6 +38,7 @@ class SharedFacts:
     source: str
     folder: str | None
     revision: int = 1
+    fingerprint: str = ""
 
     @property
     def embedded(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from contrasweep.libraries import require
 from contrasweep.names import unknown
 
 OptionValue = float | int | str
@@ -13,8 +14,9 @@ Options = Mapping[str, OptionValue]
 class DatasetOption:
     """One option of a family: its values are `choices`, numbers from `low` to `high`, or any word.
 
-    Where `default` is None, the option must be given. Unless the bounds say otherwise, a number
-    is at most as large as a float holds every whole number.
+    Where `default` is None, the option must be given, unless the option that `instead` names is. With `bare`
+    its value stands first, without its name: `hf:OWNER/NAME`. Unless the bounds say otherwise, a number is at
+    most as large as a float holds every whole number. Text that is not given is "".
     """
 
     summary: str
@@ -23,6 +25,8 @@ class DatasetOption:
     choices: tuple[str, ...] = ()
     low: float = -(2.0**53)
     high: float = 2.0**53
+    bare: bool = False
+    instead: str = ""
 
     def parse(self, dataset: str, name: str, text: str) -> OptionValue:
         """Return the value that `text` spells.
@@ -47,10 +51,14 @@ class DatasetOption:
 
 
 class OptionsInName:
-    """A family of datasets whose name takes options: `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE`."""
+    """A family of datasets whose name takes options: `NAME` or `NAME:OPTION=VALUE,OPTION=VALUE`.
+
+    `library` is the optional library that reads the datasets, "" for none; see `libraries.require`.
+    """
 
     name: str
     options: Mapping[str, DatasetOption]
+    library: str = ""
 
     @property
     def needs_options(self) -> bool:
@@ -63,25 +71,57 @@ class OptionsInName:
         Raises:
             ValueError: an option is unknown (with the nearest) or missing, or a value is not allowed.
         """
+        if self.library:
+            require(self.library, f"dataset {self.name}")
         values: dict[str, OptionValue] = {}
-        for item in filter(None, given.split(",")):
-            name, equals, text = item.partition("=")
+        for place, item in enumerate(filter(None, given.split(","))):
+            name, equals, text = self._named(item) if place == 0 else item.partition("=")
             if name not in self.options:
                 raise ValueError(unknown(f"option of dataset {self.name}", name, self.options))
             if not equals or not text:
                 raise ValueError(f"option {name} of dataset {self.name} needs a value: {name}=...")
             values[name] = self.options[name].parse(self.name, name, text)
-        missing = [name for name, one in self.options.items() if one.default is None and name not in values]
+        missing = [name for name in self._needed if not self._stood_in(name, values)]
         if missing:
             raise ValueError(self._needs(missing, given))
-        defaults = {name: one.default for name, one in self.options.items() if one.default is not None}
-        return {name: values[name] if name in values else defaults[name] for name in self.options}
+        defaults = {name: "" if one.default is None else one.default for name, one in self.options.items()}
+        return {name: values.get(name, defaults[name]) for name in self.options}
+
+    @property
+    def form(self) -> str:
+        """The shortest name of a dataset of the family, with dots or capitals for what must be given."""
+        return self._spelled(self._needed)
+
+    @property
+    def _needed(self) -> list[str]:
+        return [name for name, one in self.options.items() if one.default is None]
+
+    def _named(self, item: str) -> tuple[str, str, str]:
+        """Return the name of the first option, an equals sign and the value; a value may stand bare."""
+        bare = next((name for name, one in self.options.items() if one.bare), None)
+        return item.partition("=") if bare is None or "=" in item else (bare, "=", item)
+
+    def _stood_in(self, name: str, values: Mapping[str, OptionValue]) -> bool:
+        """Whether a needed option, or the one that may stand in for it, is given; both are refused."""
+        instead = self.options[name].instead
+        if name in values and instead in values:
+            raise ValueError(f"dataset {self.name} takes either a {name} or {instead}=, given both")
+        return name in values or instead in values
 
     def _needs(self, missing: Sequence[str], given: str) -> str:
         """Return the message for the options that are missing beside those given, and what each is."""
-        spelled = ",".join([*filter(None, given.split(",")), *(f"{name}=..." for name in missing)])
-        each = "; ".join(f"{name}: {self.options[name].summary}" for name in missing)
-        return f"dataset {self.name} needs {' and '.join(missing)}: {self.name}:{spelled} ({each})"
+        spelled = self._spelled(missing, given)
+        each = [(name, self.options[name]) for name in missing]
+        told = "; ".join(f"{name}: {one.summary}" for name, one in each)
+        others = [f"{self.name}:{one.instead}=..." for _, one in each if one.instead]
+        instead = f"; or {' or '.join(others)}" if others else ""
+        return f"dataset {self.name} needs {' and '.join(missing)}: {spelled} ({told}){instead}"
+
+    def _spelled(self, missing: Sequence[str], given: str = "") -> str:
+        """Return the name with the given options, and with the missing ones still to be filled in."""
+        bare = [name.upper() for name in missing if self.options[name].bare]
+        others = [f"{name}=..." for name in missing if not self.options[name].bare]
+        return f"{self.name}:{','.join([*bare, *filter(None, given.split(',')), *others])}"
 
     def full_name(self, options: Options) -> str:
         """Return the name with the options that differ from their defaults."""
@@ -90,5 +130,6 @@ class OptionsInName:
 
 def spelled_name(dataset: str, known: Mapping[str, DatasetOption], options: Options) -> str:
     """Return a dataset's name with the options that differ from their defaults."""
-    parts = [f"{name}={value}" for name, value in options.items() if value != known[name].default]
+    changed = {name: value for name, value in options.items() if value not in (known[name].default, "")}
+    parts = [str(value) if known[name].bare else f"{name}={value}" for name, value in changed.items()]
     return f"{dataset}:{','.join(parts)}" if parts else dataset

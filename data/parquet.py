@@ -49,6 +49,56 @@ class ParquetPart:
     def __hash__(self) -> int:
         return hash((self.path, self.size, self.changed))
 
+    @property
+    def place(self) -> str:
+        """The file's path."""
+        return self.path
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, from the footer."""
+        return int(footer(self).num_rows)
+
+    @property
+    def schema(self) -> Any:
+        """The schema, from the footer."""
+        return footer(self).schema.to_arrow_schema()
+
+    def values(self, column: str, kind: str) -> list[Any]:
+        """Return the values of a column, see `TablePart`."""
+        import pyarrow.parquet as pq
+
+        with opened(self) as file:
+            values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
+            # Inside `opened`, which tells that a value does not fit.
+            result: list[Any] = values.cast(kind).to_pylist()
+        return result
+
+    def all_numbered(self, column: str) -> bool:
+        """Whether the statistics of the file say that each value is a whole number from 0; none is read."""
+        metadata = footer(self)
+        for group in range(metadata.num_row_groups):
+            chunks = metadata.row_group(group)
+            own = [chunks.column(place) for place in range(chunks.num_columns)]
+            found = next((one.statistics for one in own if one.path_in_schema == column), None)
+            if found is None or not found.has_min_max or not found.has_null_count:
+                return False
+            if found.null_count or not isinstance(found.min, int) or found.min < 0:
+                return False
+        return True
+
+    def first_images(self, column: str, count: int) -> list[bytes]:
+        """Return the first encoded images; row groups are read page by page."""
+        import pyarrow.parquet as pq
+
+        with opened(self) as file:
+            first = pq.ParquetFile(file, buffer_size=1 << 16)
+            batches = first.iter_batches(count, columns=[f"{column}.bytes"], use_threads=False)
+            batch = next(batches, None)
+        if batch is None:
+            return []
+        return [encoded or b"" for encoded in batch.column(0).field("bytes").to_pylist()]
+
 
 @contextmanager
 def opened(part: ParquetPart, what: str = "") -> Iterator[Any]:

@@ -32,6 +32,7 @@ class DatasetFamily(OptionsInName):
     the class; None where the files hold each image with one bias alone. `settings` are defaults for an
     experiment on the dataset (a network, a batch size), as `search_spaces.load_dataset_settings(FILE)` reads
     them; None for the ones in `search_spaces/datasets.yaml`, where contrasweep's own datasets have theirs.
+    `library` is the optional library that reads the datasets, see `OptionsInName`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class DatasetFamily(OptionsInName):
     checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
     recoloured: Callable[[Path, Options, Tensor, int], LabelledImages] | None = None
     settings: Mapping[str, OptionValue] | None = None
+    library: str = ""
 
     @property
     def description(self) -> str:

@@ -1,4 +1,7 @@
-"""Networks of other libraries, which users name LIBRARY:MODEL. Nothing here imports torch or a library."""
+"""Optional libraries that what a user asks for may need, and networks of libraries, named LIBRARY:MODEL.
+
+Nothing here imports torch or a library.
+"""
 
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
@@ -7,11 +10,23 @@ from typing import Final
 from contrasweep.names import unknown
 
 LIBRARIES: Final[Mapping[str, str]] = {"torchvision": "contrasweep", "timm": "contrasweep[timm]"}
-"""The libraries, and what to install for each."""
+"""The libraries whose networks are offered, and what to install for each."""
+
+
+DATASETS: Final = "datasets"
+"""The library of Hugging Face that reads datasets of its hub."""
+
+_EXTRAS: Final[Mapping[str, str]] = {**LIBRARIES, DATASETS: "contrasweep[hf]"}
 
 
 class LibraryMissing(ValueError):
-    """A network is of a library that is not installed; the message says how to install it."""
+    """What a user asks for needs a library that is not installed; the message says how to install it."""
+
+
+def require(library: str, what: str) -> None:
+    """Raise LibraryMissing unless a library is installed; the message says `what` needs it."""
+    if find_spec(library) is None:
+        raise LibraryMissing(f"{what} needs {library}: pip install '{_EXTRAS[library]}'")
 
 
 def of_library(name: str) -> bool:
@@ -31,8 +46,7 @@ def library_and_model(name: str) -> tuple[str, str]:
         raise ValueError(f"encoder {name!r}: {unknown('library', library, LIBRARIES)}")
     if not model:
         raise ValueError(f"encoder {name!r} names no model; as in {library}:NAME")
-    if find_spec(library) is None:
-        raise LibraryMissing(f"encoder {name!r} needs {library}: pip install '{LIBRARIES[library]}'")
+    require(library, f"encoder {name!r}")
     return library, model
 
 

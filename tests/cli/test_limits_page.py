@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contrasweep.data import decoding, encoded, hierarchy, text_table
-from contrasweep.data.sources import hub_parquet
+from contrasweep.data.sources import table_facts
 from contrasweep.models import export
 from contrasweep.search_spaces import parameters, yaml_text
 from contrasweep.tuning import limits
@@ -34,7 +34,7 @@ MIB = 2**20
         ("| a hierarchy", [f"{hierarchy.MOST_BYTES // MIB} MiB"]),
         ("| an image", [f"{encoded.MOST_BYTES // MIB} MiB", f"{decoding.MOST_PIXELS:,} pixels"]),
         ("| an image", [f"{decoding.MOST_ELONGATED} times", f"{decoding.LARGEST_SIDE:,} pixels a side"]),
-        ("| labels in Parquet", [f"{hub_parquet.MOST_CLASSES:,} classes"]),
+        ("| labels in Parquet", [f"{table_facts.MOST_CLASSES:,} classes"]),
         ("| an encoder", [f"{export.LARGEST:,} channels"]),
     ],
 )

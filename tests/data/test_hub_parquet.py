@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -279,11 +280,25 @@ def test_a_damaged_file_or_one_without_a_column_is_named(tmp_path: Path) -> None
     file.write_bytes(b"PAR1 nothing else")
     with pytest.raises(DatasetDamaged, match=r"test-00000-of-00001\.parquet cannot be read as Parquet"):
         check_available(name, tmp_path)
-    write_parquet(
-        tmp_path / "set/train-00000-of-00002.parquet", IMAGES[:2], [0, 1], columns=("picture", "label")
-    )
-    with pytest.raises(DatasetDamaged, match="no column of images: one of img, image"):
+    table = pa.table({"image": ["a.png", "b.png"], "label": [0, 1]})
+    pq.write_table(table, tmp_path / "set/train-00000-of-00002.parquet")
+    with pytest.raises(DatasetDamaged, match=r"no column of images, each \{bytes, path\}, as img or image"):
         check_available(name, tmp_path)
+
+
+def test_the_only_column_of_images_needs_no_name_and_of_several_one_is_named(tmp_path: Path) -> None:
+    name = write_set(tmp_path, columns=("picture", "label"))
+    assert load_test(name, tmp_path).labels.tolist() == LABELS[10:]
+    for file in (tmp_path / "set").iterdir():
+        table = pq.read_table(file)
+        pq.write_table(table.append_column("sketch", table.column("picture")), file)
+    with pytest.raises(DatasetDamaged, match=r"several columns of images \(picture, sketch\): name one with"):
+        check_available(name, tmp_path)
+    check_available(f"{name},image=sketch", tmp_path)
+    with pytest.raises(DatasetDamaged, match="Did you mean 'sketch'"):
+        check_available(f"{name},image=skecth", tmp_path)
+    with pytest.raises(DatasetDamaged, match=r"column label of .* holds no images"):
+        check_available(f"{name},image=label", tmp_path)
 
 
 def test_training_opens_no_test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,12 +74,14 @@ class DeclaredDataset(OptionsInName):
         options: the options in its name.
         facts: of the member without options; None where they are in files, or an option must be given.
         settings: defaults for an experiment, of a plug-in; None for those of `search_spaces/datasets.yaml`.
+        library: the optional library that reads the datasets, "" for none.
     """
 
     name: str
     options: Mapping[str, DatasetOption]
     facts: DatasetFacts | None = None
     settings: Mapping[str, OptionValue] | None = None
+    library: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def _plugin_dataset(name: str) -> DeclaredDataset:
     from contrasweep.data import DATASETS
 
     family = DATASETS[name]
-    return DeclaredDataset(name, family.options, settings=family.settings)
+    return DeclaredDataset(name, family.options, settings=family.settings, library=family.library)
 
 
 def _plugin_encoder(name: str) -> DeclaredEncoder:
@@ -182,7 +184,7 @@ def _rule(content: Mapping[str, Any]) -> Rule:
 
 def _dataset(name: str, content: Mapping[str, Any]) -> DeclaredDataset:
     options = {one: _option(own) for one, own in content["options"].items()}
-    return DeclaredDataset(name, options, _facts(content.get("facts")))
+    return DeclaredDataset(name, options, _facts(content.get("facts")), library=content.get("library", ""))
 
 
 def _option(content: Mapping[str, Any]) -> DatasetOption:

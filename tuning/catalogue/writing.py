@@ -64,7 +64,7 @@ def _method(method: Declaration) -> dict[str, Any]:
 def _dataset(name: str) -> dict[str, Any]:
     family = DATASETS[name]
     options = {one: _option(own) for one, own in family.options.items()}
-    content: dict[str, Any] = {"options": options}
+    content: dict[str, Any] = {"options": options} | ({"library": family.library} if family.library else {})
     if family.needs_options:
         return content
     try:

@@ -61,14 +61,12 @@ def check(
     remark(f"Counting the images of {name}, and decoding {images} ...")
     from contrasweep.data import inspect_dataset
     from contrasweep.data import parse_image_dataset as parse
-    from contrasweep.tuning.errors import InputError
+    from contrasweep.tuning.errors import told_to_user
 
-    try:
-        parse(name)
-    except ValueError as error:
-        raise InputError(str(error)) from None
     before = context.obj
-    report = inspect_dataset(name, data_root or before["data_root"], every_image=every_image)
+    with told_to_user():
+        parse(name)
+        report = inspect_dataset(name, data_root or before["data_root"], every_image=every_image)
     if json or before["json"]:
         print_json(_content(report))
     else:
@@ -83,12 +81,9 @@ add_command(app, check)
 def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
     from contrasweep.data import dataset_spec
 
-    name = family.name
+    name = family.form if family.needs_options else family.name
     facts: dict[str, Any] = dict.fromkeys(("train", "test", "condition", "licence", "there"))
-    if family.needs_options:
-        needed = [f"{option}=..." for option, one in family.options.items() if one.default is None]
-        name = f"{name}:{','.join(needed)}"
-    else:
+    if not family.needs_options:
         spec = dataset_spec(name, data_root)
         facts |= {"train": spec.train_size, "test": spec.test_size, "condition": spec.condition_name}
         facts |= {"licence": spec.licence, "there": _there(name, data_root)}

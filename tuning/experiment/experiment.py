@@ -45,6 +45,7 @@ ADDED_LATER = (
     "optimizer.ema",
     "validation.split",
     "data_revision",
+    "data_fingerprint",
     "probes.views",
     "probes.min_crop",
     "probes.centre",
@@ -62,12 +63,14 @@ Value = bool | int | float | str
 class Experiment(Settings):
     """One run: the method and its hyperparameters, the data, the network, the training, the seed.
 
-    `data_revision` is the dataset's (`data.SharedFacts`), so runs on images made otherwise are other runs.
+    `data_revision` and `data_fingerprint` are the dataset's (`data.SharedFacts`), so runs on images made
+    otherwise, or on others of the same name, are other runs.
     """
 
     method: str
     dataset: str
     data_revision: Count = 1
+    data_fingerprint: str = ""
     hyperparameters: Mapping[str, Value] = Field(default_factory=dict)
     views: ViewSettings = ViewSettings()
     encoder: EncoderSettings = EncoderSettings()

@@ -242,21 +242,32 @@ def prepare_data(experiment: Experiment, data_root: Path | None, device: torch.d
 
     Raises:
         ValueError: see `data.load_training`: the files are not in place, for example.
-        InputError: see `refuse_other_revision`.
+        InputError: see `refuse_other_data`.
     """
     spec = spec_for(experiment, data_root)
-    refuse_other_revision(experiment, spec)
+    refuse_other_data(experiment, spec)
     if isinstance(spec, TransductiveSpec):
         return prepare_transductive(experiment, spec, data_root, device)
     return _prepare_images(experiment, spec, data_root, device)
 
 
-def refuse_other_revision(experiment: Experiment, spec: DatasetFacts) -> None:
-    """Raise InputError unless the experiment is about the images that this version makes."""
+def versions_of(spec: DatasetFacts) -> dict[str, Any]:
+    """Return the settings of an experiment that say which images a dataset's name stands for."""
+    return {"data_revision": spec.revision, "data_fingerprint": spec.fingerprint}
+
+
+def refuse_other_data(experiment: Experiment, spec: DatasetFacts) -> None:
+    """Raise InputError unless the experiment is about the images that its dataset's name stands for now."""
     if experiment.data_revision != spec.revision:
         raise InputError(
             f"data_revision of {spec.name}: given {experiment.data_revision}; allowed: {spec.revision}, "
             "because its images are made in another way now: search or train again"
+        )
+    if experiment.data_fingerprint != spec.fingerprint:
+        raise InputError(
+            f"data_fingerprint of {spec.name}: given {experiment.data_fingerprint or 'none'}; here it is "
+            f"{spec.fingerprint or 'none'}, because these are not the same images and labels: get those back "
+            "(of the hub, give their commit as revision=), or search or train again"
         )
 
 

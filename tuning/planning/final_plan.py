@@ -14,7 +14,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
-from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
+from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resources import Resources
@@ -102,7 +102,7 @@ def plan_final_runs(
     data_root = data_root_of(data_root, trials[0].data_root if trials else None)
     for config in given:
         check_batch_size(config.experiment.batch_size, resources.workers)
-        refuse_other_revision(config.experiment, spec_for(config.experiment, data_root))
+        refuse_other_data(config.experiment, spec_for(config.experiment, data_root))
         refuse_other_file(config.experiment.encoder)
     check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)

@@ -17,12 +17,12 @@ from contrasweep.tuning.errors import Faults, InputError, told_to_user
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.batches import local_views, random_views
-from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
+from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for, versions_of
 from contrasweep.tuning.planning.needs import check_needs
 from contrasweep.tuning.planning.settings import check_declared, settled
 from contrasweep.tuning.planning.weights import check_weights, with_digest
 
-IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet", "tar-shards")
+IMAGES_OF_ANY_SIZE: Final = ("image-folder", "hub-parquet", "tar-shards", "hf")
 """The datasets whose images have the size that the user's own have."""
 
 SMALL: Final = 64
@@ -59,8 +59,8 @@ def resolve(
     """
     base, suggested, chosen = settled(method, dataset, values, space=space, use_preset=use_preset)
     facts = spec_for(base, data_root)
-    revision = {"validation.split": facts.splits[0], "data_revision": facts.revision}
-    experiment = base.with_values({**revision, **suggested, **chosen})
+    own = {"validation.split": facts.splits[0], **versions_of(facts)}
+    experiment = base.with_values({**own, **suggested, **chosen})
     if "encoder.name" not in chosen:
         experiment = _with_small_stem(experiment, facts)
     experiment = with_digest(experiment)
@@ -83,7 +83,7 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     """Raise InputError unless the method, the dataset, the encoder and the hyperparameters fit together."""
     check_declared(experiment)
     method, data = METHODS[experiment.method], spec_for(experiment, data_root)
-    refuse_other_revision(experiment, data)
+    refuse_other_data(experiment, data)
     faults = Faults()
     # What is declared was checked one by one; only the method itself knows what goes together.
     with faults.noted(), told_to_user(f"{method.name}: "):

@@ -23,7 +23,7 @@ from contrasweep.data.own_folders import EXTENSIONS
 from contrasweep.data.sources.listed_images import names_below
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.prepared import refuse_other_revision, spec_for
+from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
 from contrasweep.tuning.transfer.tasks import of_several_views, test_images
 
 
@@ -118,7 +118,7 @@ def validation_images(experiment: Experiment, data_root: Path | None) -> ImageSe
     with told_to_user():
         check_available(experiment.dataset, data_root)
         spec = spec_for(experiment, data_root)
-        refuse_other_revision(experiment, spec)
+        refuse_other_data(experiment, spec)
         if not isinstance(spec, DatasetSpec):
             raise of_several_views(experiment.dataset)
         assert held_out.split != "folds", "checked when the experiment was resolved"

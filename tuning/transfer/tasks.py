@@ -9,7 +9,7 @@ from contrasweep.data import LabelledImages, check_available, load_test
 from contrasweep.models import ImageInput
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, ValidationSettings
-from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data, spec_for
+from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data, spec_for, versions_of
 from contrasweep.tuning.transfer.plan import METHOD, TransferPlan, check_image_dataset
 
 
@@ -84,8 +84,8 @@ def test_images(name: str, data_root: Path | None) -> LabelledImages:
 def _load(name: str, data_root: Path | None, device: torch.device) -> Task:
     whole = Experiment(method=METHOD, dataset=name, validation=ValidationSettings(fraction=0.0))
     with told_to_user():
-        revision = spec_for(whole, data_root).revision
-        data = prepare_data(whole.with_values({"data_revision": revision}), data_root, device)
+        versions = versions_of(spec_for(whole, data_root))
+        data = prepare_data(whole.with_values(versions), data_root, device)
         test = load_test(name, data_root)
     if not isinstance(data, PreparedData) or not isinstance(test, LabelledImages):
         raise of_several_views(name)

@@ -1,4 +1,4 @@
-"""The labels in a column of Parquet files: whole numbers or words; null and -1 stand for no label."""
+"""The labels in a column of tables: whole numbers or words; null and -1 stand for no label."""
 
 from functools import lru_cache
 from typing import Any
@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.images import UNLABELLED
-from contrasweep.data.parquet import ParquetPart, footer, opened
 from contrasweep.data.root import DatasetDamaged
+from contrasweep.data.tables import TablePart
 from contrasweep.names import unknown
 
-Parts = tuple[ParquetPart, ...]
+Parts = tuple[TablePart, ...]
 
 WORD_COUNT = 1_000_000
 """The most different words that may be classes."""
@@ -36,9 +36,9 @@ def holds_words(kind: Any) -> bool:
 @lru_cache(maxsize=16)
 def words_in(parts: Parts, column: str) -> tuple[str, ...]:
     """Return the different words in a column, sorted: the names of the classes by their numbers."""
-    found = {word for part in parts for word in _values(part, column, "string") if word is not None}
+    found = {word for part in parts for word in part.values(column, "string") if word is not None}
     if len(found) > WORD_COUNT:
-        raise DatasetDamaged(f"{parts[0].path}: {column} has {len(found):,} different words")
+        raise DatasetDamaged(f"{parts[0].place}: {column} has {len(found):,} different words")
     return tuple(sorted(found))
 
 
@@ -54,38 +54,11 @@ def read_labels(parts: Parts, column: str, words: tuple[str, ...] = ()) -> Tenso
     numbers = {word: number for number, word in enumerate(words)}
     found: list[int] = []
     for part in parts:
-        for value in _values(part, column, "string" if words else "int64"):
+        for value in part.values(column, "string" if words else "int64"):
             if value is None:
                 found.append(UNLABELLED)
             elif words and value not in numbers:
-                raise DatasetDamaged(unknown(f"{column} of {part.path}", value, words))
+                raise DatasetDamaged(unknown(f"{column} of {part.place}", value, words))
             else:
                 found.append(numbers[value] if words else value)
     return torch.tensor(found, dtype=torch.int64)
-
-
-def all_numbered(parts: Parts, column: str) -> bool:
-    """Whether the statistics of the files say that each image has a numbered label; no label is read."""
-    for part in parts:
-        metadata = footer(part)
-        for group in range(metadata.num_row_groups):
-            chunks = metadata.row_group(group)
-            own = [chunks.column(place) for place in range(chunks.num_columns)]
-            found = next((one.statistics for one in own if one.path_in_schema == column), None)
-            if found is None or not found.has_min_max or not found.has_null_count:
-                return False
-            if found.null_count or not isinstance(found.min, int) or found.min < 0:
-                return False
-    return True
-
-
-def _values(part: ParquetPart, column: str, kind: str) -> list[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with opened(part) as file:
-        values = pq.ParquetFile(file).read([column], use_threads=False).column(column)
-        # Inside `opened`, which tells that a value does not fit.
-        values = values.cast(pa.string() if kind == "string" else pa.int64())
-    result: list[Any] = values.to_pylist()
-    return result
