@@ -22,8 +22,8 @@ A method runs on a dataset that has what the method needs; anything else is refu
 with the datasets that fit. `python -m docs.which_method_page` renders this page from what they declare, so it
 says what runs, not what is good: [does it learn anything?](methods.md#does-it-learn-anything) has scores.
 
-Your own images ([`image-folder`, `hub-parquet`](datasets.md#your-own-images)) have images and class labels;
-with `condition=FILE` they have a conditioning variable too.
+Your own images ([`image-folder`, `hub-parquet`, `hf`](datasets.md#your-own-images)) have images
+and class labels; with `condition=FILE` they have a conditioning variable too.
 """
 _BY_NEEDS = """## By what your data has
 

@@ -1,4 +1,4 @@
-"""The families of datasets, one module each; nothing here downloads."""
+"""The families of datasets, one module each; nothing here downloads, except that `hf` asks its library to."""
 
 from contrasweep.data.sources.biased import BIASED_DIGITS, BIASED_MNIST
 from contrasweep.data.sources.biased_files import BFFHQ, CORRUPTED_CIFAR10
@@ -6,6 +6,7 @@ from contrasweep.data.sources.celeba import CELEBA
 from contrasweep.data.sources.cifar import CIFAR10, CIFAR100
 from contrasweep.data.sources.cub import CUB
 from contrasweep.data.sources.digits import COLORMNIST, COLOUR_DIGITS, DIGITS, MNIST
+from contrasweep.data.sources.hf import HF
 from contrasweep.data.sources.hub_parquet import HUB_PARQUET
 from contrasweep.data.sources.image_folder import IMAGE_FOLDER
 from contrasweep.data.sources.imagenet import IMAGENET1K, IMAGENET100
@@ -42,6 +43,7 @@ FAMILIES: tuple[DatasetFamily, ...] = (
     HUB_PARQUET,
     IMAGE_FOLDER,
     TAR_SHARDS,
+    HF,
 )
 """Every family of labelled images, in the order in which users see them."""
 

@@ -44,7 +44,8 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("ut-zappos50k", "zappos zappos50k utzappos"),
         **_each("wider-attribute", "wider"),
         **_each("image-folder", "folder imagefolders images"),
-        **_each("hub-parquet", "huggingface hf hub parquet"),
+        **_each("hub-parquet", "parquet"),
+        **_each("hf", "huggingface hub huggingfacehub hfdatasets datasets loaddataset"),
         **_each("tar-shards", "webdataset wds tar shards"),
         **_each(
             NOT_OFFERED,

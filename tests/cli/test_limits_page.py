@@ -34,7 +34,7 @@ MIB = 2**20
         ("| a hierarchy", [f"{hierarchy.MOST_BYTES // MIB} MiB"]),
         ("| an image", [f"{encoded.MOST_BYTES // MIB} MiB", f"{decoding.MOST_PIXELS:,} pixels"]),
         ("| an image", [f"{decoding.MOST_ELONGATED} times", f"{decoding.LARGEST_SIDE:,} pixels a side"]),
-        ("| labels in Parquet", [f"{table_facts.MOST_CLASSES:,} classes"]),
+        ("| labels in Parquet or Arrow", [f"{table_facts.MOST_CLASSES:,} classes"]),
         ("| an encoder", [f"{export.LARGEST:,} channels"]),
     ],
 )

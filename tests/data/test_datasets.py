@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from encoded_files import encoded, pixels
 from torch import Tensor
 
 from contrasweep.data import (
     UNLABELLED,
     DatasetMissing,
+    DatasetSpec,
     LabelledImages,
     TrainingData,
     check_available,
@@ -66,8 +68,21 @@ WHOLE = [family.name for family in FAMILIES if not family.needs_options]
 
 @pytest.mark.parametrize("name", [*WHOLE, "hub-parquet:path=cifar10-jpeg"])
 def test_every_dataset_agrees_with_its_spec(name: str) -> None:
-    training, test = _load(name)
-    spec = dataset_spec(name)
+    _agrees(dataset_spec(name), *_load(name))
+
+
+def test_a_dataset_that_its_library_saved_agrees_with_its_spec(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(num_classes=3)})
+    cells = [{"bytes": encoded(pixels(seed)), "path": None} for seed in range(60)]
+    content = {"image": cells, "label": [seed % 3 for seed in range(60)]}
+    datasets.Dataset.from_dict(content, features=features).save_to_disk(str(tmp_path / "saved"))
+    name = "hf:path=saved"
+    loaded = load_training(name, tmp_path, validation_fraction=0.1), load_test(name, tmp_path)
+    _agrees(dataset_spec(name, tmp_path), *loaded)
+
+
+def _agrees(spec: DatasetSpec, training: TrainingData, test: LabelledImages) -> None:
     assert training.validation is not None
     assert len(training.train) + len(training.validation) == spec.train_size
     assert len(test) == spec.test_size

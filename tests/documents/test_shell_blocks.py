@@ -22,8 +22,9 @@ OTHERS = {"export", "git", "sbatch", "pip", "ray", "tensorboard", "optuna-dashbo
 """Programs that are not ours; what the documents do with them is not tested here."""
 READ = {"methods", "spaces", "datasets", "tables", "studies", "clusters", "show", "best"}
 """The cheap commands, which run as they are. A sweep runs as `--dry-run`; the others are only parsed."""
-NOT_HERE = ("--address", "--storage", "--resume", "--warm-start", "--workers", "s3://", "METHOD", "dcl")
-"""What begins like this needs more than a test has: a cluster, a bucket, cores, earlier trials, a plug-in."""
+NETWORK = ("--address", "s3://", "hf:")
+NOT_HERE = (*NETWORK, "--storage", "--resume", "--warm-start", "--workers", "METHOD", "dcl")
+"""What begins like this needs more than a test has: a network, cores, earlier trials, a plug-in."""
 
 
 def commands_in(block: Block) -> Iterator[list[str]]:
