@@ -27,6 +27,7 @@ from ray.tune.search.optuna import OptunaSearch
 from scipy.stats import ttest_rel
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.ray.scheduler import ResumableASHA
 from contrasweep.tuning.search import SearchStudy
 
@@ -157,7 +158,7 @@ class Trial:
 
 def best_found(search: Search, curve: Curve, seed: int, trials: int) -> tuple[float, int]:
     """Run a search under ASHA; return the best final score of a complete trial, and the epochs spent."""
-    asha = ResumableASHA(EPOCHS, 0.0, [], {})
+    asha = ResumableASHA(EPOCHS, 0.0, [], {}, Halving())
     noise = random.Random(seed)
     running: list[Trial] = []
     asked, spent, best = 0, 0, 0.0

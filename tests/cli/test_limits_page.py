@@ -9,6 +9,7 @@ from contrasweep.data.sources import table_facts
 from contrasweep.models import export
 from contrasweep.search_spaces import parameters, yaml_text
 from contrasweep.tuning import limits
+from contrasweep.tuning.planning import halving
 from contrasweep.tuning.reports import page
 from contrasweep.tuning.search import grid
 from contrasweep.tuning.tables import runs_file
@@ -21,7 +22,7 @@ MIB = 2**20
     ("row", "figures"),
     [
         ("| trials, epochs", [f"{limits.MOST:,}"]),
-        ("| `--grid-points`", [f"{limits.MOST_LEVELS:,}"]),
+        ("| `--grid-points`", [f"{limits.MOST_LEVELS:,}", f"{halving.LARGEST_ETA:,}"]),
         ("| points of a grid", [f"{grid.LARGEST_GRID:,}"]),
         ("| values of one choice", [f"{parameters.MOST_CHOICES:,}"]),
         ("| a seed", [f"2^{limits.LARGEST_SEED.bit_length() - 1}"]),

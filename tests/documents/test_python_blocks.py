@@ -12,6 +12,7 @@ import pytest
 import contrasweep
 from contrasweep.search_spaces import load_space, parse_yaml
 from contrasweep.tuning.experiment import parse_experiment
+from contrasweep.tuning.planning.enqueued import read_configurations
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, all_blocks, blocks_of
 
 LANGUAGES = {"", "python", "yaml", "toml", "text"}
@@ -58,6 +59,9 @@ def _entry_point(called: ast.expr) -> Any:
 )
 def test_yaml_blocks_are_what_the_program_reads(block: Block, there: Path) -> None:
     content = parse_yaml(block.text, block.place)
+    if isinstance(content, list):
+        assert read_configurations(there / str(block.file)) == content
+        return
     assert isinstance(content, dict)
     if {"method", "dataset"} <= content.keys():
         assert parse_experiment(content).method == content["method"]

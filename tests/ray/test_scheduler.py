@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrasweep.tuning.ray.scheduler import ResumableASHA, grace_period, rungs
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.halving import Halving, check_halving
+from contrasweep.tuning.ray.scheduler import ResumableASHA
 
 EPOCHS = 9
 NO_RAMP = 0.0
+USUAL = Halving()
 
 
 def fake_trial(number: int, ray_id: str) -> Any:
@@ -38,14 +41,47 @@ def run(scheduler: ResumableASHA, trial: Any, scores: dict[int, float]) -> tuple
     ],
 )
 def test_rungs_begin_after_the_ramp(epochs: int, warmup: float, expected: tuple[int, ...]) -> None:
-    assert rungs(epochs, warmup) == expected
-    assert expected[0] == grace_period(epochs, warmup)
+    assert USUAL.rungs(epochs, warmup) == expected
+    assert expected[0] == USUAL.grace_period(epochs, warmup)
+
+
+def test_rungs_are_those_that_were_asked_for() -> None:
+    assert Halving(eta=2, grace=5).rungs(40, 0.0) == (5, 10, 20, 40)
+    assert Halving(grace=4).rungs(40, 10.0) == (4, 12, 36)
+    assert Halving(eta=4).rungs(40, 0.0) == (4, 16)
+
+
+@pytest.mark.parametrize(("eta", "third"), [(2, "CONTINUE"), (3, "STOP")])
+def test_one_in_eta_goes_on(eta: int, third: str) -> None:
+    scheduler = ResumableASHA(8, NO_RAMP, [], {}, Halving(eta=eta, grace=2))
+    decisions = []
+    for number, score in enumerate([0.3, 0.4, 0.36, 0.2]):
+        trial = fake_trial(number, f"a{number}")
+        scheduler.on_trial_add(None, trial)
+        decisions.append(run(scheduler, trial, {1: 0.0, 2: score}))
+    assert decisions == [("CONTINUE", 2), ("CONTINUE", 2), (third, 2), ("STOP", 2)]
+
+
+@pytest.mark.parametrize(
+    ("given", "scheduler", "message"),
+    [
+        ({"eta": 1}, "asha", "eta must be at least 2, given 1"),
+        ({"grace": 0}, "asha", "grace must be at least 1, given 0"),
+        ({"grace": 10}, "asha", "--grace 10: a trial has 10 epochs, so none would be stopped"),
+        ({"eta": 2}, "none", "--eta and --grace go with --scheduler asha, given none"),
+    ],
+)
+def test_rules_that_nothing_could_follow_are_refused(
+    given: dict[str, int], scheduler: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        check_halving(Halving(**given), scheduler, 10)
 
 
 def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
     rng = np.random.default_rng(0)
     curves = [{e: float(s) for e, s in enumerate(np.sort(rng.random(EPOCHS + 1)))} for _ in range(30)]
-    whole = ResumableASHA(EPOCHS, NO_RAMP, [], {})
+    whole = ResumableASHA(EPOCHS, NO_RAMP, [], {}, USUAL)
     decisions, seen = [], []
     for number, curve in enumerate(curves):
         trial = fake_trial(number, f"a{number}")
@@ -54,7 +90,7 @@ def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
         decisions.append((decision, last))
         seen.append({epoch: score for epoch, score in curve.items() if epoch <= last})
         whole.on_trial_remove(None, trial)
-    resumed = ResumableASHA(EPOCHS, NO_RAMP, seen[:15], {})
+    resumed = ResumableASHA(EPOCHS, NO_RAMP, seen[:15], {}, USUAL)
     for number in range(15, 30):
         trial = fake_trial(number, f"b{number}")
         resumed.on_trial_add(None, trial)
@@ -66,7 +102,7 @@ def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
 def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
     past = [{1: score / 10, 3: score / 10} for score in range(10)]
     low_start = {0: 0.0, 1: 0.95, 2: 0.2}
-    scheduler = ResumableASHA(EPOCHS, NO_RAMP, past, {7: low_start})
+    scheduler = ResumableASHA(EPOCHS, NO_RAMP, past, {7: low_start}, USUAL)
     trial = fake_trial(7, "new-id")
     scheduler.on_trial_add(None, trial)
     # Epoch 2 again, as after a checkpoint: below the cutoff of rung 1, which it passed with 0.95.
@@ -75,7 +111,7 @@ def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
 
 
 def test_a_score_of_minus_infinity_is_stopped() -> None:
-    scheduler = ResumableASHA(EPOCHS, NO_RAMP, [{1: 0.1}, {1: 0.2}], {})
+    scheduler = ResumableASHA(EPOCHS, NO_RAMP, [{1: 0.1}, {1: 0.2}], {}, USUAL)
     trial = fake_trial(2, "c")
     scheduler.on_trial_add(None, trial)
     assert run(scheduler, trial, {1: float("-inf")}) == ("STOP", 1)

@@ -20,10 +20,10 @@ from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning import trial
 from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress
 from contrasweep.tuning.ray.final import final_runs
-from contrasweep.tuning.ray.scheduler import rungs
 from contrasweep.tuning.ray.signals import Stopped
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.final_runs import summarise_runs
@@ -50,7 +50,7 @@ def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list
             assert row["epoch"] == EPOCHS
             assert row["metric.val.accuracy"] == own[-1]["metric.val.accuracy"]
         else:
-            assert row["epoch"] in rungs(EPOCHS, warmup=0.0)
+            assert row["epoch"] in Halving().rungs(EPOCHS, warmup=0.0)
             assert row["rung"] == row["epoch"]
             assert row["metric.val.ridge_accuracy"] == own[-1]["metric.val.ridge_accuracy"]
     assert any(row["status"] == "stopped" for row in trials), "this study is meant to show both endings"

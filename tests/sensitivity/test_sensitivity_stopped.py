@@ -44,11 +44,12 @@ def known(found: ScoredTrials | TooFew) -> ScoredTrials:
 def test_the_rule_that_stops_is_that_of_the_scheduler() -> None:
     from ray.tune.schedulers import AsyncHyperBandScheduler, TrialScheduler
 
-    from contrasweep.tuning.ray.scheduler import NO_CONTROLLER, ResumableASHA, rungs
+    from contrasweep.tuning.planning.halving import Halving
+    from contrasweep.tuning.ray.scheduler import NO_CONTROLLER, ResumableASHA
 
     one, whole = searched("steady", 40, 0), searched("steady", 40, 0, stops=False).curve
-    assert rungs(EPOCHS, 0) == RUNGS
-    scheduler = ResumableASHA(EPOCHS, 0, [], {})
+    assert Halving().rungs(EPOCHS, 0) == RUNGS
+    scheduler = ResumableASHA(EPOCHS, 0, [], {}, Halving())
     last = []
     for number, curve in enumerate(whole):
         trial: Any = SimpleNamespace(trial_id=str(number))

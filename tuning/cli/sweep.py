@@ -2,17 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from contrasweep.tuning.cli.completion import (
-    complete_datasets,
-    complete_methods,
-    complete_samplers,
-    complete_studies,
-)
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -29,6 +20,34 @@ from contrasweep.tuning.cli.options import (
     parse_settings,
 )
 from contrasweep.tuning.cli.rendering import progress_line, remark
+from contrasweep.tuning.cli.sweep_options import (
+    AshaMetric,
+    CpusPerTrial,
+    Data,
+    DryRun,
+    Enqueue,
+    Epochs,
+    Eta,
+    Extend,
+    Grace,
+    GridPoints,
+    KeepWeights,
+    MaxFailures,
+    Methods,
+    Metric,
+    Name,
+    Resume,
+    RetryFailed,
+    Sampler,
+    Scheduler,
+    Seed,
+    Seeds,
+    SpaceFile,
+    Storage,
+    Trials,
+    TrialTimeout,
+    WarmStart,
+)
 from contrasweep.tuning.cli.sweep_report import (
     print_plans,
     report_methods,
@@ -47,91 +66,6 @@ if TYPE_CHECKING:
 
 DEFAULT_DATASET = "colour-digits"
 
-Methods = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="METHOD...",
-        autocompletion=complete_methods,
-        help="Method to search; `contrasweep methods` lists them. Several are searched one after "
-        "the other, each with the same budget, in studies NAME-METHOD.",
-    ),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help="Dataset; default: colour-digits, which is embedded.", autocompletion=complete_datasets
-    ),
-]
-Trials = Annotated[
-    int | None,
-    typer.Option(help="Configurations to try, including the defaults; default: 24, or the whole grid."),
-]
-Epochs = Annotated[
-    int | None,
-    typer.Option(help="Epochs of a trial that is not stopped early; default: the dataset's, or 10."),
-]
-SpaceFile = Annotated[Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")]
-Sampler = Annotated[
-    str | None,
-    typer.Option(help="tpe (default), gp, cmaes, random or grid.", autocompletion=complete_samplers),
-]
-GridPoints = Annotated[
-    int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
-]
-Scheduler = Annotated[str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")]
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        help="What is maximised on the validation split; default: an accuracy. "
-        "Several, with commas between them, give a Pareto front."
-    ),
-]
-AshaMetric = Annotated[
-    str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")]
-Seeds = Annotated[
-    int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1, on Scene 4.")
-]
-WarmStart = Annotated[
-    str | None, typer.Option(help="Begin with the trials of these studies (comma-separated names).")
-]
-Storage = Annotated[
-    str | None,
-    typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
-]
-CpusPerTrial = Annotated[
-    int | None, typer.Option(help="Cores (and threads) per trial, or per worker of one; default: 1.")
-]
-MaxFailures = Annotated[
-    int | None,
-    typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),
-]
-TrialTimeout = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
-]
-KeepWeights = Annotated[
-    int | None,
-    typer.Option(metavar="K", help="Keep the encoders of the K best trials, for `export`; default: 1."),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(help="Name of the study; default: METHOD-DATASET-TIME.", autocompletion=complete_studies),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        help="Go on with the study --name that was interrupted: what was finished is kept, trials that "
-        "were not continue from their checkpoints, and the trials that are left are run."
-    ),
-]
-Extend = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Resume the study --name and try N more configurations."),
-]
-DryRun = Annotated[bool, typer.Option(help="Print the first configurations and stop.")]
-
 
 def sweep(
     methods: Methods,
@@ -146,9 +80,12 @@ def sweep(
     scheduler: Scheduler = None,
     metric: Metric = None,
     asha_metric: AshaMetric = None,
+    eta: Eta = None,
+    grace: Grace = None,
     seed: Seed = None,
     seeds: Seeds = None,
     warm_start: WarmStart = None,
+    enqueue: Enqueue = None,
     storage: Storage = None,
     concurrency: Concurrency = None,
     cpus_per_trial: CpusPerTrial = None,
@@ -165,6 +102,7 @@ def sweep(
     name: Name = None,
     resume: Resume = False,
     extend: Extend = None,
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     json: AsJson = False,
 ) -> None:
@@ -174,6 +112,8 @@ def sweep(
 
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
+    from contrasweep.tuning.planning.enqueued import read_configurations
+    from contrasweep.tuning.planning.halving import Halving
     from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
     from contrasweep.tuning.planning.spaces import space_of_file
     from contrasweep.tuning.planning.trial_limits import Limits
@@ -203,22 +143,27 @@ def sweep(
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_counts(concurrency, cpus_per_trial, workers)
     check_device_name(device or AUTO)
-    limits = Limits(**_given(bounds))
+    limits, halving = Limits(**_given(bounds)), Halving(**_given({"eta": eta, "grace": grace}))
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
-        name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset)
+        name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset or bool(enqueue))
         _check_stored(methods, name, results)
         machine, gpus = _place(address, device, gpus_per_worker, by_default=None)
         values |= {} if epochs is None else {"epochs": epochs}
         expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
+        expected |= {"eta": eta, "grace": grace}
         running |= {**bounds, "machine": machine, "gpus_per_worker": gpus, "extend": extend or 0}
+        running["retry_failed"] = retry_failed
         _resume(methods, name, results, expected, json, **running)
         return
+    if retry_failed:
+        raise InputError("--retry-failed goes with --resume or --extend: a new study has no failed trial")
     dataset = data or DEFAULT_DATASET
     if data is None:
         remark(f"No --data was given: {DEFAULT_DATASET} is taken.")
     asked = {**_given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
+    asked |= {"halving": halving, "enqueue": () if enqueue is None else read_configurations(enqueue)}
     _check_new(methods, dataset, name, None if dry_run else results, asked)
     machine, gpus = _place(address, device, gpus_per_worker, by_default=AUTO)
     plans = _plans(
@@ -338,10 +283,10 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
 def _check_resume(
     methods: Sequence[str], name: str | None, resume: bool, extend: int | None, trials: int | None, new: bool
 ) -> str:
-    """Return the name that a resumed study needs; `new` says that --dry-run or --preset was given."""
+    """Return the name that a resumed study needs; `new` says that an option of new studies was given."""
     check_count("extend", extend)
     if new:
-        raise InputError("--resume continues a study as planned: leave out --dry-run and --preset")
+        raise InputError("--resume continues a study as planned: leave out --dry-run, --preset and --enqueue")
     if resume and extend is not None:
         raise InputError("give --resume or --extend: --extend N adds N trials each time, --resume adds none")
     if extend is not None and trials is not None:

@@ -10,10 +10,11 @@ from typing import Any
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
 from contrasweep.notebook_tables import html_table
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
+from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
@@ -65,7 +66,8 @@ class SweepPlan:
     `given` holds the values that the user set; they hold in every trial. `space` holds the parameters left
     to search. The search maximises the merits (`results.best`) of `metrics`; several metrics give a Pareto
     front. The scheduler compares trials by `asha_metric`, in its cheap form, which is known after every
-    epoch. The encoders of the best `keep_weights` trials stay in the store.
+    epoch. The encoders of the best `keep_weights` trials stay in the store. After the defaults, the
+    configurations `enqueued` run before the sampler's proposals.
     """
 
     name: str
@@ -85,10 +87,12 @@ class SweepPlan:
     data_root: Path
     seeds: int = 1
     grid_points: int | None = None
+    halving: Halving = field(default_factory=Halving)
     limits: Limits = field(default_factory=Limits)
     keep_weights: int = KEPT
     storage: str | None = None
     warm: WarmStart = field(default_factory=WarmStart)
+    enqueued: tuple[Mapping[str, Scalar], ...] = ()
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -123,6 +127,13 @@ class SweepPlan:
         facts = dataset_spec(self.dataset, self.data_root)
         return goals(METHODS[self.method], facts, self.experiment.probes)[self.asha_metric]
 
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """The epochs after which the scheduler compares trials; empty where it does not."""
+        if self.scheduler == "none":
+            return ()
+        return self.halving.rungs(self.experiment.epochs, self.experiment.schedule.warmup_epochs)
+
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`, all active ones.
 
@@ -142,6 +153,7 @@ class SweepPlan:
             trials=self.trials,
             objectives=len(self.metrics),
             earlier=self.warm.trials,
+            first=self.enqueued,
             mirror=mirror,
         )
 
@@ -163,10 +175,13 @@ class SweepPlan:
                 metric=",".join(self.metrics),
                 asha_metric=self.asha_metric,
                 rung_metric=self.rung_metric,
+                eta=self.halving.eta,
+                grace=self.halving.grace,
                 seed=self.seed,
                 seeds=self.seeds,
                 storage=self.storage,
                 warm_start=self.warm.record(),
+                enqueued=self.enqueued,
                 given=dict(self.given),
                 concurrency=self.resources.concurrency,
                 cpus=self.resources.cpus,
@@ -240,10 +255,12 @@ def plan_of(
         data_root=folder_of_data(root).absolute(),
         seeds=search.seeds,
         grid_points=search.grid_points,
+        halving=Halving(search.eta, search.grace),
         limits=Limits(search.max_failures, search.trial_timeout),
         keep_weights=search.keep_weights,
         storage=search.storage,
         warm=WarmStart.of_record(search.warm_start),
+        enqueued=search.enqueued,
         command=record.command,
         created=record.created,
     )

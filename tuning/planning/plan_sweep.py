@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from contrasweep.data import DatasetFacts, check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
@@ -17,6 +17,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
+from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import check_request, default_name, outside
 from contrasweep.tuning.planning.resolve import resolve
@@ -43,9 +44,11 @@ class SweepOptions(TypedDict, total=False):
     scheduler: str
     metric: str | None
     asha_metric: str | None
+    halving: Halving | None
     seed: int
     seeds: int | None
     warm_start: Sequence[str]
+    enqueue: Sequence[Mapping[str, Any]]
     storage: str | None
     concurrency: int | None
     cpus_per_trial: int
@@ -74,9 +77,11 @@ def plan_sweep(
     scheduler: str = "asha",
     metric: str | None = None,
     asha_metric: str | None = None,
+    halving: Halving | None = None,
     seed: int = 0,
     seeds: int | None = None,
     warm_start: Sequence[str] = (),
+    enqueue: Sequence[Mapping[str, Any]] = (),
     storage: str | None = None,
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
@@ -108,10 +113,13 @@ def plan_sweep(
         metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
             of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
         asha_metric: the metric by which `asha` compares trials; the first metric by default.
+        halving: after which epochs `asha` compares trials, and how many go on.
         seed: the seed of the proposals.
         seeds: the number of seeds of each trial; they advance together, and their mean counts. One by
             default; with `validation.split` folds as many as there are parts to hold out.
         warm_start: earlier studies in the same results folder whose trials the search learns from.
+        enqueue: configurations that run first, after the defaults: values by parameter; what one leaves out
+            takes its default.
         storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores and threads of a trial, or of each of its workers if there are several.
@@ -141,8 +149,10 @@ def plan_sweep(
         scheduler=scheduler,
         metric=metric,
         asha_metric=asha_metric,
+        halving=halving,
         seed=seed,
         seeds=seeds,
+        enqueue=enqueue,
     )
     for remark in request.remarks:
         log.warning("%s", remark)
@@ -185,8 +195,10 @@ def plan_sweep(
         data_root=root,
         seeds=experiment.validation.rounds if seeds is None else seeds,
         grid_points=grid_points,
+        halving=halving or Halving(),
         limits=limits or Limits(),
         keep_weights=keep_weights,
+        enqueued=request.enqueued,
         storage=None if storage is None else checked_storage(storage, study_name),
         command=command,
         created=created,

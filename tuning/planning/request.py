@@ -1,10 +1,10 @@
 """What is asked of a sweep, checked as far as that needs no torch: in a fraction of a second."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
@@ -12,6 +12,8 @@ from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
 from contrasweep.tuning.methods.metrics import VALIDATION, chosen_goals, goals, implied_settings
+from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, whole_configurations
+from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
 
@@ -29,12 +31,14 @@ class Request:
         space: what is left to search.
         trials: how many configurations are tried.
         remarks: what of a preset is not searched although the space has it, a sentence each.
+        enqueued: the configurations that run first, after the defaults.
     """
 
     given: Mapping[str, Value]
     space: Space
     trials: int
     remarks: tuple[str, ...] = ()
+    enqueued: tuple[Configuration, ...] = ()
 
 
 def check_request(
@@ -51,8 +55,10 @@ def check_request(
     scheduler: str = "asha",
     metric: str | None = None,
     asha_metric: str | None = None,
+    halving: Halving | None = None,
     seed: int = 0,
     seeds: int | None = None,
+    enqueue: Sequence[Mapping[str, Any]] = (),
 ) -> Request:
     """Check the names, numbers and settings of a sweep against what methods and datasets declare.
 
@@ -85,9 +91,14 @@ def check_request(
         return left, known_experiment(method, dataset, everywhere, space=left)
 
     remaining, settings = every_fault(settled, given)
+    if halving is not None:
+        check_halving(halving, scheduler, settings.epochs)
     for named in (metric, asha_metric):
         _check_metrics(named, method, dataset, settings)
-    return Request(given, remaining, _trials(trials, sampler, remaining), remarks)
+    planned = _trials(trials, sampler, remaining)
+    first = whole_configurations(enqueue, remaining)
+    check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
+    return Request(given, remaining, planned, remarks, first)
 
 
 def outside(space: Space, given: Mapping[str, Value]) -> dict[str, Value]:

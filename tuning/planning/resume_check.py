@@ -36,6 +36,8 @@ class Expected:
     scheduler: str | None = None
     metric: str | None = None
     asha_metric: str | None = None
+    eta: int | None = None
+    grace: int | None = None
     seed: int | None = None
     seeds: int | None = None
     warm_start: Sequence[str] | None = None
@@ -106,6 +108,8 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
         "scheduler": (search.scheduler, expected.scheduler),
         "metric": (search.metric, _full_names(plan, expected.metric)),
         "asha_metric": (plan.asha_metric, _full_names(plan, expected.asha_metric)),
+        "eta": (search.eta, expected.eta),
+        "grace": (search.grace, expected.grace),
         "seed": (search.seed, expected.seed),
         "seeds": (search.seeds, expected.seeds),
         "warm_start": (

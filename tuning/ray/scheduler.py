@@ -1,6 +1,5 @@
 """ASHA for resumed sweeps: its rungs are filled again from the store."""
 
-import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler
 
+from contrasweep.tuning.planning.halving import Halving
+
 NO_CONTROLLER: Any = None
 """ASHA never uses Tune's controller, so a replay needs none."""
-
-REDUCTION = 3
-"""One in three of the trials that reach a rung goes on."""
 
 
 class ResumableASHA(AsyncHyperBandScheduler):
@@ -23,6 +21,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         warmup: the epochs during which the learning rate rises.
         past: for each trial that ended before this sweep was resumed, its scores by epoch.
         interrupted: for each trial that will go on, by its number, its scores by epoch.
+        halving: when trials are compared, and how many go on.
     """
 
     def __init__(
@@ -31,14 +30,15 @@ class ResumableASHA(AsyncHyperBandScheduler):
         warmup: float,
         past: list[Mapping[int, float]],
         interrupted: Mapping[int, Mapping[int, float]],
+        halving: Halving,
     ) -> None:
         super().__init__(
             time_attr="epoch",
             metric="score",
             mode="max",
             max_t=epochs,
-            grace_period=grace_period(epochs, warmup),
-            reduction_factor=REDUCTION,
+            grace_period=halving.grace_period(epochs, warmup),
+            reduction_factor=halving.eta,
         )
         self._interrupted = interrupted
         for number, scores in enumerate(past):
@@ -57,20 +57,3 @@ class ResumableASHA(AsyncHyperBandScheduler):
     def _report(self, trial: Any, scores: Mapping[int, float]) -> None:
         for epoch in sorted(scores):
             super().on_trial_result(NO_CONTROLLER, trial, {"epoch": epoch, "score": scores[epoch]})
-
-
-def grace_period(epochs: int, warmup: float) -> int:
-    """Return how many epochs every trial gets: the warmup of the learning rate and a tenth of all epochs.
-
-    While the rate rises, the trials with the smallest rates lead, whatever they reach in the end.
-    """
-    return min(epochs, math.ceil(warmup) + max(1, epochs // 10))
-
-
-def rungs(epochs: int, warmup: float) -> tuple[int, ...]:
-    """Return the epochs at which trials are compared and the weaker ones are stopped."""
-    found, rung = [], grace_period(epochs, warmup)
-    while rung <= epochs:
-        found.append(rung)
-        rung *= REDUCTION
-    return tuple(found)

@@ -15,7 +15,6 @@ from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.alive import what_is_silent
-from contrasweep.tuning.ray.scheduler import REDUCTION, rungs
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
@@ -68,10 +67,7 @@ class StoreSearcher(Searcher):
         )
         self._study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
-        experiment = plan.experiment
-        self._rungs = (
-            rungs(experiment.epochs, experiment.schedule.warmup_epochs) if plan.scheduler == "asha" else ()
-        )
+        self._rungs = plan.rungs
         self._left = plan.trials - len(past)
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
@@ -177,7 +173,7 @@ class StoreSearcher(Searcher):
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan
-        share = 1 / REDUCTION if self._rungs else 1.0
+        share = 1 / plan.halving.eta if self._rungs else 1.0
         forecast = Forecast(plan.experiment.epochs, self._rungs, share, plan.resources.concurrency)
         tracker = SweepTracker(plan.trials, plan.metric, forecast)
         for trial in past:

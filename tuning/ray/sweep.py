@@ -44,6 +44,7 @@ from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
+from contrasweep.tuning.store.reopen import reopen_failed
 from contrasweep.tuning.store.study import refuse_taken, save_study
 from contrasweep.tuning.store.tensorboard import write_experiment
 from contrasweep.tuning.store.unstarted import removed_if_refused
@@ -137,6 +138,7 @@ def resume_sweep(
     storage: str | None = None,
     expected: Expected | None = None,
     extend: int = 0,
+    retry_failed: bool = False,
     progress: OnProgress = None,
 ) -> SweepResult:
     """Go on with an interrupted study: finished trials stay, unfinished ones continue from their checkpoints.
@@ -149,6 +151,7 @@ def resume_sweep(
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned.
+        retry_failed: whether trials that failed run again, as further attempts.
         progress: as in `run_sweep`.
 
     Raises:
@@ -186,7 +189,7 @@ def resume_sweep(
     check_count("keep-weights", kept, least=0)
     plan = replace(plan, limits=limits, keep_weights=kept, storage=storage or plan.storage)
     with following(progress) as show:
-        return _run(plan, record, location, show, extend)
+        return _run(plan, record, location, show, extend, retry_failed)
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
@@ -219,7 +222,12 @@ def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRec
 
 
 def _run(
-    plan: SweepPlan, record: StudyRecord, location: Location, show: Show | None, extend: int = 0
+    plan: SweepPlan,
+    record: StudyRecord,
+    location: Location,
+    show: Show | None,
+    extend: int = 0,
+    retry_failed: bool = False,
 ) -> SweepResult:
     with ExitStack() as stack:
         here = plan.resources.address
@@ -230,6 +238,8 @@ def _run(
             plan = replace(plan, trials=plan.trials + extend)
             record = record.with_search(trials=plan.trials)
             save_study(location, record, replace=True)
+        if retry_failed:
+            reopen_failed(location, record)
         # Read here: now no other driver can be at work on the study.
         tables = ResultsStore(location).tables(plan.name)
         held = trial_outcomes(tables.trials, record)

@@ -58,6 +58,7 @@ def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
         plan.experiment.schedule.warmup_epochs,
         past=[trial.epochs for trial in past if not trial.unfinished],
         interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
+        halving=plan.halving,
     )
 
 

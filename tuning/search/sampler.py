@@ -1,7 +1,7 @@
 """Samplers: how one draws, all of them by name, and what turns their draws into whole configurations."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,9 +105,10 @@ REDRAWS = 10
 class SpaceSampler(BaseSampler):
     """Proposes a whole configuration at once, parents first, and only the parameters that are active.
 
-    Trial 0 runs the defaults. Each later trial draws from a generator seeded by (seed, trial number), so its
-    proposal depends only on the seed, its number and the trials of the study: a search rebuilt from its
-    trials goes on as if it had never stopped, and never draws an earlier trial's numbers again.
+    Trial 0 runs the defaults, the next ones the configurations `first`. Each later trial draws from a
+    generator seeded by (seed, trial number), so its proposal depends only on the seed, its number and the
+    trials of the study: a search rebuilt from its trials goes on as if it had never stopped, and never draws
+    an earlier trial's numbers again.
 
     In a finite space, a configuration that the study already holds is drawn again, up to `REDRAWS` times, and
     then replaced by the first untried one of `Space.grid`. A configuration is repeated only when none is
@@ -116,10 +117,19 @@ class SpaceSampler(BaseSampler):
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
 
-    def __init__(self, space: Space, sampler: Sampler, seed: int, trials: int, earlier: int = 0) -> None:
+    def __init__(
+        self,
+        space: Space,
+        sampler: Sampler,
+        seed: int,
+        trials: int,
+        earlier: int = 0,
+        first: Sequence[Mapping[str, Scalar]] = (),
+    ) -> None:
         self._space = space
         self._seed = seed
         self._earlier = earlier
+        self._first = (space.defaults(), *first)
         self._draw_of = sampler.start(space, trials)
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
         self._redraws = space.is_finite and not sampler.exhaustive
@@ -133,8 +143,8 @@ class SpaceSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Return the searched, active values that `trial` should run."""
         number = trial.number - self._earlier
-        if number == 0:
-            return self._searched(self._space.defaults())
+        if number < len(self._first):
+            return self._searched(self._first[number])
         inner = self._draw_of(_seed_of(self._seed, number), number)
         drawn = self._draw(inner, study, trial)
         if not self._redraws:

@@ -74,6 +74,7 @@ class SearchStudy:
         trials: the number of planned trials; a short search has a shorter random start.
         objectives: the number of values of a finished trial; larger values are better.
         earlier: trials of earlier searches to learn from; they do not count as trials of this one.
+        first: configurations that run before the sampler's proposals, after the defaults.
         mirror: makes the copy to which each change of the search is written.
 
     Raises:
@@ -90,6 +91,7 @@ class SearchStudy:
         trials: int = 100,
         objectives: int = 1,
         earlier: Sequence[PastTrial] = (),
+        first: Sequence[Mapping[str, Scalar]] = (),
         mirror: MirrorOf | None = None,
     ) -> None:
         if trials < 1:
@@ -104,7 +106,7 @@ class SearchStudy:
         with quiet_optuna():
             self.optuna_study = optuna.create_study(
                 storage=self._storage,
-                sampler=SpaceSampler(space, chosen, seed, trials, len(earlier)),
+                sampler=SpaceSampler(space, chosen, seed, trials, len(earlier), first),
                 pruner=optuna.pruners.NopPruner(),
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )

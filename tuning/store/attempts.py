@@ -70,7 +70,8 @@ def row_of(location: Location, record: StudyRecord, trial: int, seed: int) -> di
 def has_ended(location: Location, record: StudyRecord, trial: int, seed: int) -> bool:
     """Whether a (trial, seed) has ended for good, so that no new attempt may begin.
 
-    A failed final run may be retried; a failed search trial may not, because the sampler has learned from it.
+    A failed final run may be retried; a failed search trial may not, because the sampler has learned from it
+    (`reopen_failed` makes it an interrupted one, before the search reads it).
     """
     row = row_of(location, record, trial, seed)
     if row is None:

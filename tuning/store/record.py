@@ -145,6 +145,9 @@ class SearchRecord(BaseModel):
         metric: the metric to maximise; several are separated by commas and weighed against each other.
         asha_metric: the metric that the scheduler compares trials by; None means the first of `metric`.
         rung_metric: its cheap form, known after every epoch; None means the metric itself.
+        eta: one in so many trials that reach a rung goes on.
+        grace: the epochs that every trial gets; None for a part of all epochs.
+        enqueued: configurations that run after the defaults, before the sampler's proposals.
         given: the values the user set, which hold in every trial.
         concurrency: trials at once.
         cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
@@ -163,11 +166,14 @@ class SearchRecord(BaseModel):
     scheduler: Literal["asha", "none"] = "asha"
     asha_metric: OneLine | None = None
     rung_metric: OneLine | None = None
+    eta: Annotated[Count, Field(ge=2)] = 3
+    grace: Count | None = None
     mode: Literal["max"] = "max"
     seed: Int64 = 0
     seeds: Count = 1
     storage: OneLine | None = None
     warm_start: WarmStartRecord = WarmStartRecord()
+    enqueued: tuple[Mapping[str, Value], ...] = ()
     given: Mapping[str, Value] = Field(default_factory=dict)
     concurrency: Count = 1
     cpus: Count = 1

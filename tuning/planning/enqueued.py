@@ -1,0 +1,83 @@
+"""Configurations that a user wants to see first: the file that names them, and what they must be."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from contrasweep.names import did_you_mean
+from contrasweep.search_spaces import Fixed, Scalar, Space, read_yaml
+from contrasweep.tuning.errors import InputError, told_to_user
+from contrasweep.tuning.limits import check_count
+
+Configuration = Mapping[str, Scalar]
+VALUES: Final = "values"
+"""The key under which a best.yaml holds the searched values."""
+
+
+def read_configurations(path: Path) -> list[Mapping[str, Any]]:
+    """Return the configurations in a YAML file: a list of values by parameter, or a best.yaml.
+
+    Raises:
+        InputError: the file cannot be read, or holds something else.
+    """
+    with told_to_user("--enqueue: "):
+        content = read_yaml(path)
+    if isinstance(content, Mapping) and isinstance(content.get(VALUES), Mapping):
+        content = [content[VALUES]]
+    if not isinstance(content, list) or not content or not all(isinstance(one, Mapping) for one in content):
+        raise InputError(
+            f"--enqueue: {path} holds no list of configurations such as `- {{temperature: 0.1}}`, and is no "
+            "best.yaml"
+        )
+    check_count(f"configurations in {path}", len(content))
+    return content
+
+
+def whole_configurations(given: Sequence[Mapping[str, Any]], space: Space) -> tuple[Configuration, ...]:
+    """Return the active values of each configuration in a space; what one leaves out takes its default.
+
+    Raises:
+        InputError: a name is none of the space's (with the nearest), a value is not allowed there, or a
+            parameter is given that the other values leave out; the message names the configuration.
+    """
+    return tuple(_whole(number, one, space) for number, one in enumerate(given, 1))
+
+
+def _whole(number: int, given: Mapping[str, Any], space: Space) -> Configuration:
+    told = f"configuration {number} of --enqueue: "
+    values: dict[str, Scalar] = {parameter.name: parameter.default for parameter in space.parameters}
+    for name, value in given.items():
+        if name not in space:
+            known = ", ".join(parameter.name for parameter in space.searched)
+            hint = did_you_mean(str(name), space.names)
+            raise InputError(f"{told}{name} is not searched.{hint} Searched: {known}")
+        parameter = space[name]
+        if type(value) is int and parameter.type == "float":
+            value = float(value)
+        if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
+            raise InputError(f"{told}{name}: given {value!r}; allowed: {parameter.describe()}")
+        values[name] = value
+    with told_to_user(told):
+        active = space.complete(values)
+    if idle := [name for name in given if name not in active]:
+        raise InputError(f"{told}{', '.join(idle)} has no meaning beside its other values")
+    searched = {p.name for p in space.parameters if not isinstance(p, Fixed)}
+    return {name: value for name, value in active.items() if name in searched}
+
+
+def check_enqueued(enqueued: Sequence[Configuration], trials: int, *, exhaustive: bool) -> None:
+    """Refuse configurations that the search would not come to.
+
+    Raises:
+        InputError: there are as many as trials, of which the first runs the defaults; or a grid, which runs
+            every point in an order of its own.
+    """
+    if not enqueued:
+        return
+    if exhaustive:
+        raise InputError("--enqueue with --sampler grid: a grid runs all of its points anyway; leave it out")
+    if len(enqueued) >= trials:
+        raise InputError(
+            f"--enqueue gives {len(enqueued):,} configurations beside the defaults, "
+            f"which is more than --trials {trials:,}"
+        )
