@@ -51,13 +51,15 @@ def runs_with_encoders(store: ResultsStore, searched: str) -> tuple[str, Mapping
     """
     final = searched + FINAL_SUFFIX
     for study in (final, searched):
+        there = stored_encoders(store.location, study)
+        if study == searched and not there:
+            break
         try:
             rows = completed_rows(store, study)
         except StoreError:
             continue
         if study == final and rows:
             return study, rows
-        there = stored_encoders(store.location, study)
         if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
             return study, found
     raise InputError(
