@@ -62,6 +62,69 @@ def test_a_column_that_does_not_fit_goes_below_under_its_name() -> None:
     ]
 
 
+SCORES = [
+    Row({"dataset": data, "encoder": "photos", "probe": probe, "trained": score, "n": "3 seeds"})
+    for data, probe, score in [
+        ("digits", "logistic", "0.513 ± 0.040"),
+        ("digits", "knn", "0.48 ± 0.10"),
+        ("colour-digits", "logistic", "0.238 ± 0.052"),
+    ]
+]
+HEADS = ("dataset", "encoder", "n")
+
+
+def test_what_never_changes_is_said_once_above_the_table() -> None:
+    assert table_lines(SCORES, 80, HEADS) == [
+        "In all rows: encoder photos · n 3 seeds",
+        "",
+        "dataset        probe     trained",
+        "─" * 38,
+        "digits         logistic  0.513 ± 0.040",
+        "digits         knn       0.48 ± 0.10",
+        "colour-digits  logistic  0.238 ± 0.052",
+    ]
+
+
+def test_rows_are_put_together_under_what_has_no_column() -> None:
+    assert table_lines(SCORES[1:], 30, HEADS) == [
+        "In all rows: encoder photos",
+        "n 3 seeds",
+        "",
+        "probe     trained",
+        "─" * 23,
+        "dataset digits",
+        "knn       0.48 ± 0.10",
+        "",
+        "dataset colour-digits",
+        "logistic  0.238 ± 0.052",
+    ]
+
+
+def test_rows_of_one_head_stand_together_wherever_they_come() -> None:
+    found = table_lines([SCORES[0], SCORES[2], SCORES[1]], 30, HEADS)
+    assert [line.split()[0] for line in found[4:] if line] == [
+        "─" * 23,
+        "dataset",
+        "logistic",
+        "knn",
+        "dataset",
+        "logistic",
+    ]
+
+
+def test_numbers_are_whole_at_80_columns_whatever_the_encoders_are_called() -> None:
+    long = "supcon on image-folder:path=photographs,size=64"
+    scores = {"score": "accuracy", "trained": "0.513 ± 0.040", "95 % interval": "0.4133 to 0.6129"}
+    rows = [
+        Row({"dataset": data, "encoder": name, "probe": "logistic", "shots": "all", **scores, "n": "3 seeds"})
+        for data in ("digits", "colour-digits")
+        for name in (long, f"{long} (2)")
+    ]
+    found = table_lines(rows, 80, ("dataset", "encoder", "score", "n"))
+    assert max(map(len, found)) <= 80
+    assert found.count("logistic  all    0.513 ± 0.040  0.4133 to 0.6129") == 4
+
+
 @pytest.mark.parametrize("width", range(20, 130, 7))
 def test_every_word_is_whole_at_every_width(width: int) -> None:
     lines = table_lines(TRIALS, width)

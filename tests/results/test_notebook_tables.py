@@ -221,8 +221,8 @@ def test_an_evaluation_is_a_table_of_scores_beside_those_before_training() -> No
     measurements = tuple(measured(seed, trained) for trained in (True, False) for seed in (1, 2, 3))
     found = Transfer((), ("grey images are repeated",), measurements, (), {"digits": ("0", "1")})
     (row,) = records(found)
-    assert row["digits: accuracy"] == "0.70 ± 0.10"
-    assert row["digits: untrained"] == "0.40 ± 0.10"
+    assert row["trained"] == "0.70 ± 0.10"
+    assert row["untrained"] == "0.40 ± 0.10"
     assert row["n"] == "3 seeds"
     assert "grey images are repeated" in said(found)
     assert "accuracy 0.70 ± 0.10, untrained 0.40 ± 0.10" in repr(found)

@@ -237,14 +237,16 @@ def test_the_command_prints_a_row_for_each_probe_and_writes_each_score(
     words = ["eval", *(str(run.file) for run in runs), "--data", f"{DATASET},{GREY}", "--probe", "knn"]
     result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "scores.parquet")])
     assert result.exit_code == 0, result.output
-    header, row = [line.split("\t") for line in result.stdout.splitlines() if "\t" in line]
-    assert header[:4] == ["encoder", "probe", "shots", f"{DATASET}: accuracy"]
-    assert row[:3] == [f"supcon on {DATASET}", "knn", "all"]
-    assert 0 < float(row[3].split()[0]) < 1, "a fraction, as everywhere"
-    assert row[-1] == "2 seeds"
+    header, *rows = [line.split("\t") for line in result.stdout.splitlines() if "\t" in line]
+    row, on_grey = (dict(zip(header, one, strict=True)) for one in rows)
+    assert (row["dataset"], row["encoder"], row["probe"]) == (DATASET, f"supcon on {DATASET}", "knn")
+    assert (row["shots"], row["score"], row["n"]) == ("all", "accuracy", "2 seeds")
+    assert on_grey["dataset"] == GREY
+    assert 0 < float(row["trained"].split()[0]) < 1, "a fraction, as everywhere"
+    assert "Note: " not in result.stdout, "other programs read it"
     written = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert len(written) == 2 * 2 * 2
-    assert written[0]["test.accuracy"] == pytest.approx(float(row[3].split()[0]), abs=0.2)
+    assert written[0]["test.accuracy"] == pytest.approx(float(row["trained"].split()[0]), abs=0.2)
     content = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert [one["seed"] for one in content["encoders"]] == [1, 2]
     assert [one["dataset"] for one in content["rows"]] == [DATASET, GREY]

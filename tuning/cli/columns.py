@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -76,14 +76,58 @@ def separated(rows: Sequence[Row]) -> list[str]:
     return ["\t".join(" ".join(cell.split()) for cell in line) for line in lines]
 
 
-def table_lines(rows: Sequence[Row], width: int) -> list[str]:
-    """Return the rows as lines of at most `width` columns; only a wider word exceeds them."""
+def table_lines(rows: Sequence[Row], width: int, heads: Sequence[str] = ()) -> list[str]:
+    """Return the rows as lines of at most `width` columns; only a wider word exceeds them.
+
+    Those of the columns `heads` that are the same in all rows are said once, in a line above the table. Where
+    the others leave no room for all columns, rows with one value of the first of them are put together below
+    that value, and so on with the next, until the columns fit.
+    """
+    constant = [name for name in heads if len({text(row.cells.get(name)) for row in rows}) == 1]
+    above = settings_line({name: rows[0].cells.get(name) for name in constant})
+    varying = [name for name in heads if name not in constant]
+    table, grouped = _table_of([_without(row, constant) for row in rows], width), 0
+    while not table.fits and grouped < len(varying):
+        grouped += 1
+        table = _table_of([_without(row, [*constant, *varying[:grouped]]) for row in rows], width)
+    groups: dict[str, list[str]] = {}
+    for row, lines in zip(rows, table.rows, strict=True):
+        said = settings_line({name: row.cells.get(name) for name in varying[:grouped]})
+        groups.setdefault(said, []).extend(lines)
+    lines = [*wrapped(f"In all rows: {above}", width), ""] if above else []
+    lines += table.head
+    for number, (said, own) in enumerate(groups.items()):
+        lines += ([""] if said and number else []) + (wrapped(said, width) if said else []) + own
+    if table.common:
+        lines += ["", *wrapped(f"In all rows: {settings_line(table.common)}", width)]
+    return lines
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows as lines.
+
+    Attributes:
+        head: the names of the columns, and a line below them.
+        rows: the lines of each row.
+        common: settings that all rows share, which no row says.
+        fits: whether all columns have room.
+    """
+
+    head: list[str]
+    rows: list[list[str]]
+    common: Mapping[str, Any]
+    fits: bool
+
+
+def _table_of(rows: Sequence[Row], width: int) -> _Table:
     common = common_settings(rows)
     own = [{name: value for name, value in row.settings.items() if name not in common} for row in rows]
     names, searched = _filled([row.cells for row in rows]), _filled(own)
     whole = [{**row.cells, **settings} for row, settings in zip(rows, own, strict=True)]
     widths = _widths([*names, *searched], whole)
-    if _width([*names, *searched], widths) <= width:
+    fits = _width([*names, *searched], widths) <= width
+    if fits:
         shown, below = [*names, *searched], [""] * len(rows)
     else:
         shown = _fitting(names, widths, width)
@@ -93,14 +137,22 @@ def table_lines(rows: Sequence[Row], width: int) -> list[str]:
             for row, settings in zip(rows, own, strict=True)
         ]
     head, *body = _aligned(shown, whole, widths)
-    lines = [head, "─" * max(map(cell_len, (head, *body)))]
-    for row, line, under in zip(rows, body, below, strict=True):
-        lines.append(line)
-        for more in filter(None, [under, *map(_line_of, row.notes)]):
-            lines += wrapped(more, width, INDENT)
-    if common:
-        lines += ["", *wrapped(f"In all rows: {settings_line(common)}", width)]
-    return lines
+    lines = [
+        [
+            line,
+            *(
+                one
+                for more in filter(None, [under, *map(_line_of, row.notes)])
+                for one in wrapped(more, width, INDENT)
+            ),
+        ]
+        for row, line, under in zip(rows, body, below, strict=True)
+    ]
+    return _Table([head, "─" * max(map(cell_len, (head, *body)))], lines, common, fits)
+
+
+def _without(row: Row, names: Sequence[str]) -> Row:
+    return replace(row, cells={name: value for name, value in row.cells.items() if name not in names})
 
 
 def _line_of(note: Note) -> str | None:

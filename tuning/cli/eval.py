@@ -106,15 +106,15 @@ def eval(
 
 def _print(found: "Transfer") -> None:
     for note in found.notes:
-        say(f"Note: {note}")
-    from contrasweep.tuning.transfer.table import TITLE, not_beaten, rows_of, said_of
+        remark(f"Note: {note}")
+    from contrasweep.tuning.transfer.table import HEADS, TITLE, not_beaten, rows_of, said_of
 
     cells = found.cells
-    print_rows(TITLE, rows_of(cells), footer=said_of(cells))
+    print_rows(TITLE, rows_of(cells), footer=said_of(cells), heads=HEADS)
     if told := not_beaten(cells):
         warn(f"{told}.")
     for title, lines in _detail(found):
-        print_rows(title, lines)
+        print_rows(title, lines, heads=HEADS)
 
 
 def _detail(found: "Transfer") -> "Iterator[tuple[str, list[dict[str, Any]]]]":

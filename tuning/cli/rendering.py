@@ -69,12 +69,18 @@ def _on_one_line(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
 
 
-def print_rows(title: str, rows: Sequence[Row | Mapping[str, Any]], *, footer: str | None = None) -> None:
+def print_rows(
+    title: str,
+    rows: Sequence[Row | Mapping[str, Any]],
+    *,
+    footer: str | None = None,
+    heads: Sequence[str] = (),
+) -> None:
     """Print rows as a table; no cell is ever cut.
 
-    On a terminal, columns that do not fit go to lines below their rows. Elsewhere standard output holds one
-    line a row, with tabs between the cells and the names of the columns first; title and footer go to
-    standard error.
+    On a terminal, columns that do not fit go to lines below their rows; before that, those of `heads` go
+    above the rows that share them (see `table_lines`). Elsewhere standard output holds one line a row, with
+    tabs between the cells and the names of the columns first; title and footer go to standard error.
     """
     if not rows:
         say(f"{title}: none")
@@ -89,7 +95,7 @@ def print_rows(title: str, rows: Sequence[Row | Mapping[str, Any]], *, footer: s
             remark(footer)
         return
     under = [] if footer is None else ["", *wrapped(footer, console.width)]
-    for line in [title, "", *table_lines(found, console.width), *under]:
+    for line in [title, "", *table_lines(found, console.width, heads), *under]:
         console.print(line, soft_wrap=True)
 
 

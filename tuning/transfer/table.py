@@ -72,12 +72,19 @@ class Cell:
         return found
 
 
+HEADS: Final = ("dataset", "encoder", "score", "n")
+"""The columns of `rows_of` that need not be said in every row."""
+
+
 def rows_of(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """Return a row for each encoder, probe and number of shots, with the scores on each dataset beside it."""
-    rows: dict[tuple[str, str, int | None], list[Cell]] = {}
-    for cell in cells:
-        rows.setdefault((cell.encoder, cell.probe, cell.shots), []).append(cell)
-    return [_row(*key, own) for key, own in rows.items()]
+    """Return a row for each cell: its main score with the interval, and that of the untrained encoder.
+
+    Rows of one dataset stand together, and in it those of different encoders by the same probe.
+    """
+    datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+    probes = list(dict.fromkeys((cell.probe, cell.shots) for cell in cells))
+    order = sorted(cells, key=lambda one: (datasets.index(one.dataset), probes.index((one.probe, one.shots))))
+    return [_row(cell) for cell in order]
 
 
 def said_of(cells: Sequence[Cell]) -> str:
@@ -201,15 +208,19 @@ def _summaries(
     return found
 
 
-def _row(encoder: str, probe: str, shots: int | None, cells: Sequence[Cell]) -> dict[str, Any]:
-    row: dict[str, Any] = {"encoder": encoder, "probe": probe, "shots": shots_in_words(shots)}
-    for cell in cells:
-        own, before = cell.trained[cell.score], cell.untrained[cell.score]
-        column = f"{cell.dataset}: {cell.score.replace('_', ' ')}"
-        row[column] = mean_and_std(own)
-        row[f"{cell.dataset}: {INTERVAL}"] = interval_text(cell.interval)
-        row[f"{cell.dataset}: untrained"] = mean_and_std(before)
-    return {**row, "n": f"{own.n} {cell.over}" if cell.over else 1}
+def _row(cell: Cell) -> dict[str, Any]:
+    own = cell.trained[cell.score]
+    return {
+        "dataset": cell.dataset,
+        "encoder": cell.encoder,
+        "probe": cell.probe,
+        "shots": shots_in_words(cell.shots),
+        "score": cell.score.replace("_", " "),
+        "trained": mean_and_std(own),
+        INTERVAL: interval_text(cell.interval),
+        "untrained": mean_and_std(cell.untrained[cell.score]),
+        "n": f"{own.n} {cell.over}" if cell.over else 1,
+    }
 
 
 def _content(summary: Summary) -> dict[str, Any]:
