@@ -114,6 +114,7 @@ def _print(found: "Transfer") -> None:
     if told := not_beaten(cells):
         warn(f"{told}.")
     for title, lines in _detail(found):
+        say("")
         print_rows(title, lines, heads=HEADS)
 
 

@@ -95,7 +95,7 @@ def print_rows(
             remark(footer)
         return
     under = [] if footer is None else ["", *wrapped(footer, console.width)]
-    for line in [title, "", *table_lines(found, console.width, heads), *under]:
+    for line in [*wrapped(title, console.width), "", *table_lines(found, console.width, heads), *under]:
         console.print(line, soft_wrap=True)
 
 
