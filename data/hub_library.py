@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.data.kept import kept_folder, while_unchanged
+from contrasweep.data.own_folders import is_saved
 from contrasweep.data.root import DatasetMissing
 from contrasweep.libraries import DATASETS, require
 from contrasweep.names import unknown
@@ -26,9 +27,6 @@ log = logging.getLogger(__name__)
 
 OLDEST = 4
 """The first major version of the library that never runs a dataset's own code."""
-
-_SAVED = ("dataset_dict.json", "state.json")
-"""What `save_to_disk` writes beside the splits, or beside the files of a single one."""
 
 _RECORD = "splits.json"
 _SIGN_IN = "sign in with `hf auth login`, or set HF_TOKEN"
@@ -77,7 +75,7 @@ def folder_splits(folder: Path, config: str) -> HubSplits:
     Raises:
         DatasetMissing: the library cannot read it.
     """
-    what, saved = f"the folder {folder}", any((folder / name).is_file() for name in _SAVED)
+    what, saved = f"the folder {folder}", is_saved(folder)
     if saved and config:
         raise DatasetMissing(
             f"config={config}: {what} is what save_to_disk wrote, which has one configuration"

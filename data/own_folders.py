@@ -4,6 +4,7 @@ Nothing here imports torch.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,9 +14,15 @@ from contrasweep.data.root import data_root, path_below
 from contrasweep.given_files import FileRefused, check_given
 from contrasweep.names import did_you_mean, nearest, unknown
 
-IMAGES, PARQUET = "image-folder", "hub-parquet"
+IMAGES, PARQUET, HUB = "image-folder", "hub-parquet", "hf"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 FOLDERS = {"train": ("train",), "test": ("test", "val", "validation")}
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+"""How a dataset is named on the Hugging Face hub: OWNER/NAME, or NAME."""
+
+_SAVED = ("dataset_dict.json", "state.json")
+"""What `save_to_disk` of the library `datasets` writes beside the splits, or beside the files of one."""
 
 _USUAL_SIZE, _LARGEST_SIZE = 32, 224
 """The size that is suggested where no image can be read, and the largest one: what ResNets are trained on."""
@@ -29,6 +36,7 @@ def _form(path: str, size: str) -> str:
 
 
 _OWN = f"folder of your own images is {_form('FOLDER', 'PIXELS')}"
+_OF_HUB = "a dataset of the Hugging Face hub is"
 
 
 def unknown_dataset(given: str, known: Iterable[str]) -> str:
@@ -37,8 +45,9 @@ def unknown_dataset(given: str, known: Iterable[str]) -> str:
     folder, is_path = _folder(given), any(mark in given for mark in (os.sep, "~"))
     if folder is None and is_path:
         where = Path(os.path.expanduser(given)).absolute()  # a user without a home stays as typed
-        return f"unknown dataset {given!r}, and {where} is not a folder. A {_OWN}."
-    instead = f"; a {_OWN}"
+        hub = f"; {_OF_HUB} {HUB}:{given}" if HUB_NAME.fullmatch(given) and given[0] not in ".~" else ""
+        return f"unknown dataset {given!r}, and {where} is not a folder. A {_OWN}{hub}."
+    instead = f"; a {_OWN}, {_OF_HUB} {HUB}:OWNER/NAME"
     if folder is None or (nearest(given, names, "dataset") and not is_path and not _is_laid_out(folder)):
         return unknown("dataset", given, names, instead)
     hint = "" if is_path else did_you_mean(given, names, "dataset")
@@ -60,6 +69,11 @@ def where_missing(root: Path, given: str) -> str:
     return f"path={given} is looked for under the data root, and {why}{elsewhere}"
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` of the library `datasets` wrote the folder."""
+    return any((folder / name).is_file() for name in _SAVED)
+
+
 def _folder(given: str) -> Path | None:
     """Return the folder that the text leads to, from the working directory or under the data root."""
     try:
@@ -70,13 +84,15 @@ def _folder(given: str) -> Path | None:
 
 
 def _is_laid_out(folder: Path) -> bool:
-    return (folder / "train").is_dir() or any(folder.glob("*.parquet"))
+    return (folder / "train").is_dir() or any(folder.glob("*.parquet")) or is_saved(folder)
 
 
 def _how_to_give(folder: Path) -> str:
     """Return the sentences that say what to type for a folder."""
     if "," in str(folder):
         return f"The path {folder} has a comma, which no option of a dataset can have: rename the folder."
+    if is_saved(folder):
+        return f"For what save_to_disk wrote there, type {shlex.quote(f'{HUB}:path={folder}')}."
     if any(folder.glob("*.parquet")):
         return f"For the Parquet files of this folder, type {shlex.quote(f'{PARQUET}:path={folder}')}."
     laid_out = (folder / "train").is_dir()

@@ -6,14 +6,13 @@ Images stay encoded, in Arrow files that the library keeps in its cache.
 """
 
 import hashlib
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from contrasweep.data.arrow import ArrowImages, ArrowPart
 from contrasweep.data.hub_library import HubSplits, folder_splits, hub_splits
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.own_folders import where_missing
+from contrasweep.data.own_folders import HUB, HUB_NAME, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing, path_below
 from contrasweep.data.sources.table_facts import AUTO, TableFacts, checked_labels
 from contrasweep.data.sources.tables import TEST_NAMES, Tables, family_of_tables
@@ -23,9 +22,6 @@ from contrasweep.names import unknown
 
 HASHED_BYTES = 64 * MIB
 """How much of the encoded images of a split goes into its fingerprint: images at even distances, or all."""
-
-_ON_THE_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?")
-"""How a dataset is named on the hub."""
 
 
 def _find(root: Path, options: Options) -> Tables[ArrowPart]:
@@ -54,7 +50,7 @@ def _on_hub(options: Options) -> HubSplits:
         DatasetMissing: nothing on the hub can have that name, or see `hub_splits`.
     """
     name = str(options["name"])
-    if not _ON_THE_HUB.fullmatch(name):
+    if not HUB_NAME.fullmatch(name):
         raise DatasetMissing(
             f"dataset hf: {name!r} is no name on the hub, which is OWNER/NAME, as in hf:uoft-cs/cifar10. "
             "A configuration is config=NAME, another version revision=COMMIT; a folder is hf:path=FOLDER"
@@ -130,7 +126,7 @@ def _fingerprint(train: tuple[ArrowPart, ...], test: tuple[ArrowPart, ...], fact
 
 
 HF = family_of_tables(
-    name="hf",
+    name=HUB,
     summary="any images of the Hugging Face hub, or of a folder that its library reads, labels or none",
     options={
         "name": DatasetOption("OWNER/NAME on the hub", str, None, bare=True, instead="path"),

@@ -72,6 +72,20 @@ def test_a_folder_of_parquet_files_is_another_dataset(here: Path) -> None:
     assert f"type hub-parquet:path={here}/parquet." in unknown_dataset("./parquet", KNOWN)
 
 
+@pytest.mark.parametrize("file", ["dataset_dict.json", "state.json"])
+def test_a_folder_of_save_to_disk_is_another_dataset(here: Path, file: str) -> None:
+    (here / "saved/train").mkdir(parents=True)
+    (here / "saved" / file).touch()
+    assert f"For what save_to_disk wrote there, type hf:path={here}/saved." in unknown_dataset("saved", KNOWN)
+
+
+def test_a_name_of_the_hub_is_told_how_to_be_given(here: Path) -> None:
+    hub = "a dataset of the Hugging Face hub is hf:"
+    assert f"; {hub}uoft-cs/cifar10." in unknown_dataset("uoft-cs/cifar10", KNOWN)
+    assert hub not in unknown_dataset("./cifar10", KNOWN)
+    assert f", {hub}OWNER/NAME" in unknown_dataset("SVHN", KNOWN)
+
+
 def test_a_folder_that_is_laid_out_otherwise(here: Path) -> None:
     (here / "pile/cat").mkdir(parents=True)
     (here / "pile/cat/a.png").write_bytes(encoded(pixels(0, 20, 20)))
@@ -97,7 +111,7 @@ def test_a_name_like_that_of_a_dataset_and_a_folder(here: Path) -> None:
 @pytest.mark.parametrize("given", ["./nowhere", "no/where", "~nobody-of-this-name/photos"])
 def test_a_path_that_leads_nowhere(here: Path, given: str) -> None:
     message = unknown_dataset(given, KNOWN)
-    assert "is not a folder. A folder of your own images is image-folder:path=FOLDER,size=PIXELS." in message
+    assert "is not a folder. A folder of your own images is image-folder:path=FOLDER,size=PIXELS" in message
 
 
 @pytest.mark.parametrize("given", ["", "x" * 300, "a\0b"])
