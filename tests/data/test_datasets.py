@@ -68,7 +68,8 @@ WHOLE = [family.name for family in FAMILIES if not family.needs_options]
 
 @pytest.mark.parametrize("name", [*WHOLE, "hub-parquet:path=cifar10-jpeg"])
 def test_every_dataset_agrees_with_its_spec(name: str) -> None:
-    _agrees(dataset_spec(name), *_load(name))
+    loaded = _load(name)  # skips where there are no files
+    _agrees(dataset_spec(name), *loaded)
 
 
 def test_a_dataset_that_its_library_saved_agrees_with_its_spec(tmp_path: Path) -> None:
