@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import contrasweep
-from contrasweep.search_spaces import load_space, parse_yaml
+from contrasweep.search_spaces import parse_yaml
 from contrasweep.tuning.experiment import parse_experiment
 from contrasweep.tuning.planning.enqueued import read_configurations
+from contrasweep.tuning.planning.own_space import space_of_file
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, all_blocks, blocks_of
 
 LANGUAGES = {"", "python", "yaml", "toml", "text"}
@@ -66,7 +67,7 @@ def test_yaml_blocks_are_what_the_program_reads(block: Block, there: Path) -> No
     if {"method", "dataset"} <= content.keys():
         assert parse_experiment(content).method == content["method"]
     else:
-        assert load_space(there / str(block.file)).parameters
+        assert space_of_file(there / str(block.file), ["fair-cclk"], "colour-digits", {}).parameters
 
 
 @pytest.mark.parametrize("block", all_blocks("toml"), ids=lambda block: block.place)

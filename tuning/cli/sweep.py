@@ -63,6 +63,7 @@ from contrasweep.tuning.limits import check_count
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.planning.resources import Machine
+    from contrasweep.tuning.store import StudyRecord
 
 DEFAULT_DATASET = "colour-digits"
 
@@ -114,8 +115,8 @@ def sweep(
     """
     from contrasweep.tuning.planning.enqueued import read_configurations
     from contrasweep.tuning.planning.halving import Halving
+    from contrasweep.tuning.planning.own_space import space_of_file
     from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
-    from contrasweep.tuning.planning.spaces import space_of_file
     from contrasweep.tuning.planning.trial_limits import Limits
 
     if setting := next((word for word in methods if "=" in word), None):
@@ -124,8 +125,8 @@ def sweep(
         )
     refuse_repeats("method", methods)
     values = parse_settings(set_)
-    rules = {
-        "space": None if space is None else space_of_file(space, methods),
+    rules: dict[str, Any] = {
+        "space": None,
         "trials": trials,
         "sampler": sampler,
         "grid_points": grid_points,
@@ -148,7 +149,10 @@ def sweep(
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
         name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset or bool(enqueue))
-        _check_stored(methods, name, results)
+        stored = _stored(methods, name, results)
+        if space is not None:
+            held = stored.require_search().given
+            rules["space"] = space_of_file(space, methods, stored.dataset, held)
         machine, gpus = _place(address, device, gpus_per_worker, by_default=None)
         values |= {} if epochs is None else {"epochs": epochs}
         expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
@@ -162,6 +166,8 @@ def sweep(
     dataset = data or DEFAULT_DATASET
     if data is None:
         remark(f"No --data was given: {DEFAULT_DATASET} is taken.")
+    if space is not None:
+        rules["space"] = space_of_file(space, methods, dataset, values)
     asked = {**_given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
     asked |= {"halving": halving, "enqueue": () if enqueue is None else read_configurations(enqueue)}
     _check_new(methods, dataset, name, None if dry_run else results, asked)
@@ -220,14 +226,19 @@ def _check_new(
             refuse_taken(open_location(results), names)
 
 
-def _check_stored(methods: Sequence[str], name: str, results: str) -> None:
-    """Raise StoreError unless the studies to resume are there."""
+def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
+    """Return the first of the studies to resume.
+
+    Raises:
+        StoreError: one is not there.
+    """
     from contrasweep.tuning.planning.request import study_of
     from contrasweep.tuning.store import ResultsStore
 
     store = ResultsStore(results)
-    for study in [name] if len(methods) == 1 else [study_of(name, method) for method in methods]:
-        store.study(study)
+    names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
+    first, *_ = [store.study(study) for study in names]
+    return first
 
 
 def _place(

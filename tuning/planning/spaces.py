@@ -6,8 +6,7 @@ A search space fits a method if every parameter is known, and none that the meth
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from contrasweep.data.own_folders import unknown_dataset
@@ -21,12 +20,11 @@ from contrasweep.search_spaces import (
     available_presets,
     learning_rates,
     preset,
-    read_yaml,
     shipped_dataset_settings,
 )
 from contrasweep.search_spaces.parameters import among
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, unknown_method
-from contrasweep.tuning.errors import Faults, InputError, in_one, told_to_user, unknown_name
+from contrasweep.tuning.errors import Faults, InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, setting_names
 
 PROTOCOL = ("epochs", "seed", "validation.", "probes.")
@@ -84,15 +82,17 @@ def space_of(
     Raises:
         InputError: see `complete_space` and `pin_values`.
     """
-    if given is not None:
-        space = complete_space(method, given, values)
-    else:
-        own, suggested = DECLARED_METHODS[method].search_space(), dataset_settings(dataset)
-        optimizer = {**suggested, **own.fixed, **(values or {})}.get("optimizer.name")
-        # A name that is no text is refused with the other settings.
-        rated = with_rates_of(optimizer, own) if isinstance(optimizer, str) else own
-        space = with_defaults(rated, suggested)
-    return pin_values(with_defaults(space, start or {}), values or {}).settled()
+    found = own_space(method, dataset, values) if given is None else complete_space(method, given, values)
+    return pin_values(with_defaults(found, start or {}), values or {}).settled()
+
+
+def own_space(method: str, dataset: str, values: Mapping[str, Any] | None = None) -> Space:
+    """Return the method's own space with the defaults for a dataset and the rates of its optimizer."""
+    own, suggested = DECLARED_METHODS[method].search_space(), dataset_settings(dataset)
+    optimizer = {**suggested, **own.fixed, **(values or {})}.get("optimizer.name")
+    # A name that is no text is refused with the other settings.
+    rated = with_rates_of(optimizer, own) if isinstance(optimizer, str) else own
+    return with_defaults(rated, suggested)
 
 
 def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
@@ -127,26 +127,6 @@ def _is_switched_off(space: Space, name: str, values: Mapping[str, Any]) -> bool
     """Whether a parameter has no effect beside `values`."""
     conditions = space[name].when if name in space else {}
     return any(parent in values and values[parent] not in allowed for parent, allowed in conditions.items())
-
-
-def space_of_file(path: Path, methods: Sequence[str]) -> Space:
-    """Return the search space of a YAML file, to be completed for each of the methods.
-
-    Raises:
-        InputError: it is no space; if forms are wrong, the message also has what a method does not know of
-            the other parameters.
-    """
-    origin = f"{path}: "
-    with told_to_user():
-        space, faults = Space.parse_sound(read_yaml(path), str(path))
-    if not faults:
-        return space
-    for method in filter(DECLARED_METHODS.__contains__, methods):
-        try:
-            complete_space(method, space)
-        except InputError as error:
-            faults.append(str(error).removeprefix(origin))
-    raise InputError(origin + in_one(faults))
 
 
 def complete_space(method: str, given: Space, values: Mapping[str, Any] | None = None) -> Space:
