@@ -74,7 +74,7 @@ class SweepPlan:
     method: str
     dataset: str
     space: Space
-    given: Mapping[str, Value]
+    given: Mapping[str, Value | tuple[Value, ...]]
     experiment: Experiment
     trials: int
     sampler: str

@@ -102,6 +102,7 @@ Int64 = Annotated[int, Strict(), Field(ge=WHOLE_NUMBERS.start, lt=WHOLE_NUMBERS.
 Count = Annotated[int, Strict(), Field(ge=1, le=MOST)]
 Seconds = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Value = Annotated[Scalar, BeforeValidator(_scalar)]
+Setting = Value | tuple[Value, ...]
 Score = Annotated[float, BeforeValidator(_nan_for_null)]
 
 
@@ -174,7 +175,7 @@ class SearchRecord(BaseModel):
     storage: OneLine | None = None
     warm_start: WarmStartRecord = WarmStartRecord()
     enqueued: tuple[Mapping[str, Value], ...] = ()
-    given: Mapping[str, Value] = Field(default_factory=dict)
+    given: Mapping[str, Setting] = Field(default_factory=dict)
     concurrency: Count = 1
     cpus: Count = 1
     workers: Count = 1
