@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contrasweep.names import did_you_mean
+from contrasweep.names import did_you_mean, known_names
 from contrasweep.search_spaces.files import shipped_names, shipped_text
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.parameters import Scalar, SpaceError
@@ -350,7 +350,7 @@ def load_table(table: str) -> Table:
     """
     known = available_tables()
     if table not in known:
-        raise SpaceError(f"no table {table!r}.{did_you_mean(table, known)} Known: {', '.join(known)}.")
+        raise SpaceError(f"no table {table!r}.{did_you_mean(table, known)} {known_names('table', known)}")
     return parse_table(shipped_text(f"tables/{table}.yaml"), f"search_spaces/tables/{table}.yaml")
 
 

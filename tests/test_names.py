@@ -2,10 +2,11 @@
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from contrasweep.data import DATASETS
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
-from contrasweep.names import did_you_mean, first_few, nearest, unknown
+from contrasweep.names import LISTED_BY, MOST_LISTED, did_you_mean, first_few, nearest, unknown
 from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
@@ -102,6 +103,20 @@ def test_what_is_not_offered_is_said() -> None:
 def test_the_text_of_a_suggestion() -> None:
     assert did_you_mean("nam", ["name"], prefix="head.") == " Did you mean 'head.name'?"
     assert unknown("key", "x", []) == "unknown key 'x'. Known: none."
+
+
+def test_of_many_names_the_command_that_lists_them_is_said() -> None:
+    many = [f"name-{number}" for number in range(MOST_LISTED + 1)]
+    told = "unknown method 'nam-3'. Did you mean 'name-3'? There are 13: `contrasweep methods` lists them."
+    assert unknown("method", "nam-3", many) == told
+    assert unknown("method", "nam-3", many[:-1]).endswith(", name-10, name-11."), "a short list is shown"
+    assert unknown("column", "nam-3", many).endswith(", name-11, name-12."), "no command lists columns"
+
+
+@pytest.mark.parametrize("command", LISTED_BY.values())
+def test_the_commands_that_list_names_are_there(command: str) -> None:
+    result = CliRunner().invoke(app, command.split()[1:])
+    assert result.exit_code == 0, result.output
 
 
 def test_first_few() -> None:

@@ -4,9 +4,21 @@ Every suggestion comes from `nearest`. Nothing here imports torch, so that a wro
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from contrasweep.other_words import NOT_OFFERED, other_word
+
+MOST_LISTED: Final = 12
+"""Of more names than these, a message says which command lists them, where there is one."""
+
+LISTED_BY: Final[Mapping[str, str]] = {
+    "method": "contrasweep methods",
+    "dataset": "contrasweep datasets",
+    "table": "contrasweep tables",
+    "command": "contrasweep --help",
+}
+"""The commands that list all names of a kind."""
 
 _ALIKE = 0.5
 """How much of two names must agree, by `difflib`, for one to be suggested for the other."""
@@ -70,7 +82,7 @@ def did_you_mean(given: str, known: Iterable[str], kind: str = "", prefix: str =
 
 
 def unknown(kind: str, given: str, known: Iterable[str], instead: str = "") -> str:
-    """Return the message for an unknown name: the given name, the nearest one, all known names.
+    """Return the message for an unknown name: the given name, the nearest one, and the known names.
 
     Args:
         kind, given, known: see `nearest`.
@@ -80,7 +92,15 @@ def unknown(kind: str, given: str, known: Iterable[str], instead: str = "") -> s
     hint = did_you_mean(given, names, kind)
     if other_word(kind, given) == NOT_OFFERED:
         hint = f" It is not offered{instead}."
-    return f"unknown {kind} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {given!r}.{hint} {known_names(kind, names)}"
+
+
+def known_names(kind: str, known: Iterable[str]) -> str:
+    """Return a sentence with all known names of a kind, or, of many, with the command that lists them."""
+    names = list(known)
+    if len(names) > MOST_LISTED and kind in LISTED_BY:
+        return f"There are {len(names)}: `{LISTED_BY[kind]}` lists them."
+    return f"Known: {', '.join(names) or 'none'}."
 
 
 def first_few(names: Iterable[str], shown: int = 3) -> str:

@@ -76,6 +76,7 @@ def test_show_tells_scores_values_and_errors(run: Run, tmp_path: Path) -> None:
     assert rows[1]["error"] == "loss nan at epoch 1"
     shown = run("show", "written").output
     assert "loss nan at epoch 1" in shown
+    assert "Colour MSE: squared 8-bit levels (0 to 255)" in " ".join(shown.split())
     header, first, _ = (line.split("\t") for line in shown.splitlines() if "\t" in line)
     assert dict(zip(header, first, strict=True))["temperature"] == "0.1"
 
@@ -169,7 +170,7 @@ def test_best_of_a_study_without_a_completed_trial_fails(run: Run, tmp_path: Pat
 
 
 def test_best_of_an_interrupted_study_says_how_to_go_on(run: Run, tmp_path: Path) -> None:
-    go_on = "`contrasweep sweep infonce --name written --results results --resume` goes on."
+    go_on = "`contrasweep sweep infonce --name written --resume` goes on."
     for finals in ([0.6], [None]):
         results = tmp_path / "results"
         write_study(results, finals)

@@ -50,7 +50,7 @@ def _refused(*arguments: str) -> str:
         ),
         (["run", "study", "--lr", "3"], "unknown option --lr. Known: --seeds, --top,"),
         (["--versoin"], "unknown option --versoin. Did you mean --version?"),
-        (["sweeep"], "unknown command 'sweeep'. Did you mean 'sweep'? Known: sweep, train,"),
+        (["sweeep"], "unknown command 'sweeep'. Did you mean 'sweep'? There are"),
         (["datasets", "chekc"], "unknown command 'chekc'. Did you mean 'check'?"),
         ([*SWEEP, "--trials", "four"], "--trials must be a whole number, given 'four'"),
         ([*SWEEP, "--trial-timeout", "1h"], "--trial-timeout must be a number, given '1h'"),
@@ -99,11 +99,11 @@ def test_usage_names_arguments_plainly(path: tuple[str, ...]) -> None:
 
 
 def test_a_terminal_gets_lines_that_end_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _refused(*SWEEP, "--data", "nowhere")
+    whole = _refused(*SWEEP, "--set", "encoder.name=nowhere")
     assert len(whole) > 200
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    shown = CliRunner().invoke(app, [*SWEEP, "--data", "nowhere"]).stderr
+    shown = CliRunner().invoke(app, [*SWEEP, "--set", "encoder.name=nowhere"]).stderr
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert " ".join(lines) == whole
     assert max(map(len, lines)) <= 60

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from contrasweep.tuning.results.columns import unit_note
 from contrasweep.tuning.results.final_runs import summarise_runs
 from contrasweep.tuning.statistics import Summary, summarise
 
@@ -74,3 +75,8 @@ def test_multi_label_data_has_scores_but_no_accuracy() -> None:
     trained, untrained = summarise_runs([row])
     assert (trained.accuracy.mean, untrained.accuracy.mean) == (0.7, 0.4)
     assert untrained.scores["auc"] == Summary(0.6, None, 1)
+
+
+def test_only_a_colour_error_says_what_it_is_measured_in() -> None:
+    assert "squared 8-bit levels" in unit_note(["val.accuracy", "val.colour_mse"])
+    assert unit_note(["accuracy", "f1"]) == ""

@@ -1,9 +1,11 @@
 """A study in a tracker: every value is the store's, nothing is there twice, and growth is followed."""
 
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -160,6 +162,30 @@ def test_mlflow_has_the_values_of_the_store_once(store: ResultsStore, mlflow: Ca
     assert statuses == ["FINISHED", "FINISHED", "FAILED", "KILLED"]
     assert runs["trial 0"].data.params["optimizer.lr"] == "0.1"
     assert runs["trial 2"].data.tags["contrasweep.error"] == "it broke"
+
+
+def test_of_the_log_of_mlflow_only_warnings_come_through(
+    store: ResultsStore, mlflow: Callable[[], Any]
+) -> None:
+    tracker, seen = mlflow(), BufferingHandler(100)
+    log = logging.getLogger("mlflow")
+    log.addHandler(seen)
+    before = log.level
+
+    class Client:
+        def __getattr__(self, name: str) -> Any:
+            log.getChild("store").info("Creating initial MLflow database tables...")
+            log.getChild("store").warning("The database is old")
+            raise OSError("no room")
+
+    tracker._client = Client()
+    try:
+        with pytest.raises(TrackerFailed):
+            track(store, STUDY, tracker)
+    finally:
+        log.removeHandler(seen)
+    assert [record.getMessage() for record in seen.buffer] == ["The database is old"]
+    assert log.level == before
 
 
 def test_mlflow_gets_what_a_study_has_gained(tmp_path: Path, mlflow: Callable[[], Any]) -> None:

@@ -178,7 +178,7 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns
+    from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
     from contrasweep.tuning.results.final_runs import (
         UNTRAINED,
         main_score,
@@ -206,7 +206,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     print_rows(
         f"{', '.join(one.study for one in done)}: mean ± sample standard deviation over fresh seeds",
         [summary_columns(row.encoder, row.scores, names, main_score(names)) for row in summaries],
-        footer=SUMMARY_NOTE,
+        footer=" ".join(filter(None, [SUMMARY_NOTE, unit_note(names)])),
     )
     _print_differences(compared, main_score(names))
     for one in done:

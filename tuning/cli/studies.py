@@ -33,7 +33,7 @@ Study = Annotated[
 def studies(results: Results = RESULTS, json: AsJson = False) -> None:
     """List the studies of a results folder.
 
-    Example: contrasweep studies --results results
+    Example: contrasweep studies --results s3://bucket/results
     """
     from contrasweep.tuning.store import ResultsStore
 
@@ -129,6 +129,7 @@ def _below_trials(
 ) -> str | None:
     """Return what stands below the trials: the score to beat, what the scores of open trials are, gaps."""
     from contrasweep.tuning.results.collapse import collapsed_trials
+    from contrasweep.tuning.results.columns import unit_note
     from contrasweep.tuning.results.trials import trial_outcomes, untrained_mean, untrained_scores
 
     said = []
@@ -144,6 +145,7 @@ def _below_trials(
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
         said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
+    said += [note for note in [unit_note(record.columns.metrics)] if note]
     if tables.damaged:
         damaged = "; ".join(f"{file.path} {file.reason}" for file in tables.damaged)
         said.append(f"Left out, damaged: {damaged}")

@@ -9,6 +9,7 @@ from contrasweep.models.formats import Format, Network
 from contrasweep.models.formats.network import RESIZED
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
+from contrasweep.tuning.results.columns import unit_note
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std, number_text
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval
@@ -66,7 +67,8 @@ def _what(network: Network, experiment: Experiment | None, epoch: int | None) ->
 def _scores(run: Run | None) -> str:
     if run is None:
         return "None are known: the encoder was exported from its file alone, not from a study."
-    return _of_final_run(run) if run.final else _of_trial(run)
+    said = _of_final_run(run) if run.final else _of_trial(run)
+    return "\n\n".join(filter(None, [said, unit_note(run.scores)]))
 
 
 def _of_final_run(run: Run) -> str:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.results.columns import unit_note
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
     FinalSummary,
@@ -61,6 +62,7 @@ def final_section(data: StudyData) -> Section | None:
             )
             for summary in summaries
         ],
+        unit_note(names),
     )
     score = main_score(names)
     return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], [table])

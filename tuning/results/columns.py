@@ -1,6 +1,6 @@
 """The columns in which trials and final runs are shown, by commands, as JSON and in notebooks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
@@ -39,6 +39,16 @@ def score_columns(
     }
     over = {} if spread is None else dict(zip(("std", "seeds"), spread, strict=True))
     return {"trial": number, metric: score, **over, "untrained": untrained, **others}
+
+
+def unit_note(scores: Iterable[str]) -> str:
+    """Return what the numbers of a table are measured in, where a score among these is not a fraction."""
+    if not any(name.endswith("colour_mse") for name in scores):
+        return ""
+    return (
+        "Colour MSE: squared 8-bit levels (0 to 255), the mean over red, green and blue, of the background "
+        "colour as a ridge regression reads it; the larger, the less of the colour the features keep."
+    )
 
 
 def column_of(score: str) -> str:

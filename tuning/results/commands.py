@@ -33,8 +33,9 @@ def resume_command(methods: Sequence[str], name: str, results: str | Path, addre
         results: the results folder.
         address: of the cluster on which it ran; None for this machine.
     """
-    words = ["contrasweep", "sweep", *methods, "--name", name, "--results", str(results), "--resume"]
-    return shlex.join(words + ([] if address is None else ["--address", address]))
+    words = ["contrasweep", "sweep", *methods, "--name", name]
+    after = ["--resume", *([] if address is None else ["--address", address])]
+    return f"{shlex.join(words)}{results_option(str(results))} {shlex.join(after)}"
 
 
 def resume_hint(method: str, name: str, results: str, state: str) -> str:

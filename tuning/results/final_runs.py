@@ -12,6 +12,7 @@ from contrasweep.tuning.results.columns import (
     difference_title,
     summary_columns,
     texts,
+    unit_note,
 )
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
@@ -54,7 +55,7 @@ class FinalRuns:
         rows = [texts(summary_columns(one.encoder, one.scores, names, main)) for one in self.summaries]
         failed = f"Failed, and not counted: {self.failed} of the runs." if self.failed else ""
         title = f"{self.study}: mean ± sample standard deviation over fresh seeds"
-        shown = html_table(title, rows, SUMMARY_NOTE, failed)
+        shown = html_table(title, rows, SUMMARY_NOTE, unit_note(names), failed)
         differences = [texts(row) for row in difference_rows(compared)]
         if not differences:
             return shown

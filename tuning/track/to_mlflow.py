@@ -1,5 +1,6 @@
 """MLflow: a study is a parent run, its trials are nested in it, and the seeds of a trial in the trial."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,6 +14,8 @@ from requests.exceptions import RequestException
 from contrasweep.tuning.store.schema import Status
 from contrasweep.tuning.track.runs import TrackedRun
 from contrasweep.tuning.track.tracker import TrackerFailed
+
+_MLFLOW: Final = logging.getLogger("mlflow")
 
 KEY: Final = "contrasweep.key"
 """The tag by which a run is found again."""
@@ -116,11 +119,18 @@ class MlflowTracker:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn MLflow's errors into ours."""
+    """Turn MLflow's errors into ours; of its log, let only warnings through.
+
+    At INFO it tells of the tables that it makes in a new database, in the middle of our lines.
+    """
+    before = _MLFLOW.level
+    _MLFLOW.setLevel(max(before, logging.WARNING))
     try:
         yield
     except (MlflowException, RequestException, OSError) as error:
         raise TrackerFailed(f"MLflow took no more: {' '.join(str(error).split())}") from error
+    finally:
+        _MLFLOW.setLevel(before)
 
 
 def _chunks(items: list[Any], most: int) -> Iterator[list[Any]]:
