@@ -99,11 +99,12 @@ def test_usage_names_arguments_plainly(path: tuple[str, ...]) -> None:
 
 
 def test_a_terminal_gets_lines_that_end_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _refused(*SWEEP, "--set", "encoder.name=nowhere")
+    words = [*SWEEP, "--data", "digits", "--set", "encoder.name=nowhere"]
+    whole = _refused(*words)
     assert len(whole) > 200
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    shown = CliRunner().invoke(app, [*SWEEP, "--set", "encoder.name=nowhere"]).stderr
+    shown = CliRunner().invoke(app, words).stderr
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert " ".join(lines) == whole
     assert max(map(len, lines)) <= 60
