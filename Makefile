@@ -12,7 +12,7 @@ PACKAGES := --constraint constraints.txt --editable '.[dev]'
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install test unit lint types demo catalogue reproduction docs dist lowest clean
+.PHONY: help install test unit lint types demo catalogue reproduction docs notebooks dist lowest clean
 
 help:  ## Say what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ reproduction: $(STAMP)  ## Render the pages of the papers' tables from stored sc
 
 docs: $(DOCS_STAMP)  ## Build the documentation site: build/docs/index.html. A warning is an error.
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+
+notebooks: $(DOCS_STAMP)  ## Execute the notebooks anew, for about ten minutes, and write them with their outputs.
+	$(BIN)/python -m docs.executed_notebooks
 
 $(DOCS_STAMP): $(STAMP)
 	@# What the site needs is not needed to test, so it comes with the first `make docs`.

@@ -20,8 +20,12 @@ MODULES = (
     "contrasweep.tuning.objectives.objective",
     "contrasweep.tuning.objectives.ranks",
     "contrasweep.tuning.planning.resolve",
+    "contrasweep.tuning.ray.result",
     "contrasweep.tuning.ray.signals",
     "contrasweep.tuning.reports.page",
+    "contrasweep.tuning.results.final_runs",
+    "contrasweep.tuning.results.selection",
+    "contrasweep.tuning.results.study",
     "contrasweep.tuning.sensitivity.analyse",
 )
 _OF_EVERY_MODEL = ("model_config", "model_post_init")

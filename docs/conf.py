@@ -20,9 +20,11 @@ author = "The contrasweep founders"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 # The notes are parts of the pages on the papers' tables.
 exclude_patterns = ["reproduction/notes"]
+# Notebooks are shown as they were executed: `make notebooks`.
+nb_execution_mode = "off"
 # Typographic dashes would change what one types: `--trials`.
 smartquotes = False
 html_theme = "furo"

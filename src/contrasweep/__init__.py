@@ -5,6 +5,7 @@ The names below are the entry points; each imports what it needs on first use. T
 in an installed copy they are ordinary folders.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from contrasweep.version import __version__
 
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
+    from contrasweep.tuning.export.encoder import export_encoder
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
     from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep, sweep
@@ -24,12 +26,16 @@ if TYPE_CHECKING:
     from contrasweep.tuning.transfer.evaluate import evaluate
     from contrasweep.tuning.transfer.study_map import feature_maps
 
+# The tqdm that Ray and Optuna import says so in a notebook without ipywidgets. We do not use it.
+warnings.filterwarnings("ignore", "IProgress not found")
+
 _HOMES = {
     "Experiment": "contrasweep.tuning.experiment",
     "ResultsStore": "contrasweep.tuning.store",
     "best_trials": "contrasweep.tuning.results.selection",
     "embed": "contrasweep.tuning.transfer.embed",
     "evaluate": "contrasweep.tuning.transfer.evaluate",
+    "export_encoder": "contrasweep.tuning.export.encoder",
     "feature_maps": "contrasweep.tuning.transfer.study_map",
     "final_runs": "contrasweep.tuning.ray.final",
     "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
@@ -49,6 +55,7 @@ __all__ = [
     "best_trials",
     "embed",
     "evaluate",
+    "export_encoder",
     "feature_maps",
     "final_runs",
     "plan_sweep",

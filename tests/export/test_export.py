@@ -12,9 +12,11 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
+import contrasweep
 from contrasweep.models import build_encoder, encoder_bytes, read_encoder
 from contrasweep.models.formats import FORMATS, network_of
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
 from contrasweep.tuning.results.encoders import encoder_path
@@ -81,6 +83,15 @@ def test_the_card_of_a_snapshot_says_after_which_epoch_it_was_taken(export: Comm
     assert export("epoch-00003.safetensors", "--format", "timm", "-o", "out").exit_code == 0
     whole = Experiment(method="infonce", dataset="digits").epochs
     assert f"on digits for 3 of {whole} epochs" in Path("out/README.md").read_text()
+
+
+def test_the_function_writes_what_the_command_does(export: Command) -> None:
+    assert export("study-1", "--format", "torchvision", "-o", "out").exit_code == 0
+    written = contrasweep.export_encoder("study-1", "torchvision", "same")
+    assert written == sorted(path.name for path in Path("out").iterdir())
+    assert weights("same") == weights("out")
+    with pytest.raises(InputError, match="torchvision"):
+        contrasweep.export_encoder("study-1", "torchvison", "none")
 
 
 def test_another_trial_and_seed_and_the_study_of_the_final_runs(export: Command) -> None:

@@ -188,6 +188,19 @@ def test_final_runs_show_means_intervals_and_the_difference_from_untrained() -> 
     assert [one.reference for one in runs.differences] == ["untrained"]
 
 
+def test_final_runs_of_several_studies_are_compared_with_the_first() -> None:
+    first = FinalRuns("one-final", [final_row(seed, 0.8 + seed / 100) for seed in range(3)], failed=1, held=3)
+    other = [{**final_row(seed, 0.7), "study": "two-final"} for seed in range(3)]
+    both = first.beside(FinalRuns("two-final", other, failed=2))
+    assert (both.study, len(both.rows), both.failed, both.held) == ("one-final, two-final", 6, 3, 3)
+    assert [row["encoder"] for row in records(both)] == [
+        "infonce, trial 4 of one",
+        "infonce, trial 4 of two",
+        "untrained",
+    ]
+    assert [one.reference for one in both.differences] == ["infonce, trial 4 of two", "untrained"]
+
+
 def test_no_final_run_and_a_single_one_are_shown_too() -> None:
     assert Tables(FinalRuns("one-final", [], failed=2)._repr_html_()).tables == []
     single = FinalRuns("one-final", [final_row(1, 0.9)], failed=0)

@@ -179,18 +179,10 @@ def _configs(
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
-    from contrasweep.tuning.results.final_runs import (
-        UNTRAINED,
-        main_score,
-        score_names,
-        scores_by_seed,
-        summarise_runs,
-    )
-    from contrasweep.tuning.statistics import compare_first
+    from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, score_names
 
-    rows = [row for one in done for row in one.rows]
-    summaries = summarise_runs(rows)
-    compared = compare_first(scores_by_seed(rows))
+    every = done[0].beside(*done[1:])
+    summaries, compared = every.summaries, every.differences
     if as_json:
         print_json(
             {
@@ -202,9 +194,9 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         return
     names = score_names(summaries)
     if all(one.held == len(one.rows) + one.failed for one in done):
-        remark(f"Nothing was left to train: the store held all {len(rows)} runs.")
+        remark(f"Nothing was left to train: the store held all {len(every.rows)} runs.")
     print_rows(
-        f"{', '.join(one.study for one in done)}: mean ± sample standard deviation over fresh seeds",
+        f"{every.study}: mean ± sample standard deviation over fresh seeds",
         [summary_columns(row.encoder, row.scores, names, main_score(names)) for row in summaries],
         footer=" ".join(filter(None, [SUMMARY_NOTE, unit_note(names)])),
     )

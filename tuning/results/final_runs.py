@@ -61,6 +61,16 @@ class FinalRuns:
             return shown
         return shown + html_table(difference_title(compared, main), differences, difference_note(compared))
 
+    def beside(self, *others: "FinalRuns") -> "FinalRuns":
+        """Return these runs with those of other studies: the first configuration against all others."""
+        every = (self, *others)
+        return FinalRuns(
+            ", ".join(one.study for one in every),
+            [row for one in every for row in one.rows],
+            sum(one.failed for one in every),
+            sum(one.held for one in every),
+        )
+
     @property
     def summaries(self) -> "list[FinalSummary]":
         """The scores over seeds of each configuration, then of the untrained encoders."""
