@@ -84,18 +84,6 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
     assert "grid points go with the sampler grid" in _refused(grid_points=3)
 
 
-def test_a_setting_may_be_a_list() -> None:
-    values: Any = {"encoder.mean": [0.5], "encoder.std": [0.25]}
-    plan = plan_sweep("infonce", "digits", values=values)
-    stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
-    assert plan_of(stored, "results").given == {"encoder.mean": (0.5,), "encoder.std": (0.25,)}
-    assert stored.experiment.encoder.mean == (0.5,)
-    refuse_difference(plan, stored, Expected(values=values))
-    other: Any = {"encoder.mean": [0.4]}
-    with pytest.raises(InputError, match=r"encoder\.mean was \(0\.5,\), is \[0\.4\]"):
-        refuse_difference(plan, stored, Expected(values=other))
-
-
 def test_several_metrics_and_the_one_that_stops_trials() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy, colour_mse", asha_metric="colour_mse")
     assert plan.metrics == ("val.accuracy", "val.colour_mse")

@@ -83,7 +83,8 @@ def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
     for path, value in given.items():
         held = "searched" if path in searched else plan.experiment.value(path)
         # YAML has lists, an experiment tuples.
-        if held != (tuple(value) if isinstance(value, list) else value) and not _is_the_file(path, held, value):
+        wanted = tuple(value) if isinstance(value, list) else value
+        if held != wanted and not _is_the_file(path, held, value):
             yield f"{path} was {held}, is {value}"
 
 

@@ -17,6 +17,7 @@ from pydantic import (
     Discriminator,
     Field,
     PlainSerializer,
+    PlainValidator,
     Strict,
     Tag,
     ValidationInfo,
@@ -79,6 +80,15 @@ def _scalar(value: Any) -> Any:
     return value
 
 
+def _setting(value: Any) -> Any:
+    """A setting may also be a list of such values."""
+    return tuple(map(_scalar, value)) if isinstance(value, list | tuple) else _scalar(value)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _nan_for_null(value: Any) -> Any:
     """JSON has no NaN: pydantic writes it as null."""
     return math.nan if value is None else value
@@ -102,7 +112,7 @@ Int64 = Annotated[int, Strict(), Field(ge=WHOLE_NUMBERS.start, lt=WHOLE_NUMBERS.
 Count = Annotated[int, Strict(), Field(ge=1, le=MOST)]
 Seconds = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Value = Annotated[Scalar, BeforeValidator(_scalar)]
-Setting = Value | tuple[Value, ...]
+Setting = Annotated[Scalar | tuple[Scalar, ...], PlainValidator(_setting), PlainSerializer(_plain)]
 Score = Annotated[float, BeforeValidator(_nan_for_null)]
 
 
