@@ -118,6 +118,27 @@ def binomial_noise(share: float, images: int) -> float:
     return max(Z * math.sqrt(share * (1 - share) / images), 1 / images)
 
 
+def rank_correlation(first: Floats, second: Floats) -> Floats:
+    """Return Spearman's rank correlation of each row of two arrays, (..., n); 0 where a row is all alike."""
+    from scipy.stats import rankdata
+
+    one, other = (rankdata(scores, axis=-1) - (first.shape[-1] + 1) / 2 for scores in (first, second))
+    norm = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.asarray(np.divide((one * other).sum(axis=-1), norm, out=np.zeros_like(norm), where=norm > 0))
+
+
+def rank_correlation_interval(rho: float, count: int) -> tuple[float, float]:
+    """Return the interval of Spearman's rho of `count` pairs, 4 or more (Bonett and Wright 2000)."""
+    return fisher_interval(rho, math.sqrt((1 + rho**2 / 2) / (count - 3)))
+
+
+def fisher_interval(correlation: float, error: float) -> tuple[float, float]:
+    """Return the interval of a correlation, from the standard error of its arctanh (Fisher 1915)."""
+    z = math.atanh(max(-1 + 1e-9, min(1 - 1e-9, correlation)))
+    low, high = normal_interval(z, error)
+    return math.tanh(low), math.tanh(high)
+
+
 def percentile_interval(resampled: Floats) -> tuple[Floats, Floats]:
     """Return the interval of a statistic from its values on resampled data, (resamples, ...)."""
     low, high = np.quantile(resampled, TAILS, axis=0)

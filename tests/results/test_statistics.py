@@ -10,6 +10,8 @@ from contrasweep.tuning.statistics import (
     mean_interval,
     normal_interval,
     percentile_interval,
+    rank_correlation,
+    rank_correlation_interval,
     signed_rank_p,
     student_interval,
     summarise,
@@ -36,6 +38,20 @@ def test_intervals_hold_95_percent() -> None:
     low, high = percentile_interval(np.arange(41.0)[:, None] * [1.0, 10.0])
     assert low == pytest.approx([1.0, 10.0])
     assert high == pytest.approx([39.0, 390.0])
+
+
+def test_rank_correlation_is_spearman_s_and_zero_where_scores_are_alike() -> None:
+    first = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 2.0, 4.0], [5.0, 5.0, 5.0, 5.0]])
+    second = np.array([10.0, 20.0, 40.0, 30.0])
+    # 1 - 6 * (1 + 1) / (4 * 15) where two neighbours changed places; with ties, the correlation of mean ranks.
+    assert rank_correlation(first, second) == pytest.approx([0.8, 3 / (4.5 * 5) ** 0.5, 0.0])
+
+
+def test_the_interval_of_a_rank_correlation_is_bonett_and_wright_s() -> None:
+    # arctanh(0.5) = 0.5493, error sqrt((1 + 0.125) / 25) = 0.2121.
+    low, high = rank_correlation_interval(0.5, 28)
+    assert (np.arctanh(low), np.arctanh(high)) == pytest.approx((0.1335, 0.9651), abs=1e-3)
+    assert rank_correlation_interval(1.0, 28)[0] > 0.99
 
 
 def test_six_differences_of_one_sign() -> None:

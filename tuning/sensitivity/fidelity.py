@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import ScoredTrials, Stage, stage_name
-from contrasweep.tuning.statistics import normal_interval, percentile_interval
+from contrasweep.tuning.statistics import (
+    fisher_interval,
+    percentile_interval,
+    rank_correlation,
+    rank_correlation_interval,
+)
 
 RESAMPLES: Final = 384
 """Four bootstrap samples of the trials for each draw of estimated scores."""
@@ -170,13 +175,13 @@ def _link(rung: Stage, before: ScoredTrials, stage: Stage, after: ScoredTrials) 
     own, other = before.score[early][both], after.score[late][both]
     if len(own) < enough.LINK or np.ptp(own) == 0 or np.ptp(other) == 0:
         return None
-    spearman = float(_spearman(own, other))
-    low, high = _spearman_interval(spearman, len(own))
+    spearman = float(rank_correlation(own, other))
+    low, high = rank_correlation_interval(spearman, len(own))
     first = np.broadcast_to(first, (max(len(first), len(second)), len(early)))
     rng = np.random.default_rng(0)
     draw = np.arange(RESAMPLES)[:, None] % len(second)
     rows = rng.integers(len(early), size=(RESAMPLES, len(early)))
-    ends = percentile_interval(_spearman(first[draw, rows], second[draw, rows]))
+    ends = percentile_interval(rank_correlation(first[draw, rows], second[draw, rows]))
     return RungFidelity(
         epoch=rung.epoch,
         later=stage.epoch,
@@ -186,7 +191,7 @@ def _link(rung: Stage, before: ScoredTrials, stage: Stage, after: ScoredTrials) 
         low=low,
         high=high,
         everyone=len(early),
-        estimated=float(_spearman(first, second).mean()),
+        estimated=float(rank_correlation(first, second).mean()),
         estimated_low=float(ends[0]),
         estimated_high=float(ends[1]),
     )
@@ -198,11 +203,11 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
     n = len(early)
     if n < enough.FIDELITY or np.ptp(early) == 0 or np.ptp(final) == 0:
         return None
-    spearman = float(_spearman(early, final))
+    spearman = float(rank_correlation(early, final))
     kendall = float(kendalltau(early, final).statistic)
     reached = everyone[np.isfinite(everyone)]
-    low, high = _spearman_interval(spearman, n)
-    kendall_low, kendall_high = _fisher(kendall, math.sqrt(0.437 / (n - 4)))
+    low, high = rank_correlation_interval(spearman, n)
+    kendall_low, kendall_high = fisher_interval(kendall, math.sqrt(0.437 / (n - 4)))
     return EpochFidelity(
         epoch=epoch,
         trials=n,
@@ -217,24 +222,7 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
     )
 
 
-def _spearman(first: Floats, second: Floats) -> Floats:
-    """Return the rank correlation of each row of two arrays, (..., n); 0 where scores of a row are alike."""
-    one, other = (rankdata(scores, axis=-1) - (first.shape[-1] + 1) / 2 for scores in (first, second))
-    norm = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
-    return np.asarray(np.divide((one * other).sum(axis=-1), norm, out=np.zeros_like(norm), where=norm > 0))
-
-
-def _spearman_interval(spearman: float, count: int) -> tuple[float, float]:
-    return _fisher(spearman, math.sqrt((1 + spearman**2 / 2) / (count - 3)))
-
-
 def _verdict(low: float, high: float) -> Verdict:
     if low >= SAFE:
         return "safe"
     return "unsafe" if high < SAFE else "too few to tell"
-
-
-def _fisher(correlation: float, error: float) -> tuple[float, float]:
-    z = math.atanh(max(-1 + 1e-9, min(1 - 1e-9, correlation)))
-    low, high = normal_interval(z, error)
-    return math.tanh(low), math.tanh(high)
