@@ -1,7 +1,8 @@
 """Whether scores without labels find the encoders that labels would choose: the study of docs/label-free.md.
 
-    python -m benchmarks.label_free run [--results results]     search, or go on; then keep the records
-    python -m benchmarks.label_free page                        render the page from the kept records
+    python -m benchmarks.label_free run [--results results]      search, or go on where it stopped
+    python -m benchmarks.label_free records [--results results]  keep the records of the searches
+    python -m benchmarks.label_free page                         render the page from the kept records
 
 A method's own search space is sampled at random, without early stopping, one seed a trial, one core. Trial
 0 has the method's defaults, as in every sweep. Scores are those after the last epoch, and those of the
@@ -35,7 +36,7 @@ sign turned, so that 1 always means that a better score goes with a higher accur
 import argparse
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -45,10 +46,12 @@ import pyarrow.parquet as pq
 
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.methods.metrics import LABEL_FREE, USUAL_LABEL_FREE_VIEWS, VALIDATION
+from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.setup import setup_in_words
 from contrasweep.tuning.results.trials import trial_outcomes, untrained_scores
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 RECORDS: Final = Path(__file__).parents[1] / "docs/label-free.parquet"
 """The kept records: a row for each trial that ended."""
@@ -128,16 +131,30 @@ def _plan(search: Search, method: str, results: str) -> SweepPlan:
     )
 
 
-def records_of(results: str) -> pa.Table:
-    """Return a row for each trial that ended, with the versions and devices in the metadata of the table."""
+def records_of(results: str, searches: Sequence[Search] = SEARCHES) -> pa.Table:
+    """Return a row for each trial that ended; the metadata of the table say what a trial consisted of."""
     store = ResultsStore(results)
     rows: list[dict[str, Any]] = []
-    versions: Mapping[str, str] = {}
-    for search in SEARCHES:
+    datasets: dict[str, dict[str, Any]] = {}
+    versions: dict[str, str] = {}
+    for search in searches:
         for method in search.methods:
             rows += _rows(store, search, method)
-            versions = store.study(study_name(search.dataset, method)).versions
-    return pa.Table.from_pylist(rows).replace_schema_metadata({"versions": json.dumps(dict(versions))})
+        record = store.study(study_name(search.dataset, search.methods[0]))
+        datasets[search.dataset] = _setup(record)
+        versions = dict(record.versions)
+    metadata = {"datasets": json.dumps(datasets), "versions": json.dumps(versions)}
+    return pa.Table.from_pylist(rows).replace_schema_metadata(metadata)
+
+
+def _setup(record: StudyRecord) -> dict[str, Any]:
+    """Return what the trials of a dataset have in common: in words, and how many images were held out."""
+    facts = spec_for(record.experiment, None)
+    searched = [one.name for one in record.space.searched]
+    return {
+        "setup": setup_in_words(record.experiment, facts, "cpu", searched),
+        "held_out": facts.validation_size(record.experiment.validation.fraction),
+    }
 
 
 def _rows(store: ResultsStore, search: Search, method: str) -> Iterator[dict[str, Any]]:
@@ -169,12 +186,17 @@ def _rows(store: ResultsStore, search: Search, method: str) -> Iterator[dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("what", choices=["run", "records", "page"])
     parser.add_argument("--results", default="results", help="folder of the searches")
     given = parser.parse_args()
     if given.what == "run":
         run(given.results)
-        pq.write_table(records_of(given.results), RECORDS)
+    elif given.what == "records":
+        pq.write_table(records_of(given.results), RECORDS, compression="zstd")
+    else:
+        from benchmarks.label_free_page import write_page
+
+        write_page()
 
 
 if __name__ == "__main__":

@@ -120,11 +120,19 @@ def binomial_noise(share: float, images: int) -> float:
 
 def rank_correlation(first: Floats, second: Floats) -> Floats:
     """Return Spearman's rank correlation of each row of two arrays, (..., n); 0 where a row is all alike."""
+    return np.asarray((standard_ranks(first) * standard_ranks(second)).sum(axis=-1))
+
+
+def standard_ranks(values: Floats) -> Floats:
+    """Return the ranks of each row, (..., n), centred and of length 1; zeros where a row is all alike.
+
+    The product of two of them, summed, is Spearman's rank correlation.
+    """
     from scipy.stats import rankdata
 
-    one, other = (rankdata(scores, axis=-1) - (first.shape[-1] + 1) / 2 for scores in (first, second))
-    norm = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
-    return np.asarray(np.divide((one * other).sum(axis=-1), norm, out=np.zeros_like(norm), where=norm > 0))
+    ranks = rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2
+    norm = np.sqrt((ranks**2).sum(axis=-1, keepdims=True))
+    return np.asarray(np.divide(ranks, norm, out=np.zeros_like(ranks), where=norm > 0))
 
 
 def rank_correlation_interval(rho: float, count: int) -> tuple[float, float]:

@@ -43,7 +43,7 @@ def test_intervals_hold_95_percent() -> None:
 def test_rank_correlation_is_spearman_s_and_zero_where_scores_are_alike() -> None:
     first = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 2.0, 4.0], [5.0, 5.0, 5.0, 5.0]])
     second = np.array([10.0, 20.0, 40.0, 30.0])
-    # 1 - 6 * (1 + 1) / (4 * 15) where two neighbours changed places; with ties, the correlation of mean ranks.
+    # 1 - 6 * (1 + 1) / (4 * 15) where two neighbours changed places; tied scores share a rank.
     assert rank_correlation(first, second) == pytest.approx([0.8, 3 / (4.5 * 5) ** 0.5, 0.0])
 
 
