@@ -10,7 +10,12 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.setup import few_images_in_words, scored_images, setup_in_words
+from contrasweep.tuning.planning.setup import (
+    few_images_in_words,
+    scored_images,
+    searched_views_in_words,
+    setup_in_words,
+)
 
 
 @pytest.fixture
@@ -52,6 +57,17 @@ def test_few_validation_images_are_warned_of() -> None:
     enough = experiment.with_values({"validation.fraction": 0.1})
     assert few_images_in_words(enough, spec_for(enough)) is None
     assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None
+
+
+def test_scores_of_views_are_warned_of_where_the_search_varies_the_views() -> None:
+    plan = plan_sweep("infonce", "digits")
+    warned = searched_views_in_words(["val.lidar", "val.rankme", "val.lidar"], plan.space)
+    assert warned is not None
+    assert "varies views.min_crop and views.flip, which change val.lidar by themselves" in warned
+    assert warned.endswith("--set views.min_crop=0.4 --set views.flip=0.0")
+    assert searched_views_in_words(["val.rankme", "val.accuracy"], plan.space) is None
+    fixed = plan_sweep("infonce", "digits", values={"views.min_crop": 0.4, "views.flip": 0.0})
+    assert searched_views_in_words(["val.alignment"], fixed.space) is None
 
 
 def test_a_batch_of_more_images_than_a_trial_trains_on_is_refused() -> None:

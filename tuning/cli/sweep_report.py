@@ -36,9 +36,13 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
 
 
 def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
-    """Say what a trial consists of, and warn of a validation split that is too small."""
+    """Say what a trial consists of, and warn of a small validation split, and of scores of searched views."""
     from contrasweep.tuning.objectives.prepared import spec_for
-    from contrasweep.tuning.planning.setup import few_images_in_words, setup_in_words
+    from contrasweep.tuning.planning.setup import (
+        few_images_in_words,
+        searched_views_in_words,
+        setup_in_words,
+    )
     from contrasweep.tuning.planning.trial import device_of
 
     told: dict[str, list[str]] = {}
@@ -46,6 +50,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     for plan in plans:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
+        warnings[searched_views_in_words((*plan.metrics, plan.asha_metric), plan.space)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)
     for setup, methods in told.items():

@@ -17,6 +17,9 @@ CLUSTERING = ("cluster_accuracy", "cluster_nmi")
 LABEL_FREE = ("rankme", "lidar", "alignment", "uniformity", "feature_std")
 """The scores of features that need no label, where `label_free_views` says that they are computed."""
 
+OF_VIEWS = frozenset({"lidar", "alignment"})
+"""Those of them that compare random views of an image, so that they depend on what makes the views differ."""
+
 NEED_LABELS = (
     "accuracy",
     "balanced_accuracy",

@@ -4,7 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from contrasweep.data import DatasetFacts
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, ViewSettings
+from contrasweep.tuning.methods.metrics import OF_VIEWS, VALIDATION
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.resources import counted
 from contrasweep.tuning.planning.weights import weights_in_words
@@ -56,6 +58,25 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
         f"the validation split has {images} images: one of them changes the accuracy by "
         f"{1 / images:.2g}, so trials that are close cannot be told apart. More images, or --set "
         f"validation.fraction={min(0.5, 3 * share):g}, would help."
+    )
+
+
+def searched_views_in_words(metrics: Collection[str], space: Space) -> str | None:
+    """Return a warning of scores of views in a search that varies the views; None without such scores.
+
+    Args:
+        metrics: the metrics that decide, as the store spells them.
+        space: what is searched.
+    """
+    views = [one.name for one in space.searched if one.name.startswith("views.")]
+    scores = [name for name in dict.fromkeys(metrics) if name.removeprefix(VALIDATION) in OF_VIEWS]
+    if not views or not scores:
+        return None
+    defaults = space.defaults()
+    fixed = " ".join(f"--set {name}={defaults[name]}" for name in views if name in defaults)
+    return (
+        f"the search varies {' and '.join(views)}, which change {' and '.join(scores)} by themselves: a "
+        f"trial may win by mild or by strong views alone. To hold them fixed: {fixed}"
     )
 
 
