@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from benchmarks.label_free_reads import (
 )
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 from contrasweep.tuning.results.collapse import COLLAPSED_RANK, COLLAPSED_STD
+from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.verdict_text import pipes
 
 PAGE: Final = RECORDS.with_suffix(".md")
@@ -95,7 +97,7 @@ def _accuracy(study: Study) -> Iterator[str]:
     yield f"![Each score against the hidden accuracy, by dataset](images/{FIGURE.name})"
     yield (
         "*Each dot is a trial; to the right is better. The line is the accuracy of the untrained encoder, "
-        "the crosses are its scores (alignment and LiDAR depend on the views, so it has several).*"
+        "the black bars are its scores (alignment and LiDAR depend on the views, so it has several).*"
     )
 
 
@@ -225,6 +227,15 @@ def _views(study: Study) -> Iterator[str]:
     own = [_rho(over_methods(one, "accuracy", "min_crop")) for one in study.encoders]
     yield pipes(["", *_names(study.encoders)], [*rows, ["accuracy", *own]])
     yield (
+        "One encoder, many views: the untrained encoder of a dataset is the same in all trials, yet its "
+        "scores differ by the crops of the trial alone, from the smallest to the largest:"
+    )
+    ranges = [
+        [f"`val.{score}`", *(_span(one.column(f"untrained_{score}")) for one in study.encoders)]
+        for score in LABEL_FREE
+    ]
+    yield pipes(["score", *map(_short, (one.dataset for one in study.encoders))], ranges)
+    yield (
         "Not among the questions, asked after the runs: rho of score and accuracy with the crop held fixed "
         "(partial rank correlation). It is what a search without `views.min_crop` might see."
     )
@@ -325,7 +336,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _range(shares: Any) -> str:
+def _span(values: Floats) -> str:
+    low, high = number_text(values.min()), number_text(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _range(shares: Floats) -> str:
     return f"{100 * shares.min():.1f} to {100 * shares.max():.1f}" if len(shares) else "-"
 
 

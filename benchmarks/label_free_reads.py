@@ -166,7 +166,7 @@ def over_methods(one: Encoders, first: str, second: str, aside: str | None = Non
     if aside is not None:
         with_first, with_second = one.correlations(first, aside), one.correlations(second, aside)
         # Of a few trials, all of a resample may be one: nothing is left of the other columns then.
-        left = np.sqrt((1 - with_first**2) * (1 - with_second**2))
+        left = np.sqrt(np.maximum((1 - with_first**2) * (1 - with_second**2), 0))
         rho = np.divide(rho - with_first * with_second, left, out=np.zeros_like(rho), where=left > 1e-6)
     low, high = percentile_interval(rho[1:])
     return Correlation(float(rho[0]), float(low), float(high), len(one.rows))
