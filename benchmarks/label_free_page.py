@@ -18,6 +18,7 @@ from benchmarks.label_free_reads import (
     chance_share,
     chosen,
     costs,
+    mean_of_methods,
     noise,
     over_methods,
     read_study,
@@ -247,6 +248,21 @@ def _views(study: Study) -> Iterator[str]:
         for score in LABEL_FREE
     ]
     yield pipes(["score", *_names(study.encoders)], fixed)
+    yield from _rates(study)
+
+
+def _rates(study: Study) -> Iterator[str]:
+    yield (
+        "Nor was this: the learning rate changes both. Rho with the learning rate within each method, as a "
+        "mean over the methods of a dataset. Where it has one sign for the accuracy and the other for a "
+        "score, a search by the score goes to the wrong end of the rates."
+    )
+    columns = (("accuracy", "accuracy"), *((f"`val.{score}`", score) for score in LABEL_FREE))
+    rows = [
+        [name, *(f"{mean_of_methods(one, column, 'rate'):z.2f}" for one in study.encoders)]
+        for name, column in columns
+    ]
+    yield pipes(["rho with the learning rate", *_names(study.encoders)], rows)
 
 
 def _failures(study: Study) -> Iterator[str]:
@@ -277,7 +293,24 @@ def _failures(study: Study) -> Iterator[str]:
     ]
     heads = ["dataset", "method", "collapsed", "their accuracy, %", "accuracy of the others, %"]
     yield pipes(heads, rows) if rows else "None."
-    yield "Question 1 without them:"
+    yield (
+        "Not among the questions, asked after the runs: trials whose accuracy fell below half of that of the "
+        "untrained encoder, and how many of them are called collapsed:"
+    )
+    yield pipes(
+        ["dataset", "lost more than half", "called collapsed", "RankMe of them, median", "of the others"],
+        [
+            [
+                _short(one.dataset),
+                f"{one.ruined.sum()} of {len(one.rows)}",
+                str((one.ruined & one.collapsed).sum()),
+                _median(one.column("rankme")[one.ruined]),
+                _median(one.column("rankme")[~one.ruined]),
+            ]
+            for one in study.encoders
+        ],
+    )
+    yield "Question 1 without the collapsed trials:"
     kept = [one.without(one.collapsed) for one in study.encoders]
     yield pipes(
         ["score", *_names(kept)],
@@ -334,6 +367,10 @@ def _points(share: float) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def _median(values: Floats) -> str:
+    return number_text(float(np.median(values))) if len(values) else "-"
 
 
 def _span(values: Floats) -> str:

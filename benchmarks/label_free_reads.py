@@ -30,6 +30,9 @@ from contrasweep.tuning.statistics import (
 
 RESAMPLES: Final = 2000
 
+SEARCHED: Final = {"views.min_crop": "min_crop", "optimizer.lr": "rate"}
+"""Searched values that become columns, by the names that the space has for them."""
+
 Row = Mapping[str, Any]
 
 
@@ -105,6 +108,11 @@ class Encoders:
         found = [{f"val.{score}": row[score] for score in LABEL_FREE} for row in self.rows]
         return np.array([collapse_seen(scores) is not None for scores in found])
 
+    @property
+    def ruined(self) -> NDArray[np.bool_]:
+        """Which trials have less than half of the accuracy that their encoder had before training."""
+        return self.accuracy < self.column("untrained_accuracy") / 2
+
     def of(self, method: str) -> "Encoders":
         """Return the trials of one method."""
         return Encoders(self.dataset, tuple(row for row in self.rows if row["method"] == method))
@@ -116,10 +124,10 @@ class Encoders:
 
 
 def encoders_of(rows: Sequence[Row]) -> list[Encoders]:
-    """Return the completed trials of each dataset, each with the smallest crop of its views as `min_crop`."""
+    """Return the completed trials of each dataset, with their smallest crop and learning rate as columns."""
     datasets = dict.fromkeys(row["dataset"] for row in rows)
     ended = [
-        {**row, "min_crop": json.loads(row["values"])["views.min_crop"]}
+        {**row, **{column: json.loads(row["values"])[name] for name, column in SEARCHED.items()}}
         for row in rows
         if row["status"] == "completed"
     ]
@@ -176,6 +184,12 @@ def within_method(one: Encoders, score: str) -> Correlation:
     """Return rho of a score with the accuracy over the trials of one method, with Fisher's interval."""
     rho = float(rank_correlation(one.merits(score), one.accuracy))
     return Correlation(rho, *rank_correlation_interval(rho, len(one.rows)), len(one.rows))
+
+
+def mean_of_methods(one: Encoders, first: str, second: str) -> float:
+    """Return the mean over the methods of rho within each, of two columns taken as merits."""
+    own = [one.of(method) for method in one.methods]
+    return float(np.mean([rank_correlation(each.merits(first), each.merits(second)) for each in own]))
 
 
 def above(found: Sequence[Correlation], least: float) -> str:

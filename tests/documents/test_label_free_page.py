@@ -28,7 +28,7 @@ SCORES = dict.fromkeys(LABEL_FREE, 0.5)
 
 def row(method: str = "infonce", *, status: str = "completed", crop: float = 0.4, **given: float) -> dict:
     before = {f"untrained_{name}": value for name, value in SCORES.items()}
-    values = json.dumps({"views.min_crop": crop})
+    values = json.dumps({"views.min_crop": crop, "optimizer.lr": 0.1})
     fixed = {"dataset": "digits", "method": method, "status": status, "values": values}
     return {**fixed, **SCORES, "accuracy": 0.9, "untrained_accuracy": 0.8, **before, **given}
 
