@@ -144,10 +144,15 @@ def _views(study: Study) -> Advice:
 def _alarm(study: Study) -> Advice:
     ruined = sum(int(one.ruined.sum()) for one in study.encoders)
     called = sum(int((one.ruined & one.collapsed).sum()) for one in study.encoders)
+    spread = min(
+        float(one.column("feature_std")[one.ruined & ~one.collapsed].min(initial=1.0))
+        for one in study.encoders
+    )
     return Advice(
         f"**The warning of a collapse is not enough.** {ruined} trials lost more than half of the untrained "
-        f"encoder's accuracy. `show` calls {called} of them collapsed: features of the others are spread out.",
-        0 < called < ruined / 2,
+        f"encoder's accuracy. `show` calls {called} of them collapsed; the others have a `val.feature_std` of "
+        f"{spread:.2f} or more.",
+        0 < called < ruined / 2 and spread > 0.2,
     )
 
 

@@ -64,8 +64,8 @@ def _head(study: Study) -> Iterator[str]:
     yield "\n".join(lines)
     yield (
         "The questions and the statistics below were written down before the first run, in the docstring of "
-        "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` runs all of it again, "
-        f"{_minutes(study)} minutes of one core."
+        "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` runs all of it again, one trial at "
+        f"a time; it took {_minutes(study)} minutes of a machine of two cores that was busy with other work."
     )
 
 
