@@ -1,12 +1,11 @@
 """The advice of docs/label-free.md: sentences in plain English, each with the check of the records for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.label_free_reads import (
-    Encoders,
     Study,
     beaten_by_untrained,
     chosen,
@@ -15,6 +14,7 @@ from benchmarks.label_free_reads import (
     over_methods,
     within_method,
 )
+from benchmarks.label_free_sections import percent, points, short
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 
 
@@ -36,10 +36,10 @@ def advice(study: Study) -> Iterator[str]:
     sentences = (_best, _plain, _colour, _signs, _untrained, _views, _alarm)
     yield "\n".join(f"- {text}" for text in borne_out(one(study) for one in sentences))
     yield (
-        "What to do: label some images, even if they are few, and let a sweep choose by their accuracy (nothing "
-        "here measures how few suffice). Without any label, search by `val.rankme`, hold the views fixed, keep "
-        "learning rates low and few, and look at what the encoder finds alike (`contrasweep embed`) before "
-        "using it."
+        "What to do: label some images, even if they are few, and let a sweep choose by their accuracy "
+        "(nothing here measures how few suffice). Without any label, search by `val.rankme`, hold the views "
+        "fixed, keep learning rates low, and look at what the encoder finds alike (`contrasweep embed`) "
+        "before you use it."
     )
 
 
@@ -57,10 +57,10 @@ def _best(study: Study) -> Advice:
     cost = found[best]
     return Advice(
         f"**No score here replaces labels.** `val.{best}` chooses best of the five: it loses "
-        f"{_points(cost.lost)} points of accuracy on average against the best trial, over {cost.pairs} pairs of "
-        f"dataset and method, where a trial picked at random loses {_points(cost.random)} "
-        f"(p = {cost.p:.2g}). At worst it loses {_points(cost.worst)}.",
-        cost.lost < cost.random and cost.worst > 0.1,
+        f"{points(cost.lost)} points of accuracy on average against the best trial, over {cost.pairs} pairs "
+        f"of dataset and method, where a trial picked at random loses {points(cost.random)} "
+        f"(p = {cost.p:.2g}). At worst it loses {points(cost.worst)}.",
+        best == "rankme" and cost.lost < cost.random and cost.worst > 0.1,
     )
 
 
@@ -72,60 +72,63 @@ def _plain(study: Study) -> Advice:
     over = {score: over_methods(plain, score, "accuracy") for score in LABEL_FREE}
     return Advice(
         f"**On plain images, `val.rankme` helps.** On {plain.dataset} its rho is the highest of the five "
-        f"({over['rankme'].rho:.2f}); by method it is above 0 for {_code(helped)}, and unclear for {_code(rest)}.",
-        max(over, key=lambda score: over[score].rho) == "rankme" and over["rankme"].low > 0 and bool(rest),
+        f"({over['rankme'].rho:.2f}); by method it is above 0 for {_code(helped)}, and unclear for "
+        f"{_code(rest)}.",
+        max(over, key=lambda score: over[score].rho) == "rankme"
+        and over["rankme"].low > 0
+        and all(within[method].high > 0 for method in rest),
     )
 
 
 def _colour(study: Study) -> Advice:
-    found = {_short(one): over_methods(one, "feature_std", "accuracy") for one in study.coloured}
+    found = {short(one.dataset): over_methods(one, "feature_std", "accuracy") for one in study.coloured}
     lower = {name: f"{rho.rho:.2f}" for name, rho in found.items() if rho.high < 0}
     picked = [(one, chosen(one, "feature_std")) for one in study.coloured]
     shares = "; ".join(
-        f"{_short(one)}: {100 * choice.row['accuracy']:.0f} %, the best {100 * one.accuracy.max():.0f} %"
+        f"{short(one.dataset)}: {percent(choice.row['accuracy'])}, the best {percent(one.accuracy.max())}"
         for one, choice in picked
     )
     return Advice(
         "**Spread out is not good.** Where images differ in more than their content, such as the colour and "
-        "the noise of a background, an encoder may spread out by that: label-free scores cannot know. A larger "
-        f"`val.feature_std` goes with a lower accuracy (rho {' and '.join(lower.values())} on "
+        "the noise of a background, an encoder may spread out by that: label-free scores cannot know. A "
+        f"larger `val.feature_std` goes with a lower accuracy (rho {' and '.join(lower.values())} on "
         f"{' and '.join(lower)}), and the most spread-out trial is a bad one ({shares}).",
         bool(lower) and all(choice.lost > 0.2 for _, choice in picked),
     )
 
 
 def _signs(study: Study) -> Advice:
-    found = {_short(one): over_methods(one, "rankme", "accuracy") for one in study.encoders}
-    against = [name for name, rho in found.items() if rho.high < 0]
-    along = [name for name, rho in found.items() if rho.low > 0]
-    worst = next(one for one in study.encoders if _short(one) in against)
+    within = [(one, within_method(one, "rankme")) for one in study.pairs]
+    along = [one for one, rho in within if rho.low > 0]
+    against = [(one, rho) for one, rho in within if rho.high < 0]
+    named = "; ".join(f"`{one.methods[0]}` on {short(one.dataset)}, {rho.rho:.2f}" for one, rho in against)
+    rates = [
+        (mean_of_methods(one, "accuracy", "rate"), mean_of_methods(one, "rankme", "rate"))
+        for one, _ in against
+    ]
     return Advice(
-        f"**Even `val.rankme` can point the wrong way.** Its rho is above 0 on {' and '.join(along)}, and below 0 "
-        f"on {' and '.join(against)} ({found[against[0]].rho:.2f}): there, high learning rates ruin the accuracy "
-        f"(mean rho with the rate {mean_of_methods(worst, 'accuracy', 'rate'):.2f}) and raise the rank "
-        f"({mean_of_methods(worst, 'rankme', 'rate'):.2f}).",
-        bool(along)
-        and bool(against)
-        and mean_of_methods(worst, "accuracy", "rate") < -0.3
-        and mean_of_methods(worst, "rankme", "rate") > 0.3,
+        "**Even `val.rankme` can point the wrong way.** Within a method its rho is above 0 in "
+        f"{len(along)} of {len(within)} pairs, and below 0 in {len(against)} ({named}). There, a higher "
+        "learning rate lowers the accuracy and raises the rank.",
+        bool(against) and len(along) > len(against) and all(low < -0.5 and up > 0.5 for low, up in rates),
     )
 
 
 def _untrained(study: Study) -> Advice:
     worse = {
-        _short(one): float(np.mean(one.column("untrained_accuracy") > one.accuracy)) for one in study.coloured
+        short(one.dataset): float(np.mean(one.column("untrained_accuracy") > one.accuracy))
+        for one in study.coloured
     }
-    said = max(beaten_by_untrained(one, score) for one in study.coloured for score in _WHOLE)
-    shares = " and ".join(f"{100 * share:.0f} % of the trials on {name}" for name, share in worse.items())
+    said = {
+        score: [beaten_by_untrained(one, score) for one in study.coloured]
+        for score in ("rankme", "uniformity", "feature_std")
+    }
+    told = "; ".join(f"`val.{score}` {_shares(shares)}" for score, shares in said.items())
     return Advice(
-        f"**No score says whether training helped.** Training made {shares} worse than the untrained encoder. "
-        f"By `val.rankme`, `val.uniformity` and `val.feature_std` it is at most {100 * said:.0f} %.",
-        min(worse.values()) > 0.5 and said < 0.5,
+        f"**No score says whether training helped.** Training made {_shares(worse.values())} of the trials on "
+        f"{' and '.join(worse)} worse than the untrained encoder. By the scores it made so many worse: {told}.",
+        min(worse.values()) > 0.5 and all(min(shares) < 0.5 for shares in said.values()),
     )
-
-
-_WHOLE = ("rankme", "uniformity", "feature_std")
-"""The scores of whole images, which do not depend on the views."""
 
 
 def _views(study: Study) -> Advice:
@@ -134,9 +137,9 @@ def _views(study: Study) -> Advice:
     fixed = over_methods(plain, "lidar", "accuracy", "min_crop")
     free = over_methods(plain, "lidar", "accuracy")
     return Advice(
-        f"**Hold the views fixed for `val.alignment` and `val.lidar`.** On {plain.dataset} they say mostly how "
-        f"small the crops are (rho {alignment.rho:.2f} and {lidar.rho:.2f}). With the crop held fixed, the rho of "
-        f"LiDAR with the accuracy goes from {free.rho:.2f} to {fixed.rho:.2f}.",
+        f"**Hold the views fixed for `val.alignment` and `val.lidar`.** On {plain.dataset} they say mostly "
+        f"how small the crops are (rho {alignment.rho:.2f} and {lidar.rho:.2f}). With the crop held fixed, "
+        f"the rho of LiDAR with the accuracy goes from {free.rho:.2f} to {fixed.rho:.2f}.",
         lidar.high < -0.5 and alignment.low > 0.5 and fixed.low > 0 and free.low < 0,
     )
 
@@ -150,19 +153,15 @@ def _alarm(study: Study) -> Advice:
     )
     return Advice(
         f"**The warning of a collapse is not enough.** {ruined} trials lost more than half of the untrained "
-        f"encoder's accuracy. `show` calls {called} of them collapsed; the others have a `val.feature_std` of "
-        f"{spread:.2f} or more.",
+        f"encoder's accuracy. `show` calls {called} of them collapsed; the others have a `val.feature_std` "
+        f"of {spread:.2f} or more.",
         0 < called < ruined / 2 and spread > 0.2,
     )
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
+def _shares(shares: Iterable[float]) -> str:
+    return " and ".join(map(percent, shares))
 
 
 def _code(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _short(one: Encoders) -> str:
-    return one.dataset.partition(":")[0]
