@@ -15,6 +15,9 @@ from contrasweep.tuning.results.best import is_minimised
 MARKERS: Final = "os^DvP"
 LOGARITHMIC: Final = frozenset({"rankme", "lidar", "alignment"})
 
+MANY: Final = 100.0
+"""The ratio of the ends of a logarithmic axis from which only powers of ten are labelled."""
+
 
 def draw(encoders: Sequence[Encoders], path: Path) -> None:
     """Draw a row of scatter plots for each dataset, a column for each score; to the right is better."""
@@ -59,7 +62,9 @@ def _scatter(axes: Any, one: Encoders, score: str, methods: Sequence[str]) -> No
     )
     if score in LOGARITHMIC:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        low, high = axes.get_xlim()
+        # Over many decades, their labels alone have room.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > MANY else (1.0, 3.0)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
     if is_minimised(score):
