@@ -37,9 +37,9 @@ def advice(study: Study) -> Iterator[str]:
     yield "\n".join(f"- {text}" for text in borne_out(one(study) for one in sentences))
     yield (
         "What to do: label some images, even if they are few, and let a sweep choose by their accuracy "
-        "(nothing here measures how few suffice). Without any label, search by `val.rankme`, hold the views "
-        "fixed, keep learning rates low, and look at what the encoder finds alike (`contrasweep embed`) "
-        "before you use it."
+        "(nothing here measures how few suffice). Without any label, search one method by `val.rankme`, which "
+        "agreed with the accuracy most often, keep learning rates low, and look at what the encoder finds "
+        "alike (`contrasweep embed`) before you use it."
     )
 
 
@@ -53,14 +53,22 @@ def borne_out(given: Iterator[Advice]) -> Iterator[str]:
 
 def _best(study: Study) -> Advice:
     found = costs(study.pairs)
-    best = min(found, key=lambda score: found[score].lost)
-    cost = found[best]
+    better = sorted((s for s in LABEL_FREE if found[s].lost < found[s].random), key=lambda s: found[s].lost)
+    rest = [score for score in LABEL_FREE if score not in better]
+    random, pairs = found[LABEL_FREE[0]].random, found[LABEL_FREE[0]].pairs
+    losses = " and ".join(
+        f"{points(found[s].lost)} by `val.{s}` (p = {found[s].p:.2g}, at worst {points(found[s].worst)})"
+        for s in better
+    )
     return Advice(
-        f"**No score here replaces labels.** `val.{best}` chooses best of the five: it loses "
-        f"{points(cost.lost)} points of accuracy on average against the best trial, over {cost.pairs} pairs "
-        f"of dataset and method, where a trial picked at random loses {points(cost.random)} "
-        f"(p = {cost.p:.2g}). At worst it loses {points(cost.worst)}.",
-        best == "rankme" and cost.lost < cost.random and cost.worst > 0.1,
+        f"**No score here replaces labels.** A trial picked at random loses {points(random)} points of "
+        f"accuracy against the best of its method and dataset, as a mean over {pairs} such pairs. The trial "
+        f"with the best score loses {losses}: less, but not surely so. By {_code(rest)} it loses more than "
+        "the random one.",
+        bool(better)
+        and bool(rest)
+        and all(found[s].p > 0.05 and found[s].worst > 0.3 for s in better)
+        and "rankme" in better,
     )
 
 
@@ -89,8 +97,8 @@ def _colour(study: Study) -> Advice:
         for one, choice in picked
     )
     return Advice(
-        "**Spread out is not good.** Where images differ in more than their content, such as the colour and "
-        "the noise of a background, an encoder may spread out by that: label-free scores cannot know. A "
+        "**Spread out is not good.** Features can be spread out by what you do not care for, such as the "
+        "colour and the noise of a background, or be ruined and spread out: label-free scores cannot know. A "
         f"larger `val.feature_std` goes with a lower accuracy (rho {' and '.join(lower.values())} on "
         f"{' and '.join(lower)}), and the most spread-out trial is a bad one ({shares}).",
         bool(lower) and all(choice.lost > 0.2 for _, choice in picked),
@@ -100,6 +108,7 @@ def _colour(study: Study) -> Advice:
 def _signs(study: Study) -> Advice:
     within = [(one, within_method(one, "rankme")) for one in study.pairs]
     along = [one for one, rho in within if rho.low > 0]
+    others = [sum(within_method(one, s).low > 0 for one in study.pairs) for s in LABEL_FREE if s != "rankme"]
     against = [(one, rho) for one, rho in within if rho.high < 0]
     named = "; ".join(f"`{one.methods[0]}` on {short(one.dataset)}, {rho.rho:.2f}" for one, rho in against)
     rates = [
@@ -110,7 +119,9 @@ def _signs(study: Study) -> Advice:
         "**Even `val.rankme` can point the wrong way.** Within a method its rho is above 0 in "
         f"{len(along)} of {len(within)} pairs, and below 0 in {len(against)} ({named}). There, a higher "
         "learning rate lowers the accuracy and raises the rank.",
-        bool(against) and len(along) > len(against) and all(low < -0.5 and up > 0.5 for low, up in rates),
+        bool(against)
+        and len(along) > max(len(against), *others)
+        and all(low < -0.5 and up > 0.5 for low, up in rates),
     )
 
 

@@ -36,7 +36,7 @@ def _head(study: Study) -> Iterator[str]:
         setup = study.setups[search.dataset]["setup"]
         lines.append(
             f"- **{search.dataset}**: {', '.join(f'`{name}`' for name in search.methods)}, "
-            f"{search.trials} trials each. {setup[0].upper()}{setup[1:]}."
+            f"{search.trials} trials each; {setup}."
         )
     yield "\n".join(lines)
     yield (
