@@ -37,9 +37,9 @@ def advice(study: Study) -> Iterator[str]:
     yield "\n".join(f"- {text}" for text in borne_out(one(study) for one in sentences))
     yield (
         "What to do: label some images, even if they are few, and let a sweep choose by their accuracy "
-        "(nothing here measures how few suffice). Without any label, search one method by `val.rankme`, which "
-        "agreed with the accuracy most often, keep learning rates low, and look at what the encoder finds "
-        "alike (`contrasweep embed`) before you use it."
+        "(nothing here measures how few suffice). Without any label, search one method by `val.rankme`, "
+        "which agreed with the accuracy most often, keep learning rates low, and look at what the encoder "
+        "finds alike (`contrasweep embed`) before you use it."
     )
 
 
@@ -136,8 +136,9 @@ def _untrained(study: Study) -> Advice:
     }
     told = "; ".join(f"`val.{score}` {_shares(shares)}" for score, shares in said.items())
     return Advice(
-        f"**No score says whether training helped.** Training made {_shares(worse.values())} of the trials on "
-        f"{' and '.join(worse)} worse than the untrained encoder. By the scores it made so many worse: {told}.",
+        f"**No score says whether training helped.** Training made {_shares(worse.values())} of the trials "
+        f"on {' and '.join(worse)} worse than the untrained encoder. By the scores it made so many worse: "
+        f"{told}.",
         min(worse.values()) > 0.5 and all(min(shares) < 0.5 for shares in said.values()),
     )
 

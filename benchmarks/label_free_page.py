@@ -42,7 +42,8 @@ def _head(study: Study) -> Iterator[str]:
     yield (
         "The questions and the statistics below were written down before the first run, in the docstring of "
         "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` runs all of it again, one trial "
-        f"at a time; it took {_minutes(study)} minutes of a machine of two cores that was busy with other work."
+        f"at a time; it took {_minutes(study)} minutes of a machine of two cores that was busy "
+        "with other work."
     )
 
 

@@ -42,7 +42,8 @@ def _accuracy(study: Study) -> Iterator[str]:
     yield f"![Each score against the hidden accuracy, by dataset](images/{FIGURE.name})"
     yield (
         "*Each dot is a trial; to the right is better. The line is the accuracy of the untrained encoder, "
-        "the black bars are its scores (alignment and LiDAR depend on the views, so it has several).*"
+        "the black bars are its scores (alignment and LiDAR depend on the views, so it has several). A "
+        "trial that collapsed to an alignment of 0 is not on the logarithmic axis.*"
     )
 
 
