@@ -22,6 +22,7 @@ from contrasweep.tuning.cli.options import (
 from contrasweep.tuning.cli.rendering import progress_line, remark
 from contrasweep.tuning.cli.sweep_options import (
     AshaMetric,
+    Budget,
     CpusPerTrial,
     Data,
     DryRun,
@@ -57,6 +58,7 @@ from contrasweep.tuning.cli.sweep_report import (
 )
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
 
@@ -96,6 +98,7 @@ def sweep(
     address: Address = None,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
+    budget: Budget = None,
     keep_weights: KeepWeights = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
@@ -141,6 +144,7 @@ def sweep(
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
     running |= {"keep_weights": keep_weights}
     bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout}
+    bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_counts(concurrency, cpus_per_trial, workers)
     check_device_name(device or AUTO)
@@ -279,7 +283,8 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
         names = ", ".join(plan.name for plan in plans)
         remark(f"Studies {names}: {plan.trials} trials each on {plan.dataset}; results in {plan.results}")
     say_what_runs(plans)
-    from contrasweep.tuning.ray.sweep import run_sweep, sweep_group
+    from contrasweep.tuning.ray.sweep import run_sweep
+    from contrasweep.tuning.ray.sweep_group import sweep_group
 
     if len(plans) == 1:
         with progress_line() as line:
@@ -322,7 +327,8 @@ def _resume(
     """Resume the study of each method; `options` are those of `resume_sweep`."""
     from contrasweep.tuning.planning.request import study_of
     from contrasweep.tuning.planning.resume_check import Expected
-    from contrasweep.tuning.ray.sweep import resume_group, resume_sweep
+    from contrasweep.tuning.ray.sweep import resume_sweep
+    from contrasweep.tuning.ray.sweep_group import resume_group
 
     if len(methods) == 1:
         agreed = Expected(method=methods[0], **expected)

@@ -99,6 +99,14 @@ TrialTimeout = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="A trial that takes longer counts as failed; default: no limit."),
 ]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Begin no further trial after 8h, 90m or 1h30m of trials by the clock, over all resumed parts; "
+        "default: no limit.",
+    ),
+]
 KeepWeights = Annotated[
     int | None,
     typer.Option(metavar="K", help="Keep the encoders of the K best trials, for `export`; default: 1."),

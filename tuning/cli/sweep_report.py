@@ -13,7 +13,7 @@ from contrasweep.tuning.results.commands import best_command, results_option, sh
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.ray.result import SweepResult
-    from contrasweep.tuning.ray.sweep import GroupResult
+    from contrasweep.tuning.ray.sweep_group import GroupResult
 
 DRY_RUN_TRIALS = 5
 MOST_FAILURES = 5

@@ -126,7 +126,7 @@ def plan_sweep(
         workers: processes that train one trial together.
         gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one.
         machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
-        limits: how often a trial's worker may die, and how long a trial may take.
+        limits: how often a trial's worker may die, how long a trial may take, and the whole search.
         keep_weights: of how many of the best completed trials the store keeps the encoders.
         data_root: the folder of the datasets.
         results: the results folder or URI.

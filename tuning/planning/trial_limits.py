@@ -1,4 +1,4 @@
-"""Limits per trial."""
+"""Limits of trials, and of the time that a search takes."""
 
 import math
 from dataclasses import dataclass
@@ -9,15 +9,18 @@ from contrasweep.tuning.limits import check_count
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits per trial: worker deaths and running time.
+    """Limits of the trials of a search: worker deaths and running time, and the time of all together.
 
     Attributes:
         max_failures: how often its worker may die; the trial goes on in another one, from its checkpoint.
         trial_timeout: how many seconds it may run in one worker before it fails; None for any time.
+        budget: once trials have run for so many seconds by the clock, over all drivers of the study, no
+            further trial begins; those that run go on to their ends. None for any time.
     """
 
     max_failures: int = 1
     trial_timeout: float | None = None
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse limits that no trial could keep.
@@ -28,3 +31,5 @@ class Limits:
         check_count("max-failures", self.max_failures, least=0)
         if self.trial_timeout is not None and not 0 < self.trial_timeout < math.inf:
             raise InputError(f"trial-timeout must be above 0 seconds, given {self.trial_timeout:g}")
+        if self.budget is not None and not 0 < self.budget < math.inf:
+            raise InputError(f"budget must be above 0 seconds, given {self.budget:g}")

@@ -1,6 +1,7 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,8 @@ class StoreSearcher(Searcher):
         in_charge: tells whether this driver still owns the study; if not, it writes nothing more.
         cause: returns why Tune gave up a trial, by its Ray id.
         crashes: the folder in which workers report crashes.
+        spent: the seconds in which trials ran under earlier drivers.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class StoreSearcher(Searcher):
         in_charge: Callable[[], bool] = lambda: True,
         cause: Callable[[str], str] = lambda _: "its worker died",
         crashes: Path = Path("/nowhere"),
+        spent: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(metric="score", mode="max")
         self.stopped_by: str | None = None
@@ -69,6 +74,8 @@ class StoreSearcher(Searcher):
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
         self._rungs = plan.rungs
         self._left = plan.trials - len(past)
+        self._spent, self._clock = spent, clock
+        self._first: float | None = None
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
@@ -92,6 +99,22 @@ class StoreSearcher(Searcher):
         """The number of ended trials by status."""
         return self._tracker.counts
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a trial has to go on, or may begin."""
+        return bool(self._waiting) or self.not_begun < self._left
+
+    @property
+    def not_begun(self) -> int:
+        """How many planned trials do not begin, because the budget is spent."""
+        return self._left if self._is_spent else 0
+
+    @property
+    def _is_spent(self) -> bool:
+        budget = self._plan.limits.budget
+        here = 0.0 if self._first is None else self._clock() - self._first
+        return budget is not None and self._spent + here >= budget
+
     def settle(self, ended: Iterable[TrialOutcome]) -> None:
         """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
         for one in ended:
@@ -108,13 +131,14 @@ class StoreSearcher(Searcher):
             return Searcher.FINISHED
         if self._waiting:
             proposal = self._waiting.pop(0)
-        elif self._left > 0:
+        elif self._left > 0 and not self._is_spent:
             proposal = self._study.ask()
             self._left -= 1
         else:
             return Searcher.FINISHED
         request = self._request(proposal)
         self._running[trial_id] = request
+        self._first = self._clock() if self._first is None else self._first
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
 

@@ -1,10 +1,9 @@
 """Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +13,11 @@ import pyarrow as pa
 from ray.tune import Callback
 
 from contrasweep.data import check_available
-from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, refuse_repeats
+from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
-from contrasweep.tuning.planning.request import study_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.trial_limits import Limits
@@ -38,6 +37,7 @@ from contrasweep.tuning.results.trials import (
     epoch_means,
     merit_of,
     merits,
+    time_spent,
     trial_outcomes,
 )
 from contrasweep.tuning.search import PastTrial, sampler_of
@@ -45,7 +45,7 @@ from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUna
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
-from contrasweep.tuning.store.study import refuse_taken, save_study
+from contrasweep.tuning.store.study import save_study
 from contrasweep.tuning.store.tensorboard import write_experiment
 from contrasweep.tuning.store.unstarted import removed_if_refused
 
@@ -134,6 +134,7 @@ def resume_sweep(
     machine: Machine | None = None,
     max_failures: int | None = None,
     trial_timeout: float | None = None,
+    budget: float | None = None,
     keep_weights: int | None = None,
     storage: str | None = None,
     expected: Expected | None = None,
@@ -146,8 +147,8 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, keep_weights, storage:
-            as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
+        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, budget, keep_weights,
+        storage:            as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned.
@@ -184,6 +185,7 @@ def resume_sweep(
     limits = Limits(
         plan.limits.max_failures if max_failures is None else max_failures,
         plan.limits.trial_timeout if trial_timeout is None else trial_timeout,
+        plan.limits.budget if budget is None else budget,
     )
     kept = plan.keep_weights if keep_weights is None else keep_weights
     check_count("keep-weights", kept, least=0)
@@ -231,7 +233,7 @@ def _run(
 ) -> SweepResult:
     with ExitStack() as stack:
         here = plan.resources.address
-        stack.enter_context(_telling_how_to_go_on([plan.method], plan.name, plan.results, here))
+        stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, here))
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         if extend:
@@ -247,16 +249,24 @@ def _run(
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.limits.trial_timeout, crashes)
         searcher = StoreSearcher(
-            plan, record, location, past, in_charge=heartbeat.in_charge, cause=watch.cause, crashes=crashes
+            plan,
+            record,
+            location,
+            past,
+            in_charge=heartbeat.in_charge,
+            cause=watch.cause,
+            crashes=crashes,
+            spent=time_spent(tables),
         )
         searcher.settle(held)
-        if sum(not trial.unfinished for trial in past) < plan.trials:
+        if searcher.has_more:
             if show is not None:
                 show(searcher.progress(STARTING_RAY))
             callbacks: list[Callback] = [watch, ForgetEnded(), ShowProgress(searcher, show)]
             _tune(plan, searcher, past, callbacks, location)
         elif show is not None:
             show(searcher.progress("nothing was left to train"))
+        plan = _within_budget(plan, searcher, record, location)
         try:
             compact(location, plan.name, by_driver=True)
         except StoreUnavailable as error:
@@ -267,6 +277,24 @@ def _run(
         ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){_why(plan, record, location)}")
     return SweepResult(plan, counts)
+
+
+def _within_budget(
+    plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, location: Location
+) -> SweepPlan:
+    """Return the plan of a sweep that has ended; one whose budget was spent planned what it began."""
+    if not searcher.not_begun:
+        return plan
+    begun = plan.trials - searcher.not_begun
+    save_study(location, record.with_search(trials=begun), replace=True)
+    log.warning(
+        "The budget of %s was spent after %d of %d trials; --extend %d with a larger --budget adds them",
+        in_words(plan.limits.budget or 0.0),
+        begun,
+        plan.trials,
+        searcher.not_begun,
+    )
+    return replace(plan, trials=begun)
 
 
 def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
@@ -293,7 +321,7 @@ def _tune(
 
 
 @contextmanager
-def _telling_how_to_go_on(
+def telling_how_to_go_on(
     methods: Sequence[str], name: str, results: str | Path, address: str | None
 ) -> Iterator[None]:
     """Add the command that goes on to what ends the block early, as a note."""
@@ -303,78 +331,3 @@ def _telling_how_to_go_on(
         go_on = resume_command(methods, name, results, address)
         stop.add_note(f"What was finished is kept; `{go_on}` goes on.")
         raise
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """The sweeps in which a trial finished, and by study, why the others failed."""
-
-    results: tuple[SweepResult, ...]
-    failed: Mapping[str, str] = field(default_factory=dict)
-
-
-def sweep_group(
-    plans: Sequence[SweepPlan], show: ShowStudy | None = None, machine: Machine | None = None
-) -> GroupResult:
-    """Run new studies one after the other; all are created first, so that all can be resumed.
-
-    Args:
-        plans: the plans of the studies, all in one results folder.
-        show: called with the name of a study and its progress.
-        machine: where trials run, the same as in the plans.
-
-    Raises:
-        InputError: a study is given twice, or a node of the cluster lacks what trials need. No study without
-            a trial is left behind.
-        StoreError: the results folder cannot be used, or it has a study with one of the names. No study is
-            created then.
-    """
-    names = [plan.name for plan in plans]
-    refuse_repeats("study", names)
-    refuse_taken(open_location(plans[0].results), names)
-    for plan in plans:
-        create_study(plan)
-    results, data_root = plans[0].results, plans[0].data_root
-    with removed_if_refused(open_location(results), names):
-        return resume_group(names, results, show=show, data_root=data_root, machine=machine)
-
-
-def resume_group(
-    names: Sequence[str],
-    results: str | Path,
-    *,
-    expected: Mapping[str, Expected] | None = None,
-    show: ShowStudy | None = None,
-    **options: Any,
-) -> GroupResult:
-    """Go on with studies one after the other; a study that fails does not stop the next.
-
-    Args:
-        names: the names of the studies.
-        results: the results folder.
-        expected: by study, the `expected` of `resume_sweep`.
-        show: called with the name of a study and its progress.
-        options: the other options of `resume_sweep`.
-
-    Raises:
-        InputError, StoreError: see `resume_sweep`.
-    """
-    methods = [ResultsStore(results).study(name).method for name in names]
-    prefix, machine = names[0].removesuffix(study_of("", methods[0])), options.get("machine")
-    done: list[SweepResult] = []
-    failed: dict[str, str] = {}
-    with _telling_how_to_go_on(methods, prefix, results, machine and machine.address):
-        for name in names:
-            try:
-                result = resume_sweep(
-                    name,
-                    results,
-                    expected=(expected or {}).get(name),
-                    progress=None if show is None else partial(show, name),
-                    **options,
-                )
-            except SweepFailed as error:
-                failed[name] = ". ".join([str(error), *getattr(error, "__notes__", [])])
-            else:
-                done.append(result)
-    return GroupResult(tuple(done), failed)

@@ -1,20 +1,16 @@
 """The cost of a study: time in trials, wall-clock time, and time in which slots stood empty."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 import plotly.graph_objects as go
 
-from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.durations import Span, covered, in_words
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.study import StudyData
 
 BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS
-
-Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
@@ -59,11 +55,11 @@ def cost_of(data: StudyData) -> Cost:
     wall = (last - data.record.created).total_seconds()
     trained = data.epochs.filter(np.asarray(data.epochs["epoch"].to_numpy()) > 0)
     return Cost(
-        trials=sum(_covered(of_one) for of_one in spans.values()),
+        trials=sum(covered(of_one) for of_one in spans.values()),
         train=_total(data, "train_seconds"),
         evaluate=_total(data, "evaluate_seconds"),
         wall=max(0.0, wall),
-        idle=max(0.0, wall - _covered(every)),
+        idle=max(0.0, wall - covered(every)),
         slots=data.search.concurrency,
         epochs=trained.num_rows,
     )
@@ -134,14 +130,3 @@ def _spans(data: StudyData) -> dict[int, list[Span]]:
 
 def _total(data: StudyData, column: str) -> float:
     return float(np.nansum(data.epochs[column].to_numpy()))
-
-
-def _covered(spans: Iterable[Span]) -> float:
-    """Return the seconds in which at least one of the spans was open."""
-    covered = 0.0
-    reached: datetime | None = None
-    for begin, end in sorted(spans):
-        start = begin if reached is None or begin > reached else reached
-        covered += max(0.0, (end - start).total_seconds())
-        reached = end if reached is None else max(reached, end)
-    return covered

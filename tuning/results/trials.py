@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.durations import covered
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
@@ -238,3 +239,19 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
         error="; ".join(errors) or None,
         open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
     )
+
+
+def time_spent(tables: StudyTables) -> float:
+    """Return the seconds by the clock in which trials of a study ran, of each its last attempt.
+
+    A trial whose driver was killed counts up to its last epoch in the store.
+    """
+    keys = ["trial", "seed", "attempt"]
+    last = tables.epochs.group_by(keys).aggregate([("time", "max")]).to_pylist()
+    seen = {tuple(row[key] for key in keys): row["time_max"] for row in last}
+    spans = []
+    for row in tables.trials.select([*keys, "started", "finished"]).to_pylist():
+        end = row["finished"] or seen.get(tuple(row[key] for key in keys))
+        if row["started"] is not None and end is not None:
+            spans.append((row["started"], max(row["started"], end)))
+    return covered(spans)

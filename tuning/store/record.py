@@ -163,6 +163,7 @@ class SearchRecord(BaseModel):
         concurrency: trials at once.
         cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
         trial_timeout: seconds.
+        budget: seconds by the clock in which trials run, over all drivers; after them no further one begins.
         keep_weights: of how many of the best trials the encoders are kept.
         data_root: the folder of the datasets where the study ran.
         validation_images: how many different images a trial is scored on; None where that is unknown.
@@ -192,6 +193,7 @@ class SearchRecord(BaseModel):
     gpus: Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] = 0.0
     max_failures: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 1
     trial_timeout: Seconds | None = None
+    budget: Seconds | None = None
     keep_weights: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     data_root: Annotated[str, AfterValidator(_path_of_a_folder)] | None = None
     validation_images: Annotated[int, Strict(), Field(ge=1, lt=2**63)] | None = None
