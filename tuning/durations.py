@@ -1,20 +1,11 @@
-"""Durations: as text for pages, lists and a line that counts; from text; and covered by spans of time."""
+"""Durations: as text for pages, lists and a line that counts; and the time that spans cover."""
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
-
-from contrasweep.tuning.errors import InputError
 
 Scale = tuple[float, str]
 Span = tuple[datetime, datetime]
 """From when to when."""
-
-_LETTERS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-_WRITTEN: Final = re.compile(r"(?:\d+(?:\.\d+)?[dhms])+")
-LONGEST: Final = 3650 * 86_400
-"""The longest duration that is read, in seconds: ten years."""
 
 _UNITS: tuple[Scale, ...] = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
@@ -50,24 +41,6 @@ def _parts(seconds: float) -> tuple[int, int, int]:
     """Return whole hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return *divmod(minutes, 60), rest
-
-
-def seconds_in(text: str, what: str) -> float:
-    """Return the seconds in `8h`, `90m`, `1h30m`, `45s` or `2d`; `what` names it in messages.
-
-    Raises:
-        InputError: it is written otherwise, is no time at all, or more than `LONGEST`.
-    """
-    written = text.strip().lower()
-    if _WRITTEN.fullmatch(written) is None:
-        allowed = "days, hours, minutes and seconds, as in 8h, 1h30m or 45s"
-        raise InputError(f"{what}: given {text!r}; allowed: {allowed}")
-    seconds = sum(float(part[:-1]) * _LETTERS[part[-1]] for part in re.findall(r"[\d.]+[dhms]", written))
-    if not 0 < seconds <= LONGEST:
-        raise InputError(
-            f"{what}: given {text!r}; allowed: above 0 seconds, and at most {LONGEST // 86_400:,}d"
-        )
-    return seconds
 
 
 def covered(spans: Iterable[Span]) -> float:

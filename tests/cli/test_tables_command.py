@@ -152,7 +152,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
         return {}
 
     monkeypatch.setattr(running, "run_table", two_rows)
-    monkeypatch.setattr(Shown, "_show", lambda line, text, now: shown.append(text(now)))
+    monkeypatch.setattr(Shown, "_show", lambda line, text, now, **_: shown.append(text(now)))
     run("table", "cclk-t5a", "--tune", "--scale", "quick")
     assert [text.partition(" ·")[0] for text in shown] == [
         "one: searching, 0/10 final runs",

@@ -29,8 +29,8 @@ def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"method": "infonc"}, ["method", "'infonc'", "'infonce'", "fair-cclk, fair-infonce"]),
-        ({"dataset": "digit"}, ["dataset", "'digit'", "'digits'", "colormnist"]),
+        ({"method": "infonc"}, ["method", "'infonc'", "'infonce'", "`contrasweep methods` lists them"]),
+        ({"dataset": "digit"}, ["dataset", "'digit'", "'digits'", "`contrasweep datasets` lists them"]),
         ({"sampler": "tpee"}, ["sampler", "'tpee'", "'tpe'", "random"]),
         ({"scheduler": "asah"}, ["scheduler", "'asah'", "'asha'", "none"]),
         ({"metric": "val.acuracy"}, ["metric", "'val.acuracy'", "'val.accuracy'"]),

@@ -6,9 +6,8 @@ import pytest
 from in_process import without_ray
 from studies import small_plan
 
-from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 from contrasweep.tuning.ray import searcher as module
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.trials import time_spent

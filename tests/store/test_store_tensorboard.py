@@ -2,6 +2,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
@@ -100,6 +101,19 @@ def test_a_resumed_attempt_replaces_the_epochs_it_repeats(tmp_path):
         events.scalars(2, {"loss": 2.0})
     scalars = load(tmp_path).Scalars("t", "loss")
     assert [(s.step, s.value) for s in scalars] == [(0, 1.0), (1, 1.0), (2, 2.0)]
+
+
+def test_a_later_attempt_is_read_later_also_as_the_tenth_file_of_a_second(tmp_path, monkeypatch):
+    """Names of event files are compared as text: their numbers, 9 and 10, are in the other order."""
+    from tensorboard.summary.writer import event_file_writer
+
+    count = event_file_writer.AtomicCounter(9)
+    # The third file is one of the next second.
+    clock = SimpleNamespace(time=lambda: 1e9 + (count._value >= 11))
+    monkeypatch.setattr(event_file_writer, "_global_uid", count)
+    monkeypatch.setattr(event_file_writer, "time", clock)
+    monkeypatch.setattr("contrasweep.tuning.store.tensorboard._BETWEEN_NAMES", 0.0)
+    test_a_resumed_attempt_replaces_the_epochs_it_repeats(tmp_path)
 
 
 def test_a_value_that_cannot_be_shown_is_refused(tmp_path):

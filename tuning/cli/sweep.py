@@ -58,7 +58,6 @@ from contrasweep.tuning.cli.sweep_report import (
 )
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
-from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
 
@@ -120,7 +119,7 @@ def sweep(
     from contrasweep.tuning.planning.halving import Halving
     from contrasweep.tuning.planning.own_space import space_of_file
     from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
-    from contrasweep.tuning.planning.trial_limits import Limits
+    from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 
     if setting := next((word for word in methods if "=" in word), None):
         raise InputError(

@@ -42,6 +42,10 @@ _STATUSES: Final[Mapping[Status, Any]] = {
 _BEST: Final = "The best trial is the completed one in which this is highest after the last epoch."
 
 
+_MOST_NAMES, _BETWEEN_NAMES = 12, 0.1
+"""How often a later name is tried, and how many seconds lie between: a little more than a second in all."""
+
+
 class TrialEvents:
     """Writes the event file of one attempt at a trial.
 
@@ -70,7 +74,7 @@ class TrialEvents:
         self._writer: EventFileWriter | None = None
         if folder is not None:
             with self._giving_up():
-                self._writer = EventFileWriter(str(folder), flush_secs=10)
+                self._writer = _new_file(Path(folder), last=resumed_from is not None)
         if resumed_from is not None:
             start = SessionLog(status=SessionLog.START)
             self._write(Event(wall_time=now(), step=resumed_from + 1, session_log=start))
@@ -167,6 +171,29 @@ def write_experiment(
 def tag(metric: str) -> str:
     """Return the scalar's name: the first dot becomes TensorBoard's group separator (``val/accuracy``)."""
     return metric.replace(".", "/", 1)
+
+
+def _new_file(folder: Path, *, last: bool) -> EventFileWriter:
+    """Return the writer of a new event file; with `last`, of one that TensorBoard reads after all others.
+
+    TensorBoard reads files in the order of their names, which have the second, the host, the process and the
+    number of its files, as text: the tenth file of a second would come before the ninth.
+    """
+    for _ in range(_MOST_NAMES):
+        before = _event_files(folder)
+        writer = EventFileWriter(str(folder), flush_secs=10)
+        new = _event_files(folder) - before
+        if not last or not before or not new or max(new) > max(before):
+            return writer
+        writer.close()
+        for name in new:
+            (folder / name).unlink()
+        time.sleep(_BETWEEN_NAMES)
+    return EventFileWriter(str(folder), flush_secs=10)
+
+
+def _event_files(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*tfevents*")}
 
 
 def _set_value(target: Any, name: str, value: Any) -> None:
