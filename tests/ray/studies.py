@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 # More trials than the sampler draws at random before it uses its model, so that tests cover the model.
 TRIALS, EPOCHS = 8, 3
+TINY = "colour-digits:images=300,test_images=100"
 # Half of the images train: that is quick, and two trials complete.
 QUICK = {"probes.max_steps": 5, "validation.fraction": 0.45}
 
@@ -22,6 +23,12 @@ def small_plan(results: str | Path, name: str = "small", **changes: Any) -> Swee
     """One trial at a time: with the same seed, the same proposals in the same order."""
     options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, "values": QUICK, **changes}
     return plan_sweep("fair-cclk", "colour-digits", results=results, name=name, **options)
+
+
+def tiny_plan(results: str | Path, **changes: Any) -> SweepPlan:
+    """The same on so few images that a trial takes a third of a second, for tests that ask how trials end."""
+    options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, "values": QUICK, **changes}
+    return plan_sweep("fair-cclk", TINY, results=results, name="small", **options)
 
 
 def outcome(results: str | Path, name: str = "small") -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from in_process import without_ray
-from studies import small_plan
+from studies import tiny_plan
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
@@ -34,7 +34,7 @@ def test_after_the_budget_no_trial_begins(
     # The defaults of keyword arguments: by this clock, every question takes a minute.
     monkeypatch.setitem(original.__kwdefaults__, "clock", Clock())
     with without_ray():
-        done = run_sweep(small_plan(tmp_path, trials=8, scheduler="none", limits=Limits(budget=150.0)))
+        done = run_sweep(tiny_plan(tmp_path, trials=8, scheduler="none", limits=Limits(budget=150.0)))
     begun = done.plan.trials
     assert 1 < begun < 8
     assert done.counts == {"completed": begun}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from in_process import without_ray
-from studies import EPOCHS, small_plan
+from studies import EPOCHS, tiny_plan
 
 from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
@@ -32,7 +32,7 @@ def held(results: Path) -> set[str]:
 
 def test_the_best_two_of_a_sweep_are_kept_and_a_resumed_one_keeps_its_number(tmp_path: Path) -> None:
     with without_ray():
-        run_sweep(small_plan(tmp_path, keep_weights=2, scheduler="none", trials=4))
+        run_sweep(tiny_plan(tmp_path, keep_weights=2, scheduler="none", trials=4))
         best = [one.trial for one in best_trials(ResultsStore(tmp_path), "small", top=3)]
         assert held(tmp_path) == {f"{trial:05d}-0" for trial in best[:2]}
         resume_sweep("small", tmp_path, extend=1, keep_weights=1)
@@ -46,10 +46,10 @@ def test_the_best_two_of_a_sweep_are_kept_and_a_resumed_one_keeps_its_number(tmp
 
 def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
     with without_ray():
-        run_sweep(small_plan(tmp_path, keep_weights=0, trials=1))
+        run_sweep(tiny_plan(tmp_path, keep_weights=0, trials=1))
     assert not (tmp_path / "exports").exists()
     with pytest.raises(InputError, match="keep-weights"):
-        small_plan(tmp_path, keep_weights=-1)
+        tiny_plan(tmp_path, keep_weights=-1)
 
 
 def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
@@ -66,7 +66,7 @@ def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
 
     monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", failing)
     with without_ray():
-        run_sweep(small_plan(tmp_path, keep_weights=3, trials=2, seeds=2, scheduler="none"))
+        run_sweep(tiny_plan(tmp_path, keep_weights=3, trials=2, seeds=2, scheduler="none"))
     outcomes = ResultsStore(tmp_path).trials("small").to_pylist()
     assert sorted((row["trial"], row["seed"]) for row in outcomes if row["status"] == "failed") == [(0, 1)]
     assert held(tmp_path) == {"00001-0", "00001-1"}
@@ -74,7 +74,7 @@ def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
 
 def test_final_runs_keep_snapshots(tmp_path: Path) -> None:
     with without_ray():
-        run_sweep(small_plan(tmp_path, trials=1))
+        run_sweep(tiny_plan(tmp_path, trials=1))
     best = best_trials(ResultsStore(tmp_path), "small")[0]
     final_runs(best, seeds=1, concurrency=1, snapshots=1)
     (folder,) = (tmp_path / "exports" / "small-final").glob("*")

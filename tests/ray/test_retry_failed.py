@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from in_process import without_ray
-from studies import EPOCHS, small_plan
+from studies import EPOCHS, tiny_plan
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
@@ -30,7 +30,7 @@ def test_failed_trials_run_again_and_others_stay(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", breaking)
     with without_ray():
-        run_sweep(small_plan(tmp_path, trials=4, scheduler="none"))
+        run_sweep(tiny_plan(tmp_path, trials=4, scheduler="none"))
         before = ResultsStore(tmp_path).trials("small").to_pylist()
         assert [row["status"] for row in before] == ["completed", "failed", "failed", "completed"]
         assert resume_sweep("small", tmp_path).counts == {"completed": 2, "failed": 2}

@@ -7,7 +7,7 @@ import optuna
 import pytest
 from in_process import without_ray
 from optuna.trial import TrialState
-from studies import QUICK
+from studies import QUICK, TINY
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import config_of
@@ -30,7 +30,7 @@ def plan(results: Path, method: str, **changes: Any) -> SweepPlan:
     options = {"trials": TRIALS, "epochs": EPOCHS, "seeds": SEEDS, "concurrency": 1, **changes}
     return plan_sweep(
         method,
-        "colour-digits",
+        TINY,
         metric="accuracy,colour_mse",
         results=results,
         name=study_of("both", method),
@@ -101,7 +101,7 @@ def test_the_database_holds_what_the_store_does(group: Path) -> None:
 def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
     later = plan_sweep(
         "fair-cclk",
-        "colour-digits",
+        TINY,
         metric="accuracy,colour_mse",
         results=group,
         name="later",
@@ -120,7 +120,7 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
     # A search of one metric starts from one of several, if that metric is among them.
     alone = plan_sweep(
         "fair-cclk",
-        "colour-digits",
+        TINY,
         metric="colour_mse",
         results=group,
         values=QUICK,
