@@ -30,6 +30,11 @@ class Summary:
     std: float | None
     n: int
 
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None of a single value."""
+        return None if self.std is None else self.std / math.sqrt(self.n)
+
 
 def summarise(values: Iterable[float | None]) -> Summary | None:
     """Summarise the values that are finite numbers; None without any."""
@@ -71,9 +76,9 @@ def seed_by_seed(own: Mapping[int, float], other: Mapping[int, float]) -> Summar
 
 def mean_interval(summary: Summary) -> tuple[float, float] | None:
     """Return the interval of a mean, by Student's t with n - 1 degrees of freedom; None for a single run."""
-    if summary.std is None:
+    if summary.error is None:
         return None
-    return student_interval(summary.mean, summary.std / math.sqrt(summary.n), summary.n - 1)
+    return student_interval(summary.mean, summary.error, summary.n - 1)
 
 
 def student_interval(

@@ -7,8 +7,8 @@ from in_process import without_ray
 from studies import tiny_plan
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
-from contrasweep.tuning.ray import searcher as module
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.trials import time_spent
 from contrasweep.tuning.store import ResultsStore
@@ -30,7 +30,7 @@ class Clock:
 def test_after_the_budget_no_trial_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    original = module.StoreSearcher.__init__
+    original = EarlyEnd.__init__
     # The defaults of keyword arguments: by this clock, every question takes a minute.
     monkeypatch.setitem(original.__kwdefaults__, "clock", Clock())
     with without_ray():
@@ -40,8 +40,9 @@ def test_after_the_budget_no_trial_begins(
     assert done.counts == {"completed": begun}
     store = ResultsStore(tmp_path)
     assert store.study("small").require_search().trials == begun
-    assert f"The budget of 2 min 30 s was spent after {begun} of 8 trials" in caplog.text
-    assert f"--extend {8 - begun}" in caplog.text
+    why = "the budget of 2 min 30 s was spent"
+    assert f"No trial began after {begun} of 8, because {why}; --extend {8 - begun} with" in caplog.text
+    assert done.ended_early == why
     with without_ray():
         again = resume_sweep("small", tmp_path)
         assert again.counts == {"completed": begun}, "the study has what began"

@@ -44,6 +44,7 @@ from contrasweep.tuning.cli.sweep_options import (
     Seed,
     Seeds,
     SpaceFile,
+    StopWhen,
     Storage,
     Trials,
     TrialTimeout,
@@ -98,6 +99,7 @@ def sweep(
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
     budget: Budget = None,
+    stop_when: StopWhen = None,
     keep_weights: KeepWeights = None,
     data_root: DataRoot = None,
     results: Results = RESULTS,
@@ -142,7 +144,8 @@ def sweep(
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
     running |= {"keep_weights": keep_weights}
-    bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout}
+    bounds: dict[str, Any]
+    bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
     bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_counts(concurrency, cpus_per_trial, workers)

@@ -107,6 +107,14 @@ Budget = Annotated[
         "default: no limit.",
     ),
 ]
+StopWhen = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Begin no further trial once the best score rose by too little over the last trials: less than "
+        "its noise ('gain<noise for 20') or than a number ('gain<0.005 for 20'); default: never.",
+    ),
+]
 KeepWeights = Annotated[
     int | None,
     typer.Option(metavar="K", help="Keep the encoders of the K best trials, for `export`; default: 1."),

@@ -151,10 +151,12 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         print_json({"group": prefix, "best": rows, "failed": dict(done.failed)})
     elif done.results:
         plan = done.results[0].plan
+        least, most = min(trials := [one.plan.trials for one in done.results]), max(trials)
+        begun = f"The same budget each: {most}" if least == most else f"{least} to {most}"
         print_rows(
             f"{prefix}: the best trial of each method on {plan.dataset}",
             [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
-            footer=f"The same budget each: {plan.trials} trials of {plan.experiment.epochs} epochs at most, "
+            footer=f"{begun} trials of {plan.experiment.epochs} epochs at most, "
             f"{plan.seeds} seed{'s' * (plan.seeds > 1)} per trial. These are validation scores, "
             "which are optimistic: test them on fresh seeds.",
         )

@@ -1,7 +1,7 @@
 """The plan of a sweep: everything it will do, resolved and checked, as plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -187,9 +187,7 @@ class SweepPlan:
                 cpus=self.resources.cpus,
                 workers=self.resources.workers,
                 gpus=self.resources.gpus,
-                max_failures=self.limits.max_failures,
-                trial_timeout=self.limits.trial_timeout,
-                budget=self.limits.budget,
+                **asdict(self.limits),
                 keep_weights=self.keep_weights,
                 data_root=str(self.data_root),
                 validation_images=scored_images(self.experiment, self.seeds, self.data_root) or None,
@@ -257,7 +255,7 @@ def plan_of(
         seeds=search.seeds,
         grid_points=search.grid_points,
         halving=Halving(search.eta, search.grace),
-        limits=Limits(search.max_failures, search.trial_timeout, search.budget),
+        limits=Limits(**{one.name: getattr(search, one.name) for one in fields(Limits)}),
         keep_weights=search.keep_weights,
         storage=search.storage,
         warm=WarmStart.of_record(search.warm_start),

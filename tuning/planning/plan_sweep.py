@@ -17,6 +17,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, full_name
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
+from contrasweep.tuning.planning.early_end import check_stop_when
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import check_request, default_name, outside
@@ -126,7 +127,7 @@ def plan_sweep(
         workers: processes that train one trial together.
         gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one.
         machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
-        limits: how often a trial's worker may die, how long a trial may take, and the whole search.
+        limits: how often a trial's worker may die, how long a trial may take, and when the search ends early.
         keep_weights: of how many of the best completed trials the store keeps the encoders.
         data_root: the folder of the datasets.
         results: the results folder or URI.
@@ -203,6 +204,7 @@ def plan_sweep(
         command=command,
         created=created,
     )
+    check_stop_when(plan.limits, plan.record().require_search())
     return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
 
 

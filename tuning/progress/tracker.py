@@ -89,12 +89,18 @@ class SweepTracker:
         self._forecast.end(trial, stopped=status == "stopped")
         self._count(trial, status, final)
 
-    def progress(self, stage: str | None = None) -> SweepProgress:
-        """Return the state of the sweep now; `stage` says what goes on before the first trial begins."""
-        waiting = self._planned - self._counts.total() - len(self._running)
+    def progress(self, stage: str | None = None, not_begun: int = 0) -> SweepProgress:
+        """Return the state of the sweep now.
+
+        Args:
+            stage: what goes on before the first trial begins.
+            not_begun: how many of the planned trials will not begin, as the sweep ends early.
+        """
+        planned = self._planned - not_begun
+        waiting = planned - self._counts.total() - len(self._running)
         left = self._forecast.left(max(0, waiting))
         return SweepProgress(
-            planned=self._planned,
+            planned=planned,
             epochs=self._forecast.epochs,
             metric=self._metric,
             running=dict(self._running),

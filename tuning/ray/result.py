@@ -12,10 +12,14 @@ from contrasweep.tuning.store import ResultsStore, StoreError
 
 @dataclass(frozen=True, repr=False)
 class SweepResult:
-    """A sweep that has ended: its plan, and how many trials ended in which way."""
+    """A sweep that has ended: its plan, and how many trials ended in which way.
+
+    `ended_early` says why fewer trials began than were planned; None if all did.
+    """
 
     plan: SweepPlan
     counts: Mapping[str, int]
+    ended_early: str | None = None
 
     def __repr__(self) -> str:
         """Return the study and how many of its trials ended in which way."""

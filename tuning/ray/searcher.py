@@ -1,7 +1,6 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final
 
 from ray.tune.search import Searcher
 
+from contrasweep.tuning.planning.early_end import EarlyEnd, Reason
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.seeds import end_all
 from contrasweep.tuning.planning.trial import TrialRequest
@@ -20,6 +20,7 @@ from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal
+from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
 
 _MAY_LEAVE_ENCODERS: Final = ("completed", "failed")
@@ -39,8 +40,7 @@ class StoreSearcher(Searcher):
         in_charge: tells whether this driver still owns the study; if not, it writes nothing more.
         cause: returns why Tune gave up a trial, by its Ray id.
         crashes: the folder in which workers report crashes.
-        spent: the seconds in which trials ran under earlier drivers.
-        clock: returns the time in seconds.
+        early: says whether a further trial may begin; the default knows of no earlier trials.
     """
 
     def __init__(
@@ -53,8 +53,7 @@ class StoreSearcher(Searcher):
         in_charge: Callable[[], bool] = lambda: True,
         cause: Callable[[str], str] = lambda _: "its worker died",
         crashes: Path = Path("/nowhere"),
-        spent: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
+        early: EarlyEnd | None = None,
     ) -> None:
         super().__init__(metric="score", mode="max")
         self.stopped_by: str | None = None
@@ -74,8 +73,7 @@ class StoreSearcher(Searcher):
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
         self._rungs = plan.rungs
         self._left = plan.trials - len(past)
-        self._spent, self._clock = spent, clock
-        self._first: float | None = None
+        self._early = early or EarlyEnd(plan.limits, record.require_search())
         self._running: dict[str, TrialRequest] = {}
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
@@ -92,7 +90,7 @@ class StoreSearcher(Searcher):
 
     def progress(self, stage: str | None = None) -> SweepProgress:
         """Return the state of the sweep now; `stage` says what goes on before the first trial begins."""
-        return self._tracker.progress(stage)
+        return self._tracker.progress(stage, self.not_begun)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -106,14 +104,13 @@ class StoreSearcher(Searcher):
 
     @property
     def not_begun(self) -> int:
-        """How many planned trials do not begin, because the budget is spent."""
-        return self._left if self._is_spent else 0
+        """How many planned trials do not begin, because the sweep ends early."""
+        return 0 if self.ends_early is None else self._left
 
     @property
-    def _is_spent(self) -> bool:
-        budget = self._plan.limits.budget
-        here = 0.0 if self._first is None else self._clock() - self._first
-        return budget is not None and self._spent + here >= budget
+    def ends_early(self) -> Reason | None:
+        """Why planned trials do not begin; None if they may, or if none is left."""
+        return self._early.reason() if self._left else None
 
     def settle(self, ended: Iterable[TrialOutcome]) -> None:
         """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
@@ -131,14 +128,14 @@ class StoreSearcher(Searcher):
             return Searcher.FINISHED
         if self._waiting:
             proposal = self._waiting.pop(0)
-        elif self._left > 0 and not self._is_spent:
+        elif self._left > self.not_begun:
             proposal = self._study.ask()
             self._left -= 1
         else:
             return Searcher.FINISHED
         request = self._request(proposal)
         self._running[trial_id] = request
-        self._first = self._clock() if self._first is None else self._first
+        self._early.begin()
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
 
@@ -170,6 +167,7 @@ class StoreSearcher(Searcher):
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
+            self._early.end(request.trial, status, self._score(result))
             merits = self._values(result)
             self._tracker.end(request.trial, status, self._final(merits))
             if status in _MAY_LEAVE_ENCODERS:
@@ -194,6 +192,12 @@ class StoreSearcher(Searcher):
         """Return the merits of the metrics of a result, of which the larger is always better."""
         given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.metrics]
         return [None if value is None else merit(metric, value) for metric, value in given]
+
+    def _score(self, result: Mapping[str, Any]) -> Summary | None:
+        """Return the final score over the trial's seeds; None if the result has none."""
+        metric = self._plan.metric
+        mean, std = result.get(f"metrics/{metric}"), result.get(f"std/{metric}")
+        return None if mean is None else Summary(mean, std, self._plan.seeds)
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan

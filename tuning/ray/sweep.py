@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,14 +13,13 @@ import pyarrow as pa
 from ray.tune import Callback
 
 from contrasweep.data import check_available
-from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
@@ -135,6 +134,7 @@ def resume_sweep(
     max_failures: int | None = None,
     trial_timeout: float | None = None,
     budget: float | None = None,
+    stop_when: str | None = None,
     keep_weights: int | None = None,
     storage: str | None = None,
     expected: Expected | None = None,
@@ -147,11 +147,12 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, budget, keep_weights,
-        storage:            as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
+        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, budget, stop_when,
+        keep_weights, storage: as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
-        extend: how many trials to add to those planned.
+        extend: how many trials to add to those planned. For `stop_when` they count anew: at least as many of
+            them begin as it names.
         retry_failed: whether trials that failed run again, as further attempts.
         progress: as in `run_sweep`.
 
@@ -178,15 +179,14 @@ def resume_sweep(
     refuse_difference(plan, record, expected or Expected())
     check_count("extend", extend, least=0)
     check_count(f"trials of study {name}", plan.trials + extend)
-    if extend and sampler_of(plan.sampler).exhaustive:
-        raise InputError(f"a grid has no further points: all {plan.trials} of study {name} are planned")
+    _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
-    limits = Limits(
-        plan.limits.max_failures if max_failures is None else max_failures,
-        plan.limits.trial_timeout if trial_timeout is None else trial_timeout,
-        plan.limits.budget if budget is None else budget,
-    )
+    replaced: dict[str, Any]
+    replaced = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
+    replaced |= {"stop_when": stop_when, "stop_from": plan.trials if extend else None}
+    limits = replace(plan.limits, **{one: value for one, value in replaced.items() if value is not None})
+    check_stop_when(limits, record.require_search())
     kept = plan.keep_weights if keep_weights is None else keep_weights
     check_count("keep-weights", kept, least=0)
     plan = replace(plan, limits=limits, keep_weights=kept, storage=storage or plan.storage)
@@ -236,9 +236,10 @@ def _run(
         stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, here))
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
-        if extend:
-            plan = replace(plan, trials=plan.trials + extend)
-            record = record.with_search(trials=plan.trials)
+        plan = replace(plan, trials=plan.trials + extend)
+        planned = record.with_search(trials=plan.trials, **asdict(plan.limits))
+        if planned.search != record.search:
+            record = planned
             save_study(location, record, replace=True)
         if retry_failed:
             reopen_failed(location, record)
@@ -256,7 +257,7 @@ def _run(
             in_charge=heartbeat.in_charge,
             cause=watch.cause,
             crashes=crashes,
-            spent=time_spent(tables),
+            early=EarlyEnd(plan.limits, record.require_search(), held, spent=time_spent(tables)),
         )
         searcher.settle(held)
         if searcher.has_more:
@@ -266,7 +267,7 @@ def _run(
             _tune(plan, searcher, past, callbacks, location)
         elif show is not None:
             show(searcher.progress("nothing was left to train"))
-        plan = _within_budget(plan, searcher, record, location)
+        plan = _as_begun(plan, searcher, record, location)
         try:
             compact(location, plan.name, by_driver=True)
         except StoreUnavailable as error:
@@ -276,23 +277,34 @@ def _run(
     if not counts.get("completed"):
         ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){_why(plan, record, location)}")
-    return SweepResult(plan, counts)
+    ended_early = searcher.ends_early
+    return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
 
 
-def _within_budget(
-    plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, location: Location
-) -> SweepPlan:
-    """Return the plan of a sweep that has ended; one whose budget was spent planned what it began."""
-    if not searcher.not_begun:
+def _check_points(plan: SweepPlan, extend: int) -> None:
+    """Refuse to add more trials to a grid than it has points."""
+    if not extend or not sampler_of(plan.sampler).exhaustive:
+        return
+    left = (plan.space.size() or 0) - plan.trials
+    if left <= 0:
+        raise InputError(f"a grid has no further points: all {plan.trials} of study {plan.name} are planned")
+    check_count("extend", extend, most=left)
+
+
+def _as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, location: Location) -> SweepPlan:
+    """Return the plan of a sweep that has ended; one that ended early planned what it began."""
+    reason = searcher.ends_early
+    if reason is None:
         return plan
     begun = plan.trials - searcher.not_begun
     save_study(location, record.with_search(trials=begun), replace=True)
     log.warning(
-        "The budget of %s was spent after %d of %d trials; --extend %d with a larger --budget adds them",
-        in_words(plan.limits.budget or 0.0),
+        "No trial began after %d of %d, because %s; --extend %d%s adds the others",
         begun,
         plan.trials,
+        reason.why,
         searcher.not_begun,
+        reason.beside,
     )
     return replace(plan, trials=begun)
 

@@ -27,6 +27,7 @@ from contrasweep.tuning.results.best import (
 )
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.noise import images_behind
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.statistics import binomial_noise
@@ -246,9 +247,8 @@ def ties_in_words(study: StudyRecord, scores: Mapping[int, float]) -> str:
         study: its record; one that does not know its number of validation images gives nothing.
         scores: the final score of each completed trial.
     """
-    search = study.require_search()
-    images = search.validation_images
-    if len(search.metrics) > 1 or not study.metric.endswith("accuracy") or images is None or not scores:
+    images = images_behind(study.require_search())
+    if images is None or not scores:
         return ""
     tied, noise = ties_of_best(scores, images)
     within = f"within {noise:.2g}, the noise of {images:,} validation images"

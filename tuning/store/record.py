@@ -164,6 +164,8 @@ class SearchRecord(BaseModel):
         cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
         trial_timeout: seconds.
         budget: seconds by the clock in which trials run, over all drivers; after them no further one begins.
+        stop_when: the condition on which no further trial begins, as the search no longer gains.
+        stop_from: the first trial that this condition counts: those before an extension count once.
         keep_weights: of how many of the best trials the encoders are kept.
         data_root: the folder of the datasets where the study ran.
         validation_images: how many different images a trial is scored on; None where that is unknown.
@@ -194,6 +196,8 @@ class SearchRecord(BaseModel):
     max_failures: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 1
     trial_timeout: Seconds | None = None
     budget: Seconds | None = None
+    stop_when: OneLine | None = None
+    stop_from: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     keep_weights: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     data_root: Annotated[str, AfterValidator(_path_of_a_folder)] | None = None
     validation_images: Annotated[int, Strict(), Field(ge=1, lt=2**63)] | None = None

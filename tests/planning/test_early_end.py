@@ -1,0 +1,158 @@
+"""The condition on which a search ends: what is read, refused and counted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
+from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
+from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.results.trials import trial_outcomes
+from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.store import SearchRecord
+from tests.studies import WrittenStudy, make_record, scored
+
+NOISE = 1.96 * (0.9 * 0.1 / 100) ** 0.5
+"""The binomial noise of an accuracy of 0.9 on 100 images."""
+
+
+def ends(
+    scores: list[float | None],
+    stop_when: str = "gain<0.005 for 3",
+    *,
+    std: float | None = None,
+    **fields: Any,
+) -> bool:
+    """Whether a search ends after trials with these final scores; None: stopped by the scheduler."""
+    stop_from = fields.pop("stop_from", 0)
+    search = SearchRecord(**{"trials": 100, "metric": "val.accuracy", "validation_images": 100, **fields})
+    early = EarlyEnd(Limits(stop_when=stop_when, stop_from=stop_from), search)
+    for trial, score in enumerate(scores):
+        summary = None if score is None else Summary(score, std, search.seeds)
+        early.end(trial, "stopped" if score is None else "completed", summary)
+    return early.reason() is not None
+
+
+def test_conditions_are_read() -> None:
+    assert parse_stop_when("gain<noise for 20") == StopWhen(None, 20)
+    assert parse_stop_when(" gain < 0.005  for 7 ") == StopWhen(0.005, 7)
+    assert [str(StopWhen(None, 20)), str(StopWhen(0.005, 7))] == ["gain<noise for 20", "gain<0.005 for 7"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "20", "gain<noise", "gain>0.1 for 3", "loss<0.1 for 3", "gain<noise for 2.5"),
+        *(f"gain<{bound} for 3" for bound in ("-1", "0", "nan", "inf", "x")),
+        *(f"gain<noise for {count}" for count in ("0", "9999999", "-3")),
+    ],
+)
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="stop-when"):
+        Limits(stop_when=text)
+
+
+def test_the_best_must_rise_within_the_last_trials() -> None:
+    assert not ends([0.5, 0.4, 0.4]), "nothing completed before the last three"
+    assert ends([0.5, 0.4, 0.4, 0.4])
+    assert ends([0.5, 0.4, 0.504, 0.4]), "too small a rise"
+    assert not ends([0.5, 0.4, 0.6, 0.4])
+    assert ends([0.5, 0.6, 0.4, 0.4, 0.4]), "the rise is no longer among the last three"
+
+
+def test_stopped_trials_count_and_failed_ones_do_not() -> None:
+    assert ends([0.5, None, None, None])
+    assert not ends([None, None, None, None, None]), "no trial has completed"
+    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    for trial, status in enumerate(["completed", "failed", "completed", "failed", "failed"]):
+        early.end(trial, status, Summary(0.5, None, 1))
+    assert early.reason() is None
+    early.end(5, "completed", Summary(float("nan"), None, 1))
+    assert early.reason() is None, "a score that is no number is a failure"
+    early.end(6, "stopped", None)
+    assert early.reason() is not None
+
+
+def test_trials_count_in_the_order_of_their_numbers() -> None:
+    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    for trial, score in ((0, 0.5), (2, 0.5), (3, 0.5), (1, 0.9)):
+        early.end(trial, "completed", Summary(score, None, 1))
+    assert early.reason() is not None, "trial 1 ended last, and was begun before the last two"
+
+
+def test_once_the_search_has_ended_it_stays_ended() -> None:
+    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    for trial in range(3):
+        early.end(trial, "completed", Summary(0.5, None, 1))
+    first = early.reason()
+    assert first is not None
+    assert first.why == (
+        "the best final val.accuracy rose by 0 over the last 2 trials that trained, less than 0.005"
+    )
+    early.end(3, "completed", Summary(0.9, None, 1))
+    assert early.reason() == first
+
+
+def test_noise_of_an_accuracy_is_binomial() -> None:
+    assert ends([0.9 - 0.9 * NOISE, 0.9, 0.5], "gain<noise for 2")
+    assert not ends([0.9 - 1.1 * NOISE, 0.9, 0.5], "gain<noise for 2")
+
+
+def test_noise_of_several_seeds_is_their_standard_error() -> None:
+    rankme = {"metric": "val.rankme", "seeds": 4, "std": 0.2}
+    assert ends([5.0, 5.09, 4.0], "gain<noise for 2", **rankme)
+    assert not ends([5.0, 5.11, 4.0], "gain<noise for 2", **rankme)
+    assert not ends([0.5, 0.515, 0.4], "gain<noise for 2", seeds=2, std=0.0), "more than one image of 100"
+    assert ends([0.5, 0.505, 0.4], "gain<noise for 2", seeds=2, std=0.0), "half an image, and no deviation"
+
+
+def test_a_minimised_metric_gains_when_it_falls() -> None:
+    assert ends([0.5, 0.6, 0.7, 0.8], metric="val.alignment")
+    assert not ends([0.5, 0.6, 0.4, 0.8], metric="val.alignment")
+
+
+def test_trials_before_an_extension_are_not_counted_again() -> None:
+    flat: list[float | None] = [0.5] * 6
+    assert not ends(flat, stop_from=4)
+    assert ends([*flat, None], stop_from=4)
+
+
+def test_trials_of_earlier_drivers_count(tmp_path: Path) -> None:
+    study = WrittenStudy(tmp_path, make_record())
+    study.write(*(scored((0.5, 0.6), status) for status in ("completed", "stopped", "failed", "completed")))
+    held = trial_outcomes(study.store.trials("demo"), study.record)
+    search = study.record.require_search()
+    assert EarlyEnd(Limits(stop_when="gain<0.01 for 2"), search, held).reason() is not None
+    assert EarlyEnd(Limits(stop_when="gain<0.01 for 3"), search, held).reason() is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "stop_when", "told"),
+    [
+        (
+            {"metric": "val.rankme"},
+            "gain<noise for 3",
+            "the noise of one val.rankme is unknown; allowed: a number",
+        ),
+        ({"validation_images": None}, "gain<noise for 3", "the noise of one val.accuracy is unknown"),
+        (
+            {"metric": "val.accuracy,val.colour_mse"},
+            "gain<0.1 for 3",
+            "one metric, given val.accuracy, val.col",
+        ),
+        ({"sampler": "grid"}, "gain<0.1 for 3", "does not go with the sampler grid"),
+    ],
+)
+def test_a_condition_that_means_nothing_is_refused(fields: Any, stop_when: str, told: str) -> None:
+    usual = {"trials": 9, "metric": "val.accuracy", "validation_images": 100}
+    check_stop_when(Limits(stop_when=stop_when), SearchRecord(**usual))
+    with pytest.raises(InputError, match=told):
+        check_stop_when(Limits(stop_when=stop_when), SearchRecord(**{**usual, **fields}))
+
+
+def test_several_seeds_give_the_noise_of_any_metric() -> None:
+    check_stop_when(
+        Limits(stop_when="gain<noise for 3"), SearchRecord(trials=9, metric="val.rankme", seeds=2)
+    )

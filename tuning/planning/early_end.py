@@ -1,0 +1,135 @@
+"""When no further trial of a sweep begins, and why: the budget is spent, or the search no longer gains."""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
+from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.results.best import best_final, is_minimised, merit
+from contrasweep.tuning.results.noise import images_behind, score_noise
+from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.results.trials import TrialOutcome
+from contrasweep.tuning.search import sampler_of
+from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.store import SearchRecord
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why no further trial begins, and what `--extend` needs beside it to add more."""
+
+    why: str
+    beside: str = ""
+
+
+class EarlyEnd:
+    """Says whether a further trial of a sweep may begin; those that run go on to their ends.
+
+    A search no longer gains when its best final score rose by too little over the last trials that trained:
+    those that completed or that the scheduler stopped, in the order of their numbers, so that a resumed
+    search counts as one that never stopped. Failed trials do not count, and neither do trials of earlier
+    studies. A trial must have completed before the last ones, or there is nothing to compare with.
+
+    Args:
+        limits: the limits of the sweep.
+        search: how it is searched.
+        held: the trials of earlier drivers.
+        spent: the seconds in which trials ran under earlier drivers.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        search: SearchRecord,
+        held: Iterable[TrialOutcome] = (),
+        *,
+        spent: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = limits
+        self._stop = None if limits.stop_when is None else parse_stop_when(limits.stop_when)
+        self._metric, self._images = search.metrics[0], images_behind(search)
+        self._spent, self._clock = spent, clock
+        self._first: float | None = None
+        self._trained: dict[int, Summary | None] = {}
+        self._reason: Reason | None = None
+        for one in held:
+            self.end(one.trial, one.status, one.metrics.get(self._metric))
+
+    def begin(self) -> None:
+        """Note that a trial begins: from the first one on, time counts."""
+        self._first = self._clock() if self._first is None else self._first
+
+    def end(self, trial: int, status: str, score: Summary | None) -> None:
+        """Note how a trial ended; a completed one has a final score over its seeds."""
+        if status == "stopped":
+            self._trained[trial] = None
+        elif status == "completed" and score is not None and math.isfinite(score.mean):
+            self._trained[trial] = score
+
+    def reason(self) -> Reason | None:
+        """Return why no further trial begins; None if one may. Once there is a reason, it stays."""
+        self._reason = self._reason or self._time() or self._gain()
+        return self._reason
+
+    def _time(self) -> Reason | None:
+        budget = self._limits.budget
+        here = 0.0 if self._first is None else self._clock() - self._first
+        if budget is None or self._spent + here < budget:
+            return None
+        return Reason(f"the budget of {in_words(budget)} was spent", " with a larger --budget")
+
+    def _gain(self) -> Reason | None:
+        stop, numbers = self._stop, sorted(self._trained)
+        if stop is None or sum(trial >= self._limits.stop_from for trial in numbers) < stop.trials:
+            return None
+        before, now = self._best(numbers[: -stop.trials]), self._best(numbers)
+        if before is None or now is None:
+            return None
+        gain = merit(self._metric, now.mean) - merit(self._metric, before.mean)
+        least = score_noise(now, self._images) if stop.gain is None else stop.gain
+        return None if least is None or gain >= least else Reason(self._in_words(stop, gain, least))
+
+    def _best(self, trials: Iterable[int]) -> Summary | None:
+        scores = {trial: score.mean for trial in trials if (score := self._trained[trial]) is not None}
+        best = best_final(scores, self._metric)
+        return None if best is None else self._trained[best[0]]
+
+    def _in_words(self, stop: StopWhen, gain: float, least: float) -> str:
+        changed = "fell" if is_minimised(self._metric) else "rose"
+        bound = f"its noise of {number_text(least)}" if stop.gain is None else number_text(least)
+        return (
+            f"the best final {self._metric} {changed} by {number_text(gain)} over the last {stop.trials} "
+            f"trials that trained, less than {bound}"
+        )
+
+
+def check_stop_when(limits: Limits, search: SearchRecord) -> None:
+    """Refuse a condition that means nothing for a search.
+
+    Raises:
+        InputError: the search has several metrics, or goes through a grid; or the condition names the noise
+            of a score whose noise is unknown.
+    """
+    if limits.stop_when is None:
+        return
+    if len(search.metrics) > 1:
+        raise InputError(
+            f"stop-when takes one metric, given {', '.join(search.metrics)}: "
+            "a Pareto front may grow while the best of each stays"
+        )
+    if sampler_of(search.sampler).exhaustive:
+        raise InputError(
+            f"stop-when does not go with the sampler {search.sampler}: its points come in a fixed order, so "
+            "the last ones say nothing of those that are left"
+        )
+    if parse_stop_when(limits.stop_when).gain is None and search.seeds == 1 and images_behind(search) is None:
+        raise InputError(
+            f"stop-when: given {limits.stop_when!r}, but the noise of one {search.metric} is unknown; "
+            "allowed: a number (gain<NUMBER for TRIALS), an accuracy as --metric, or --seeds 2 or more"
+        )

@@ -1,0 +1,28 @@
+"""The noise of a final score: by how much it differs by chance, where that is known."""
+
+from contrasweep.tuning.statistics import Summary, binomial_noise
+from contrasweep.tuning.store import SearchRecord
+
+
+def images_behind(search: SearchRecord) -> int | None:
+    """Return on how many validation images a search's score is a share of correct answers.
+
+    None where the score is no accuracy, where there are several metrics, or where the number is unknown.
+    """
+    one_accuracy = len(search.metrics) == 1 and search.metric.endswith("accuracy")
+    return search.validation_images if one_accuracy else None
+
+
+def score_noise(score: Summary, images: int | None) -> float | None:
+    """Return the noise of a trial's final score; None where it is unknown.
+
+    Of several seeds, it is the standard error of their mean; an accuracy has the noise of one image at least.
+    Of one seed, an accuracy has its binomial noise (`statistics.binomial_noise`).
+
+    Args:
+        score: the score over the trial's seeds.
+        images: see `images_behind`.
+    """
+    if score.error is not None:
+        return score.error if images is None else max(score.error, 1 / images)
+    return None if images is None else binomial_noise(score.mean, images)
