@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.conditions import parse_condition
 from contrasweep.tuning.results.best import pareto_front
-from contrasweep.tuning.results.selection import parse_condition
 
 
 def test_the_front_is_what_nothing_beats() -> None:
@@ -35,7 +35,7 @@ def test_a_condition_keeps_what_it_says(text: str, kept: list[int]) -> None:
     assert [value for value in (1, 2, 3) if condition.holds(value)] == kept
 
 
-@pytest.mark.parametrize("text", ["m", "m=2", "m>=two", "m>=nan", ">=2"])
+@pytest.mark.parametrize("text", ["m", "m=2", "m>=two", "m>=nan", "m>=inf", ">=2"])
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--where takes METRIC>=NUMBER"):
         parse_condition(text, ["val.m"])

@@ -185,5 +185,8 @@ def test_a_floor_on_another_metric(tmp_path: Path) -> None:
     best, other = best_trials(study.store, STUDY, 9, where=["colour_mse>=20"])
     assert (best.trial, other.trial) == (0, 2)
     assert best.rule.endswith("val.colour_mse >= 20")
-    with pytest.raises(SweepFailed, match=r"none of the 4 completed trials .* has val.colour_mse > 40"):
+    told = (
+        r"none of the 4 completed .* keeps val.colour_mse > 40; the nearest is trial 2 \(val.colour_mse 40\)"
+    )
+    with pytest.raises(SweepFailed, match=told):
         best_trials(study.store, STUDY, where=["colour_mse>40"])

@@ -173,7 +173,7 @@ def _configs(
     if _is_file(source):
         return [load_best(Path(source), data_root)]
     selected = best_trials(ResultsStore(results), source, top, where)
-    remark_on_fewer(selected, top, where)
+    remark_on_fewer(selected, top)
     return [config_of(trial) for trial in selected]
 
 

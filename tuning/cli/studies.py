@@ -98,7 +98,7 @@ def show(
     Example: contrasweep show my-study --plot my-study.png
     """
     from contrasweep.tuning.limits import check_count
-    from contrasweep.tuning.results.selection import front_among
+    from contrasweep.tuning.results.selection import front_among, kept_trials
     from contrasweep.tuning.results.trials import rows_so_far
     from contrasweep.tuning.store import ResultsStore
 
@@ -111,7 +111,8 @@ def show(
     record = store.study(study)
     tables = store.tables(study)
     front = () if record.is_final else front_among(tables.trials, record)
-    rows = [_trial_row(row, front) for row in rows_so_far(tables)]
+    kept = None if record.is_final or not record.require_search().keep else kept_trials(tables.trials, record)
+    rows = [_trial_row(row, front, kept) for row in rows_so_far(tables)]
     rows = _sorted(rows, sort)[:top]
     if plot is not None:
         draw_study(store, study, plot)
@@ -181,7 +182,7 @@ def best(
     selected = best_trials(store, study, top, where or ())
     if output is not None:
         write_whole(output, best_yaml(selected[0]))
-    remark_on_fewer(selected, top, where)
+    remark_on_fewer(selected, top)
     if json:
         print_json([selected_content(trial) for trial in selected])
         return
@@ -203,13 +204,11 @@ def best(
         say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
 
 
-def remark_on_fewer(
-    selected: "Sequence[SelectedTrial]", top: int | None, where: Sequence[str] | None
-) -> None:
+def remark_on_fewer(selected: "Sequence[SelectedTrial]", top: int | None) -> None:
     """Say so where fewer trials could be selected than were asked for."""
     if top is not None and len(selected) < top:
-        ended = "completed and meet the conditions" if where else "completed"
         study = selected[0].study
+        ended = "completed and meet the conditions" if selected[0].conditions else "completed"
         remark(f"{len(selected)} of the best {top} of {study}: no more of its trials have {ended}.")
 
 
@@ -244,8 +243,16 @@ def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
     ]
 
 
-def _trial_row(row: Mapping[str, Any], front: Collection[int]) -> dict[str, Any]:
-    """Return a row of the store as it is shown; `front` are the trials on the study's Pareto front."""
+def _trial_row(
+    row: Mapping[str, Any], front: Collection[int], keeping: Collection[int] | None
+) -> dict[str, Any]:
+    """Return a row of the store as it is shown.
+
+    Args:
+        row: the row.
+        front: the trials on the study's Pareto front.
+        keeping: the completed trials that keep the conditions of the search; None if it has none.
+    """
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
     scores = {
         name.removeprefix("metric."): value
@@ -254,6 +261,8 @@ def _trial_row(row: Mapping[str, Any], front: Collection[int]) -> dict[str, Any]
     }
     values = {name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")}
     on_front = {"front": "yes" if row["trial"] in front else None} if front else {}
+    keeps = None if row["status"] != "completed" or keeping is None else row["trial"] in keeping
+    kept |= {} if keeping is None else {"keeps": None if keeps is None else "yes" if keeps else "no"}
     return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
 
 

@@ -32,6 +32,7 @@ from contrasweep.tuning.cli.sweep_options import (
     Extend,
     Grace,
     GridPoints,
+    Keep,
     KeepWeights,
     MaxFailures,
     Methods,
@@ -83,6 +84,7 @@ def sweep(
     scheduler: Scheduler = None,
     metric: Metric = None,
     asha_metric: AshaMetric = None,
+    keep: Keep = None,
     eta: Eta = None,
     grace: Grace = None,
     seed: Seed = None,
@@ -137,6 +139,7 @@ def sweep(
         "scheduler": scheduler,
         "metric": metric,
         "asha_metric": asha_metric,
+        "keep": keep or None,
         "seed": seed,
         "seeds": seeds,
     }

@@ -51,6 +51,13 @@ Metric = Annotated[
         "Several, with commas between them, give a Pareto front."
     ),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METRIC>=NUMBER",
+        help="Look for the best trial among those that keep this condition (or <=, >, <); may be repeated.",
+    ),
+]
 AshaMetric = Annotated[
     str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
 ]

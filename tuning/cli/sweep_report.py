@@ -7,6 +7,7 @@ from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
 from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.results.best import best_name, rule_in_words
 from contrasweep.tuning.results.commands import best_command, results_option, show_command
 
@@ -127,7 +128,8 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     return (
         f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
         f"{plan.experiment.epochs} epochs at most; "
-        f"{rule_in_words(plan.metric)}, on the validation split, so the score is optimistic: "
+        f"{rule_in_words(plan.metric)}{appended(plan.keep)}, "
+        "on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
         + (f" {control}" if (control := plan.experiment.encoder.control) else "")
     )
@@ -142,14 +144,19 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
 
-    store, rows = ResultsStore(results), []
+    store, rows, failed = ResultsStore(results), [], dict(done.failed)
     for result in done.results:
-        best = best_trials(store, result.plan.name)[0]
+        try:
+            best = best_trials(store, result.plan.name)[0]
+        except SweepFailed as error:
+            # No trial keeps the conditions of the search.
+            failed[result.plan.name] = str(error)
+            continue
         ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
         rows.append({"method": result.plan.method, **selected_content(best), **ended})
     if as_json:
-        print_json({"group": prefix, "best": rows, "failed": dict(done.failed)})
-    elif done.results:
+        print_json({"group": prefix, "best": rows, "failed": failed})
+    elif rows:
         plan = done.results[0].plan
         least, most = min(trials := [one.plan.trials for one in done.results]), max(trials)
         begun = f"The same budget each: {most}" if least == most else f"{least} to {most}"
@@ -162,7 +169,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         )
         if any(row["failed"] for row in rows):
             warn("some trials failed; `contrasweep show STUDY` says why.")
-        for result in done.results:
+        for result in (one for one in done.results if one.plan.name not in failed):
             say(f"Next: contrasweep run {result.plan.name}{results_option(results)} --seeds 5")
-    if done.failed:
-        raise SweepFailed("; ".join(done.failed.values()))
+    if failed:
+        raise SweepFailed("; ".join(failed.values()))

@@ -1,6 +1,6 @@
 """The metrics that runs record, known before a study starts, and which of them a search can select by."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
@@ -8,6 +8,8 @@ from contrasweep.tuning.experiment import ProbeSettings, Value
 from contrasweep.tuning.methods.declaration import Declaration
 
 VALIDATION = "val."
+CHEAP = "val.ridge_"
+"""Scores of the fast probe, which is fitted after every epoch; the exact probe is fitted at the end only."""
 
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
@@ -44,7 +46,7 @@ def search_metrics(
     """Return the metrics of a search trial: training, and scores on the validation split."""
     return (
         *_training(method),
-        *_probed("val.ridge_", spec),
+        *_probed(CHEAP, spec),
         *_classified("val.", method, spec),
         *_clustered("val.", probes),
         *_probed("val.", spec),
@@ -76,13 +78,19 @@ def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL
 
     Which of them are better when they are smaller, `tuning.results.best` says.
     """
-    probed = zip(_probed("val.", spec), _probed("val.ridge_", spec), strict=True)
+    probed = zip(_probed("val.", spec), _probed(CHEAP, spec), strict=True)
     known_at_once = (
         *_classified("val.", method, spec),
         *_clustered("val.", probes),
         *_label_free("val.", spec, probes),
     )
     return {**dict(probed), **{name: name for name in known_at_once}}
+
+
+def cheap_form(metric: str, reported: Collection[str]) -> str:
+    """Return the form of a metric that is known after every epoch, of those that a search has `reported`."""
+    cheap = CHEAP + metric.removeprefix(VALIDATION)
+    return cheap if metric.startswith(VALIDATION) and cheap in reported else metric
 
 
 def default_goal(method: Declaration, spec: DatasetFacts) -> str:

@@ -59,18 +59,22 @@ class EarlyEnd:
         self._trained: dict[int, Summary | None] = {}
         self._reason: Reason | None = None
         for one in held:
-            self.end(one.trial, one.status, one.metrics.get(self._metric))
+            kept = all(this.holds(one.mean(this.metric)) for this in search.keep)
+            self.end(one.trial, one.status, one.metrics.get(self._metric), kept=kept)
 
     def begin(self) -> None:
         """Note that a trial begins: from the first one on, time counts."""
         self._first = self._clock() if self._first is None else self._first
 
-    def end(self, trial: int, status: str, score: Summary | None) -> None:
-        """Note how a trial ended; a completed one has a final score over its seeds."""
+    def end(self, trial: int, status: str, score: Summary | None, *, kept: bool = True) -> None:
+        """Note how a trial ended; a completed one has a final score over its seeds.
+
+        One that has not `kept` the conditions of the search has trained, but is never the best.
+        """
         if status == "stopped":
             self._trained[trial] = None
         elif status == "completed" and score is not None and math.isfinite(score.mean):
-            self._trained[trial] = score
+            self._trained[trial] = score if kept else None
 
     def reason(self) -> Reason | None:
         """Return why no further trial begins; None if one may. Once there is a reason, it stays."""

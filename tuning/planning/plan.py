@@ -12,6 +12,7 @@ from contrasweep.data import dataset_spec
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.halving import Halving
@@ -44,6 +45,7 @@ class WarmStart:
         trials = (
             WarmTrialRecord.model_validate(
                 {"values": t.values, "state": t.state, "epochs": t.epochs, "value": t.value}
+                | {"violations": t.violations}
             )
             for t in self.trials
         )
@@ -53,7 +55,7 @@ class WarmStart:
     def of_record(cls, content: WarmStartRecord) -> "WarmStart":
         """Return the warm start that `record` wrote."""
         trials = tuple(
-            PastTrial(number, held.values, held.state, held.epochs, held.value)
+            PastTrial(number, held.values, held.state, held.epochs, held.value, held.violations)
             for number, held in enumerate(content.trials)
         )
         return cls(content.studies, trials)
@@ -67,7 +69,8 @@ class SweepPlan:
     to search. The search maximises the merits (`results.best`) of `metrics`; several metrics give a Pareto
     front. The scheduler compares trials by `asha_metric`, in its cheap form, which is known after every
     epoch. The encoders of the best `keep_weights` trials stay in the store. After the defaults, the
-    configurations `enqueued` run before the sampler's proposals.
+    configurations `enqueued` run before the sampler's proposals. The best trial is looked for among those
+    that `keep` all conditions.
     """
 
     name: str
@@ -93,6 +96,7 @@ class SweepPlan:
     storage: str | None = None
     warm: WarmStart = field(default_factory=WarmStart)
     enqueued: tuple[Mapping[str, Scalar], ...] = ()
+    keep: tuple[Condition, ...] = ()
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -191,6 +195,7 @@ class SweepPlan:
                 keep_weights=self.keep_weights,
                 data_root=str(self.data_root),
                 validation_images=scored_images(self.experiment, self.seeds, self.data_root) or None,
+                keep=self.keep,
             ),
             columns=StudySchema(
                 hyperparameters=self.space.types(),
@@ -260,6 +265,7 @@ def plan_of(
         storage=search.storage,
         warm=WarmStart.of_record(search.warm_start),
         enqueued=search.enqueued,
+        keep=search.keep,
         command=record.command,
         created=record.created,
     )

@@ -14,13 +14,13 @@ from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import chosen_goals, full_name
+from contrasweep.tuning.methods.metrics import chosen_goals, full_name, search_metrics
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.early_end import check_stop_when
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.request import check_request, default_name, outside
+from contrasweep.tuning.planning.request import check_request, conditions, default_name, outside
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.trial_limits import Limits
@@ -48,6 +48,7 @@ class SweepOptions(TypedDict, total=False):
     halving: Halving | None
     seed: int
     seeds: int | None
+    keep: Sequence[str]
     warm_start: Sequence[str]
     enqueue: Sequence[Mapping[str, Any]]
     storage: str | None
@@ -81,6 +82,7 @@ def plan_sweep(
     halving: Halving | None = None,
     seed: int = 0,
     seeds: int | None = None,
+    keep: Sequence[str] = (),
     warm_start: Sequence[str] = (),
     enqueue: Sequence[Mapping[str, Any]] = (),
     storage: str | None = None,
@@ -118,6 +120,8 @@ def plan_sweep(
         seed: the seed of the proposals.
         seeds: the number of seeds of each trial; they advance together, and their mean counts. One by
             default; with `validation.split` folds as many as there are parts to hold out.
+        keep: conditions such as `colour_mse>=200`: the search looks for the best trial among those that keep
+            them all.
         warm_start: earlier studies in the same results folder whose trials the search learns from.
         enqueue: configurations that run first, after the defaults: values by parameter; what one leaves out
             takes its default.
@@ -154,6 +158,7 @@ def plan_sweep(
         seed=seed,
         seeds=seeds,
         enqueue=enqueue,
+        keep=keep,
     )
     for remark in request.remarks:
         log.warning("%s", remark)
@@ -200,6 +205,7 @@ def plan_sweep(
         limits=limits or Limits(),
         keep_weights=keep_weights,
         enqueued=request.enqueued,
+        keep=conditions(keep, search_metrics(*scored)),
         storage=None if storage is None else checked_storage(storage, study_name),
         command=command,
         created=created,

@@ -10,8 +10,15 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.experiment.conditions import Condition, metrics_named, parse_condition
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
-from contrasweep.tuning.methods.metrics import VALIDATION, chosen_goals, goals, implied_settings
+from contrasweep.tuning.methods.metrics import (
+    VALIDATION,
+    chosen_goals,
+    goals,
+    implied_settings,
+    search_metrics,
+)
 from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, whole_configurations
 from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.planning.settings import known_experiment
@@ -19,6 +26,7 @@ from contrasweep.tuning.planning.spaces import check_names, preset_beside, space
 
 Scheduler = Literal["asha", "none"]
 DEFAULT_TRIALS = 24
+KEEP = "--keep"
 SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
 
 
@@ -59,6 +67,7 @@ def check_request(
     seed: int = 0,
     seeds: int | None = None,
     enqueue: Sequence[Mapping[str, Any]] = (),
+    keep: Sequence[str] = (),
 ) -> Request:
     """Check the names, numbers and settings of a sweep against what methods and datasets declare.
 
@@ -78,7 +87,7 @@ def check_request(
     if sampler not in DECLARED_SAMPLERS:
         raise unknown_name("sampler", sampler, DECLARED_SAMPLERS)
     asked = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
-    given = {**implied_settings((metric, asha_metric)), **asked}
+    given = {**implied_settings((metric, asha_metric, *metrics_named(keep, KEEP))), **asked}
     start: Mapping[str, Value] = {}
     remarks: tuple[str, ...] = ()
     if use_preset:
@@ -95,6 +104,9 @@ def check_request(
         check_halving(halving, scheduler, settings.epochs)
     for named in (metric, asha_metric):
         _check_metrics(named, method, dataset, settings)
+    own = DECLARED_DATASETS.get(dataset)
+    if own is not None and own.facts is not None:
+        conditions(keep, search_metrics(DECLARED_METHODS[method], own.facts, settings.probes))
     planned = _trials(trials, sampler, remaining)
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
@@ -104,6 +116,19 @@ def check_request(
 def outside(space: Space, given: Mapping[str, Value]) -> dict[str, Value]:
     """Return the given settings that the space does not hold."""
     return {path: value for path, value in given.items() if path not in space}
+
+
+def conditions(keep: Sequence[str], reported: Sequence[str]) -> tuple[Condition, ...]:
+    """Return the conditions that a search's best trial keeps, each once.
+
+    Args:
+        keep: the conditions, as users write them.
+        reported: the metrics that trials of the search report.
+
+    Raises:
+        InputError: one cannot be read, or names a metric that is not reported (with the nearest).
+    """
+    return tuple(dict.fromkeys(parse_condition(text, reported, KEEP) for text in keep))
 
 
 def _check_metrics(given: str | None, method: str, dataset: str, settings: Experiment) -> None:

@@ -10,7 +10,7 @@ from contrasweep.tuning.experiment import EncoderSettings, Value
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.request import cut_into_levels
+from contrasweep.tuning.planning.request import conditions, cut_into_levels
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import StudyRecord
@@ -40,6 +40,7 @@ class Expected:
     grace: int | None = None
     seed: int | None = None
     seeds: int | None = None
+    keep: Sequence[str] | None = None
     warm_start: Sequence[str] | None = None
     cpus: int | None = None
 
@@ -114,6 +115,7 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
         "grace": (search.grace, expected.grace),
         "seed": (search.seed, expected.seed),
         "seeds": (search.seeds, expected.seeds),
+        "keep": _conditions(plan, record, expected.keep),
         "warm_start": (
             ",".join(search.warm_start.studies),
             None if expected.warm_start is None else ",".join(expected.warm_start),
@@ -123,6 +125,15 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
     for name, (stored, given) in rules.items():
         if given is not None and stored != given:
             yield f"{name} was {stored}, is {given}"
+
+
+def _conditions(plan: SweepPlan, record: StudyRecord, given: Sequence[str] | None) -> tuple[str, str | None]:
+    """Return the stored conditions and the given ones as text, both in one order."""
+    if given is None:
+        return "", None
+    both = plan.keep, conditions(given, record.columns.metrics)
+    stored, wanted = (sorted(f"{one.metric} {one.comparison} {one.bound!r}" for one in side) for side in both)
+    return ", ".join(stored) or "nothing", ", ".join(wanted)
 
 
 def _full_names(plan: SweepPlan, given: str | None) -> str | None:

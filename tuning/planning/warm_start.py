@@ -15,6 +15,7 @@ from contrasweep.tuning.results.trials import (
     merits,
     trial_outcomes,
 )
+from contrasweep.tuning.results.violations import violations_of
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
@@ -56,6 +57,12 @@ def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
                 f"warm start: the {what} of study {earlier.name} is {given[what]}, not {value}: "
                 "its scores say nothing of this search"
             )
+    unknown = [str(this) for this in plan.keep if this.metric not in earlier.columns.metrics]
+    if unknown:
+        raise InputError(
+            f"warm start: study {earlier.name} lacks the metrics of {', '.join(unknown)}: which of its "
+            "trials keep that is unknown"
+        )
 
 
 def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:
@@ -71,7 +78,8 @@ def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tupl
             last = {max(epochs): epochs[max(epochs)]} if epochs else {}
             final = [merit_of(one, metric) for metric in plan.metrics] if one.status == "completed" else None
             state: Literal["completed", "stopped"] = "stopped" if final is None else "completed"
-            fitting.append(PastTrial(one.trial, values, state, last, final))
+            broken = violations_of(one, plan.keep, earlier.columns.metrics)
+            fitting.append(PastTrial(one.trial, values, state, last, final, broken))
     return fitting, len(ended) - len(fitting)
 
 

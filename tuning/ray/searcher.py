@@ -19,7 +19,8 @@ from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
-from contrasweep.tuning.search import Mirror, PastTrial, Proposal
+from contrasweep.tuning.results.violations import violations
+from contrasweep.tuning.search import Mirror, PastTrial, Proposal, keeps
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
 
@@ -78,7 +79,7 @@ class StoreSearcher(Searcher):
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
         ended = {
-            one.number: final_merits(_merits_of(one)) if one.state == "completed" else None
+            one.number: final_merits(_merits_of(one)) if one.state == "completed" and one.keeps else None
             for one in past
             if one.state in _MAY_LEAVE_ENCODERS
         }
@@ -167,11 +168,12 @@ class StoreSearcher(Searcher):
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
-            self._early.end(request.trial, status, self._score(result))
-            merits = self._values(result)
-            self._tracker.end(request.trial, status, self._final(merits))
+            kept = keeps(self._violations(result, status))
+            self._early.end(request.trial, status, self._score(result), kept=kept)
+            merits = final_merits(self._values(result)) if status == "completed" and kept else None
+            self._tracker.end(request.trial, status, self._shown(merits))
             if status in _MAY_LEAVE_ENCODERS:
-                self._kept.add(request.trial, final_merits(merits) if status == "completed" else None)
+                self._kept.add(request.trial, merits)
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""
@@ -182,9 +184,9 @@ class StoreSearcher(Searcher):
             self._study.fail(request.trial)
             return "failed"
         if result.get("finished"):
-            self._study.complete(request.trial, self._values(result))
+            self._study.complete(request.trial, self._values(result), self._violations(result, "completed"))
             return "completed"
-        self._study.prune(request.trial)
+        self._study.prune(request.trial, self._violations(result, "stopped"))
         reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
         return end_all(request, "stopped", rung=max(reached, default=None))
 
@@ -192,6 +194,11 @@ class StoreSearcher(Searcher):
         """Return the merits of the metrics of a result, of which the larger is always better."""
         given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.metrics]
         return [None if value is None else merit(metric, value) for metric, value in given]
+
+    def _violations(self, result: Mapping[str, Any], status: str) -> dict[str, float]:
+        """Return how far a trial with this last result breaks each condition of the search."""
+        reported = self._record.columns.metrics
+        return violations(self._plan.keep, status, lambda metric: result.get(f"metrics/{metric}"), reported)
 
     def _score(self, result: Mapping[str, Any]) -> Summary | None:
         """Return the final score over the trial's seeds; None if the result has none."""
@@ -206,14 +213,13 @@ class StoreSearcher(Searcher):
         tracker = SweepTracker(plan.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
-                score = self._final(_merits_of(trial))
+                score = self._shown(final_merits(_merits_of(trial)) if trial.keeps else None)
                 tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), score)
         return tracker
 
-    def _final(self, merits: Sequence[float | None]) -> float | None:
-        """Return the final score of a trial from its merits, as users read it."""
-        final = final_merits(merits)
-        return None if final is None else merit(self._plan.metric, final[0])
+    def _shown(self, merits: Sequence[float] | None) -> float | None:
+        """Return the final score of a trial from its merits, as users read it; None of no candidate."""
+        return None if merits is None else merit(self._plan.metric, merits[0])
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():

@@ -39,6 +39,7 @@ from contrasweep.tuning.results.trials import (
     time_spent,
     trial_outcomes,
 )
+from contrasweep.tuning.results.violations import violations_of
 from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
@@ -218,6 +219,7 @@ def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRec
             one.status,
             merits(record.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {},
             tuple(merit_of(one, metric) for metric in metrics),
+            violations_of(one, record.require_search().keep, record.columns.metrics),
         )
         for one in held
     ]

@@ -72,12 +72,12 @@ def _tested(data: StudyData) -> Iterator[str]:
 def _validated(data: StudyData) -> Iterator[str]:
     """Say how the best trial of the search compares with its control and the defaults, and how surely."""
     if not data.ranked:
-        yield "No trial has completed yet: there is no best configuration."
+        yield f"{data.no_best}: there is no best configuration."
         return
     best, metric = data.ranked[0], data.metric
     said = (
-        f"On the validation split, trial {best.number} is the best of {len(data.ranked):,} completed: "
-        f"{metric} {cell_text(best.score)}"
+        f"On the validation split, trial {best.number} is the best of {data.candidates_in_words}: {metric} "
+        f"{cell_text(best.score)}"
     )
     own, untrained = data.by_seed(best, metric), data.untrained_by_seed(best, metric)
     yield said + (f", {_beyond(own, untrained)} its encoder before training." if untrained else ".")

@@ -156,12 +156,12 @@ def traded_metrics(data: StudyData) -> tuple[str, ...]:
 
 
 def front_of(data: StudyData) -> Front | None:
-    """Return the front of a study's completed trials; None if none of them has two metrics to weigh."""
+    """Return the front of the trials that can be selected; None if none of them has two metrics to weigh."""
     metrics = traded_metrics(data)
     points = [
         Point(trial.number, tuple(trial.metrics[name] for name in metrics))
-        for trial in data.trials
-        if trial.status == "completed" and all(name in trial.metrics for name in metrics)
+        for trial in sorted(data.ranked, key=lambda trial: trial.number)
+        if all(name in trial.metrics for name in metrics)
     ]
     if not metrics or not points:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.reports.answer import FINAL_SEEDS, answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
@@ -69,7 +70,7 @@ def state_line(data: StudyData) -> str:
 def _progress(data: StudyData) -> Section:
     drawn = sampled(data, data.trials, MAX_MARKS)
     best = (
-        f"The line is the {best_name(data.metric)}: the {rule_in_words(data.metric)}. The dashed line "
+        f"The line is the {best_name(data.metric)}: the {_rule(data)}. The dashed line "
         f"is the untrained encoder. {data.rung_metric} is read on the validation split after every epoch, "
         "and decides which trials are stopped early; of these it is the last score."
     )
@@ -82,15 +83,21 @@ def _progress(data: StudyData) -> Section:
 
 def _best(data: StudyData) -> Section:
     title = "Best trials"
-    rule = f"Selected: {rule_in_words(data.metric)}, on the validation split."
+    rule = f"Selected: {_rule(data)}, on the validation split."
     if not data.ranked:
-        return Section(title, _text(rule, "No trial has completed yet, so there is no best one."))
+        return Section(title, _text(rule, f"{data.no_best}, so there is no best one."))
     return Section(title, _text(rule, _verdict(data)), tables=[_best_table(data)])
+
+
+def _rule(data: StudyData) -> str:
+    """Return what the best trial is, and the conditions that it keeps."""
+    return rule_in_words(data.metric) + appended(data.search.keep)
 
 
 def _verdict(data: StudyData) -> str:
     best, n = data.ranked[0], len(data.ranked)
-    said = f"Trial {best.number} is the best of {n:,} completed: {data.metric} {cell_text(best.score)}"
+    score = f"{data.metric} {cell_text(best.score)}"
+    said = f"Trial {best.number} is the best of {data.candidates_in_words}: {score}"
     if best.untrained is None or best.score is None:
         said += "; how its encoder scored before training is not known."
     elif merit(data.metric, best.score) > merit(data.metric, best.untrained):

@@ -1,9 +1,6 @@
 """Select the best trials of a stored study, by their scores on the validation split."""
 
-import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +9,9 @@ import pyarrow as pa
 
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.errors import InputError, SweepFailed, unknown_name
+from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.conditions import Condition, appended, in_words, parse_condition
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.best import (
     beats,
@@ -28,7 +26,7 @@ from contrasweep.tuning.results.best import (
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.noise import images_behind
-from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
 from contrasweep.tuning.statistics import binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
@@ -39,50 +37,6 @@ ACCURACY = "val.accuracy"
 MOST_TIES = 10
 """How many trials that tie with the best are named."""
 
-COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_FORM = re.compile(r"\s*([\w.-]+?)\s*(>=|<=|>|<)\s*(\S+)\s*")
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A metric, a comparison and a number."""
-
-    metric: str
-    comparison: str
-    bound: float
-
-    def holds(self, value: float | None) -> bool:
-        """Whether a trial whose metric has this value is kept."""
-        return value is not None and COMPARISONS[self.comparison](value, self.bound)
-
-    def __str__(self) -> str:
-        return f"{self.metric} {self.comparison} {self.bound:g}"
-
-
-def parse_condition(text: str, metrics: Iterable[str]) -> Condition:
-    """Return the condition that `text` states on one of a study's `metrics` (`val.` may be left out).
-
-    Raises:
-        InputError: the text is not a condition, or the metric is unknown (the message has the nearest name).
-    """
-    found = _FORM.fullmatch(text)
-    try:
-        bound = math.nan if found is None else float(found[3])
-    except ValueError:
-        bound = math.nan
-    if found is None or math.isnan(bound):
-        raise InputError(f"--where takes METRIC>=NUMBER (or <=, >, <), given {text!r}")
-    known = list(metrics)
-    for name in (found[1], f"val.{found[1]}"):
-        if name in known:
-            return Condition(name, found[2], bound)
-    raise unknown_name("metric", found[1], known)
-
 
 @dataclass(frozen=True, repr=False)
 class SelectedTrial:
@@ -90,8 +44,8 @@ class SelectedTrial:
 
     Scores are means over the search's `seeds`; `std` is the sample standard deviation of `score` over them.
     `on_front` says whether it is on the Pareto front of a search with several metrics; `rule` says how the
-    first trial of the selection was chosen. The trial is stored in the folder `results`, and was trained on
-    the datasets in `data_root`.
+    first trial of the selection was chosen, `conditions` what it keeps. The trial is stored in the folder
+    `results`, and was trained on the datasets in `data_root`.
     """
 
     study: str
@@ -106,6 +60,7 @@ class SelectedTrial:
     seeds: int = 1
     on_front: bool = False
     rule: str = ""
+    conditions: tuple[Condition, ...] = ()
     results: str = "results"
     data_root: Path | None = None
 
@@ -162,7 +117,8 @@ def best_trials(
         store: the store that has the study.
         study: its name.
         top: how many; None gives the best one, or the whole Pareto front.
-        where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
+        where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count. The
+            conditions of the search itself hold too.
 
     Raises:
         InputError: `top` is below 1, a condition cannot be read or names an unknown metric, or the study has
@@ -173,17 +129,17 @@ def best_trials(
     check_count("top", top)
     record = store.study(study)
     search = record.require_search()
-    conditions = [parse_condition(text, record.columns.metrics) for text in where]
+    given = [parse_condition(text, record.columns.metrics) for text in where]
+    conditions = tuple(dict.fromkeys((*search.keep, *given)))
     tables = store.tables(study)
-    done = _candidates(tables.trials, record)
+    done = _completed(tables.trials, record)
     if not done:
         hint = resume_hint(record.method, study, store.location.uri, store.state(study))
         told = f"no trial of study {study} has completed yet, so there is no best one"
         raise SweepFailed(f"{told}. {hint}" if hint else told)
-    kept = [one for one in done if all(this.holds(one.mean(this.metric)) for this in conditions)]
+    kept = _keeping(done, conditions)
     if not kept:
-        wanted = " and ".join(map(str, conditions))
-        raise SweepFailed(f"none of the {len(done)} completed trials of study {study} has {wanted}")
+        raise SweepFailed(none_keeps_in_words(study, done, conditions))
     merits = {one.trial: _merits(search.metrics, one) for one in kept}
     places = {trial: place for place, trial in enumerate(ranked(merits))}
     kept.sort(key=lambda one: places[one.trial])
@@ -203,6 +159,7 @@ def best_trials(
             seeds=record.seeds,
             on_front=one.trial in front,
             rule=_rule(search, conditions),
+            conditions=conditions,
             results=store.location.uri,
             data_root=None if search.data_root is None else Path(search.data_root),
         )
@@ -211,7 +168,9 @@ def best_trials(
 
 
 def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] | None:
-    """Return the best completed trial of a search, and its final score; None if none has completed.
+    """Return the best completed trial of a search, and its final score; None if there is none.
+
+    A trial that breaks a condition of the search is not among them, here and below.
 
     Args:
         trials: the study's table of trials.
@@ -273,7 +232,46 @@ def front_among(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
     return _front(metrics, _candidates(trials, record)) if len(metrics) > 1 else frozenset()
 
 
+def no_best_in_words(trials: pa.Table, record: StudyRecord) -> str:
+    """Say why a study has no best trial: none has completed, or none of those keeps its conditions."""
+    completed = _completed(trials, record)
+    if not completed:
+        return "no trial has completed yet"
+    return none_keeps_in_words(record.name, completed, record.require_search().keep)
+
+
+def none_keeps_in_words(
+    study: str, completed: Sequence[TrialOutcome], conditions: Sequence[Condition]
+) -> str:
+    """Say that no completed trial keeps the conditions, and which comes nearest: by the sum of violations."""
+
+    def beyond(one: TrialOutcome) -> tuple[float, int]:
+        over = (this.violation(one.mean(this.metric)) for this in conditions)
+        return sum(max(0.0, violation) for violation in over), one.trial
+
+    nearest = min(completed, key=beyond)
+    has = {this.metric: nearest.mean(this.metric) for this in conditions}
+    shown = ", ".join(f"{metric} {cell_text(value)}" for metric, value in has.items())
+    return (
+        f"none of the {len(completed)} completed trials of study {study} keeps {in_words(conditions)}; "
+        f"the nearest is trial {nearest.trial} ({shown})"
+    )
+
+
+def kept_trials(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
+    """Return the completed trials that keep all conditions of their search."""
+    return frozenset(one.trial for one in _candidates(trials, record))
+
+
 def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
+    return _keeping(_completed(trials, record), record.require_search().keep)
+
+
+def _keeping(completed: Sequence[TrialOutcome], conditions: Collection[Condition]) -> list[TrialOutcome]:
+    return [one for one in completed if all(this.holds(one.mean(this.metric)) for this in conditions)]
+
+
+def _completed(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     metrics = record.require_search().metrics
     return [
         one
@@ -297,8 +295,7 @@ def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
     first, *others = search.metrics
     mean = f" (mean of {search.seeds} seeds)" if search.seeds > 1 else ""
     front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
-    where = "".join(f", {condition}" for condition in conditions)
-    return rule_in_words(first, mean) + front + where
+    return rule_in_words(first, mean) + front + appended(conditions)
 
 
 def data_root_of(given: Path | None, searched: Path | None) -> Path | None:

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
+from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.results.best import beats, best_name, best_order, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.final_runs import FinalRuns
-from contrasweep.tuning.results.selection import ties_in_words
+from contrasweep.tuning.results.selection import no_best_in_words, ties_in_words
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
@@ -136,9 +137,9 @@ class StudyData:
         return score_columns(one.number, self.metric, one.score, one.untrained, one.metrics, spread)
 
     def _notes(self) -> Iterator[str]:
-        yield f"The completed trials, the best first; {self.state}: {self._endings}."
+        yield f"The completed trials{self._kept}, the best first; {self.state}: {self._endings}."
         if not self.ranked:
-            yield "No trial has completed yet: there is no best one."
+            yield f"{self.no_best}: there is no best one."
         else:
             best = self.ranked[0]
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
@@ -201,14 +202,35 @@ class StudyData:
 
     @cached_property
     def ranked(self) -> TrialResults:
-        """The trials that can be selected, best first; equal scores in order of number."""
+        """The trials that can be selected, best first; equal scores in order of number.
+
+        They have completed, and keep the conditions of the search.
+        """
         scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
         scored.sort(key=lambda pair: best_order(pair[1].number, pair[0], self.metric))
-        return TrialResults(trial for _, trial in scored)
+        return TrialResults(trial for _, trial in scored if self._keeps(trial))
+
+    def _keeps(self, trial: TrialResult) -> bool:
+        return all(this.holds(trial.metrics.get(this.metric)) for this in self.search.keep)
+
+    @property
+    def candidates_in_words(self) -> str:
+        """How many trials can be selected, and which: `5 completed`, and the conditions that they keep."""
+        return f"{len(self.ranked):,} completed{self._kept}"
+
+    @property
+    def _kept(self) -> str:
+        return f" that keep {in_words(self.search.keep)}" if self.search.keep else ""
+
+    @property
+    def no_best(self) -> str:
+        """Why a study without a `ranked` trial has no best one, as a sentence without its full stop."""
+        told = no_best_in_words(self.rows, self.record)
+        return told[0].upper() + told[1:]
 
     @property
     def final_scores(self) -> dict[int, float]:
-        """The final score of each completed trial that has one, by number; the best first."""
+        """The final score of each trial that can be selected, by number; the best first."""
         return {one.number: one.score for one in self.ranked if one.score is not None}
 
     @cached_property
@@ -232,8 +254,8 @@ class StudyData:
 
     @cached_property
     def best_so_far(self) -> tuple[list[int], list[float]]:
-        """The completed trials whose final score beat those of all earlier ones, and these scores."""
-        scored = [(trial.number, trial.score) for trial in self.trials if trial.score is not None]
+        """The trials that can be selected and beat the final scores of all earlier ones, and their scores."""
+        scored = sorted(self.final_scores.items())
         places = improvements(np.array([merit(self.metric, score) for _, score in scored], dtype=float))
         return [scored[place][0] for place in places], [scored[place][1] for place in places]
 

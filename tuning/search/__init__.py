@@ -1,7 +1,7 @@
 """The search: it proposes configurations and learns from their results. It needs neither Ray nor torch."""
 
 from contrasweep.tuning.search.mirror import Mirror, MirrorOf, checked_storage
-from contrasweep.tuning.search.sampler import SAMPLERS, Sampler, sampler_of
+from contrasweep.tuning.search.sampler import SAMPLERS, Sampler, keeps, sampler_of
 from contrasweep.tuning.search.study import PastTrial, Proposal, SearchStudy
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "Sampler",
     "SearchStudy",
     "checked_storage",
+    "keeps",
     "sampler_of",
 ]

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.search.sampler import Draw, Numeric, Sampler, scale_of, standing, varied
+from contrasweep.tuning.search.sampler import Draw, Numeric, Sampler, constrained_standing, scale_of, varied
 from contrasweep.tuning.search.tpe import tpe
 
 FIRST_STEP = 0.25
@@ -51,7 +51,7 @@ class EvolutionStrategy(BaseSampler):
         )
         while len(ended) >= optimizer.population_size:
             generation, ended = ended[: optimizer.population_size], ended[optimizer.population_size :]
-            ranked = sorted(generation, key=standing)
+            ranked = sorted(generation, key=constrained_standing)
             optimizer.tell([(self._to_unit(t), float(place)) for place, t in enumerate(ranked)])
         return self._from_unit(optimizer.ask())
 

@@ -57,11 +57,11 @@ class GaussianProcess(BaseSampler):
         with quiet_optuna():
             held = storage.create_new_study(study.directions, study.study_name)
         seen = Study(study_name=study.study_name, storage=storage)
-        scores = normal_scores(study)
+        scores, violations = normal_scores(study), normal_violations(study)
         for other in study.get_trials(deepcopy=False):
             is_running = other.state is TrialState.RUNNING and other.number != trial.number
             if is_running or other.number in scores:
-                _add(seen, other, search_space, scores.get(other.number))
+                _add(seen, other, search_space, scores.get(other.number), violations.get(other.number, {}))
         asked = storage.get_trial(storage.create_new_trial(held))
         # The matrices are small: a second thread costs more than it gains, and trials need the cores. If the
         # fit of the kernel fails, Optuna warns at length and uses its defaults, which is acceptable.
@@ -97,10 +97,30 @@ def normal_scores(study: Study) -> dict[int, list[float]]:
     return scores
 
 
+def normal_violations(study: Study) -> dict[int, dict[str, float]]:
+    """Return for every finished or stopped trial by how much it breaks each condition, by its number.
+
+    These too are normal quantiles of ranks, less the quantile of the bound itself: above 0 where the
+    condition is broken. A trial of which this is unknown stands at the bound.
+    """
+    trials = [t for t in study.get_trials(deepcopy=False) if t.state in _SCORED]
+    found: dict[int, dict[str, float]] = {t.number: {} for t in trials}
+    for name in dict.fromkeys(name for t in trials for name in t.constraints):
+        ranks = rankdata([0.0, *(t.constraints.get(name, 0.0) for t in trials)])
+        bound, *quantiles = norm.ppf((ranks - 0.5) / len(ranks))
+        for t, quantile in zip(trials, quantiles, strict=True):
+            found[t.number][name] = float(quantile - bound)
+    return found
+
+
 def _add(
-    seen: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], scores: list[float] | None
+    seen: Study,
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    scores: list[float] | None,
+    violations: Mapping[str, float],
 ) -> None:
-    """Add a trial with its scores; a trial without scores is running."""
+    """Add a trial with its scores and violations; a trial without scores is running."""
     has_all = search_space.keys() <= trial.params.keys()
     for share in (0.5,) if has_all else _SHARES:
         seen.add_trial(
@@ -112,6 +132,7 @@ def _add(
                     for name, dist in search_space.items()
                 },
                 distributions=dict(search_space),
+                constraints=dict(violations),
             )
         )
 

@@ -16,6 +16,9 @@ from contrasweep.tuning.errors import InputError
 
 log = logging.getLogger(__name__)
 
+CONSTRAINT = "constraints:"
+"""Before the name of a condition, the key under which Optuna keeps how far a trial breaks it."""
+
 FAULTS = (OptunaError, SQLAlchemyError, OSError)
 
 
@@ -107,6 +110,8 @@ class Mirror:
             for name, value in trial.params.items():
                 dist = trial.distributions[name]
                 self._storage.set_trial_param(held, name, dist.to_internal_repr(value), dist)
+        for name, violation in trial.constraints.items():
+            self._storage.set_trial_system_attr(held, CONSTRAINT + name, violation)
         self._storage.set_trial_state_values(held, trial.state, trial.values)
 
     def _try(self, write: Callable[[], object]) -> None:

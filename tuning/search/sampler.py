@@ -26,7 +26,7 @@ def standing(trial: FrozenTrial, objective: int | None = None) -> tuple[int, int
     """Return a key that sorts trials, best first; larger values are better.
 
     Values of different fidelity are never compared. Finished trials come first, then stopped ones (a later
-    stop is better), then failed ones.
+    stop is better), then failed ones. Conditions do not count, see `constrained_standing`.
 
     Args:
         trial: a trial that has ended.
@@ -39,6 +39,19 @@ def standing(trial: FrozenTrial, objective: int | None = None) -> tuple[int, int
     if trial.state is TrialState.PRUNED and last is not None:
         return 1, -last, -trial.intermediate_values[last] if objective is None else 0.0
     return 2, 0, 0.0
+
+
+def constrained_standing(trial: FrozenTrial) -> tuple[float, tuple[int, int, float]]:
+    """Return the key of `standing` with the conditions before it: trials that break none come first.
+
+    The others follow by the sum of what they break them by.
+    """
+    return sum(max(0.0, violation) for violation in trial.constraints.values()), standing(trial)
+
+
+def keeps(violations: Mapping[str, float]) -> bool:
+    """Whether a trial with these violations, by condition, breaks none."""
+    return all(violation <= 0 for violation in violations.values())
 
 
 Draw = Callable[[int, int], BaseSampler]

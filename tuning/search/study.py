@@ -12,8 +12,11 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.search.mirror import MirrorOf, quiet_optuna
-from contrasweep.tuning.search.sampler import SpaceSampler, distribution, sampler_of
+from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
+from contrasweep.tuning.search.sampler import SpaceSampler, distribution, keeps, sampler_of
+
+NO_VIOLATIONS: Mapping[str, float] = {}
+"""Of a trial that breaks no condition, or of a search without conditions."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class PastTrial:
     """A trial of the results store.
 
     `epochs` maps an epoch to the value reported there. `value` is the final value, or one for each objective.
+    `violations` says by condition how far the trial breaks it; 0 or less where it keeps it.
     """
 
     number: int
@@ -49,6 +53,12 @@ class PastTrial:
     state: Status
     epochs: Mapping[int, float] = field(default_factory=dict)
     value: Value | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the trial breaks no condition."""
+        return keeps(self.violations)
 
     @property
     def unfinished(self) -> bool:
@@ -63,6 +73,9 @@ class SearchStudy:
     values. A trial that broke, or with a value that is missing, NaN or infinite, is FAIL. TPE ranks every
     PRUNED trial below every COMPLETE one, so values of different fidelity are never mixed. A report on a
     finished trial is ignored, with a warning in the log: the first outcome stands.
+
+    A trial may come with violations of conditions, by name: how far it breaks each, above 0 where it does.
+    They are Optuna's constraints: samplers look for the best trial among those that break none.
 
     With several objectives, Optuna does not get the values reported after epochs, because its multi-objective
     samplers refuse them. A PRUNED trial ranks below every COMPLETE one without them.
@@ -141,20 +154,22 @@ class SearchStudy:
                 if self._mirror is not None:
                     self._mirror.report(number + self._earlier, epoch, reported)
 
-    def complete(self, number: int, value: Value | None) -> TrialState:
+    def complete(
+        self, number: int, value: Value | None, violations: Mapping[str, float] = NO_VIOLATIONS
+    ) -> TrialState:
         """Finish a trial with its final value or values; a value of None, NaN or infinity makes it FAIL."""
         values = self._finite(value)
         if values is None:
             logger.warning("trial %d ended with the value %s: counted as failed", number, value)
             return self.fail(number)
-        return self._finish(number, TrialState.COMPLETE, values)
+        return self._finish(number, TrialState.COMPLETE, values, violations)
 
-    def prune(self, number: int) -> TrialState:
+    def prune(self, number: int, violations: Mapping[str, float] = NO_VIOLATIONS) -> TrialState:
         """Finish a trial that was stopped early; a last reported value of NaN or infinity makes it FAIL."""
         if not math.isfinite(self._last.get(number, 0.0)):
             logger.warning("trial %d was stopped at a value that is not finite: counted as failed", number)
             return self.fail(number)
-        return self._finish(number, TrialState.PRUNED, None)
+        return self._finish(number, TrialState.PRUNED, None, violations)
 
     def fail(self, number: int) -> TrialState:
         """Finish a trial that broke."""
@@ -223,6 +238,7 @@ class SearchStudy:
             params=params,
             distributions={name: self._distributions[name] for name in params},
             intermediate_values=epochs if self._objectives == 1 else {},
+            constraints=dict(past.violations) if state in (TrialState.COMPLETE, TrialState.PRUNED) else {},
         )
 
     def _finite(self, value: Value | None) -> list[float] | None:
@@ -246,9 +262,17 @@ class SearchStudy:
                     raise ValueError(f"{name}: given {value!r}; allowed: {parameter.describe()}")
         return params
 
-    def _finish(self, number: int, state: TrialState, values: list[float] | None) -> TrialState:
+    def _finish(
+        self,
+        number: int,
+        state: TrialState,
+        values: list[float] | None,
+        violations: Mapping[str, float] = NO_VIOLATIONS,
+    ) -> TrialState:
         if not self._is_running(number):
             return self.trial(number).state
+        for name, violation in violations.items():
+            self._storage.set_trial_system_attr(self._trial_id(number), CONSTRAINT + name, violation)
         self.optuna_study.tell(number + self._earlier, values, state=state)
         self._copy(number)
         return state

@@ -27,6 +27,7 @@ from pydantic import (
 from contrasweep.search_spaces import WHOLE_NUMBERS, Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store.filesystem import StoreError
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, Status, StudySchema
@@ -94,6 +95,11 @@ def _nan_for_null(value: Any) -> Any:
     return math.nan if value is None else value
 
 
+def _infinity_for_null(value: Any) -> Any:
+    """JSON has no infinity either, which a missing metric is beyond its bound."""
+    return math.inf if value is None else value
+
+
 def _space(content: Any, info: ValidationInfo) -> Space:
     origin = f"the space of study {info.data.get('name', '')}"
     if isinstance(content, Space):
@@ -115,6 +121,8 @@ Value = Annotated[Scalar, BeforeValidator(_scalar)]
 Setting = Annotated[Scalar | tuple[Scalar, ...], PlainValidator(_setting), PlainSerializer(_plain)]
 Score = Annotated[float, BeforeValidator(_nan_for_null)]
 
+Violation = Annotated[float, BeforeValidator(_infinity_for_null)]
+
 
 class WarmTrialRecord(BaseModel):
     """A trial of an earlier study that a search learned from before its own first trial.
@@ -124,6 +132,7 @@ class WarmTrialRecord(BaseModel):
         state: how it ended.
         epochs: the score by epoch.
         value: the final score, or one for each metric of the search; None for a stopped trial.
+        violations: by condition of the search, how far the trial breaks it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -132,6 +141,7 @@ class WarmTrialRecord(BaseModel):
     state: Status
     epochs: Mapping[Annotated[int, Field(ge=0, le=MOST)], Score]
     value: float | tuple[float | None, ...] | None
+    violations: Mapping[OneLine, Violation] = Field(default_factory=dict)
 
 
 class WarmStartRecord(BaseModel):
@@ -169,6 +179,7 @@ class SearchRecord(BaseModel):
         keep_weights: of how many of the best trials the encoders are kept.
         data_root: the folder of the datasets where the study ran.
         validation_images: how many different images a trial is scored on; None where that is unknown.
+        keep: the conditions that the best trial keeps, and that the sampler knows of.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -201,6 +212,7 @@ class SearchRecord(BaseModel):
     keep_weights: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     data_root: Annotated[str, AfterValidator(_path_of_a_folder)] | None = None
     validation_images: Annotated[int, Strict(), Field(ge=1, lt=2**63)] | None = None
+    keep: tuple[Condition, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -334,6 +346,7 @@ def _unfit_metrics(search: SearchRecord, columns: Sequence[str]) -> Iterator[str
         yield f"search.metric: given {search.metric}; allowed: each metric once"
     others = {"asha_metric": search.asha_metric, "rung_metric": search.rung_metric}
     given = [("metric", metric) for metric in search.metrics]
+    given += [("keep", condition.metric) for condition in search.keep]
     given += [(field, metric) for field, metric in others.items() if metric is not None]
     for field, metric in given:
         if metric not in columns:
