@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from benchmarks.label_free_reads import Encoders
-from contrasweep.tuning.methods.metrics import LABEL_FREE
+from contrasweep.tuning.methods.metrics import LABEL_FREE, is_minimised
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import is_minimised
 
 MARKERS: Final = "os^DvP"
 LOGARITHMIC: Final = frozenset({"rankme", "lidar", "alignment"})

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrasweep.tuning.methods.metrics import MEASURES, Measure, is_minimised
 from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.reports.figures import front_of
-from contrasweep.tuning.results.best import best_final, is_minimised, rule_in_words
+from contrasweep.tuning.results.best import best_final, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
 from contrasweep.tuning.results.selection import best_completed, best_trials, front_trials
 from contrasweep.tuning.results.study import read_study
@@ -43,6 +44,25 @@ def test_the_lowest_alignment_is_the_best(tmp_path: Path) -> None:
     data = read_study(study.store, NAME)
     assert [one.number for one in data.ranked] == [1, 2, 0, 3]
     assert data.best_so_far == ([0, 1], [0.3, 0.1])
+
+
+def test_a_measure_says_itself_in_which_direction_it_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [(0.3, 5.0), (0.1, 4.0), (0.2, 6.0)]
+    assert best_trials(written(tmp_path / "larger", scores, "val.rankme").store, NAME)[0].trial == 2
+    monkeypatch.setitem(MEASURES, "rankme", Measure("rankme", minimised=True))
+    study = written(tmp_path / "smaller", scores, "val.rankme")
+    assert best_trials(study.store, NAME)[0].trial == 1
+    assert read_study(study.store, NAME).best_so_far == ([0, 1], [5.0, 4.0])
+    assert report_of(TrialReport(1, {"val.rankme": 5.0}, 0.0), "val.rankme")["score"] == -5.0
+    assert observe(study.store, NAME).metric == "-val.rankme"
+
+
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=str)
+def test_every_measure_is_known_on_both_splits(measure: Measure) -> None:
+    for name in (f"val.{measure.name}", f"test.untrained_{measure.name}", measure.name):
+        assert is_minimised(name) == measure.minimised
 
 
 def test_the_front_of_alignment_and_rankme(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.files import check_file, write_whole
-from contrasweep.tuning.results.best import best_name, is_minimised, merit, rule_in_words
+from contrasweep.tuning.methods.metrics import is_minimised
+from contrasweep.tuning.results.best import best_name, merit, rule_in_words
 from contrasweep.tuning.results.commands import results_option, resume_hint
 
 if TYPE_CHECKING:

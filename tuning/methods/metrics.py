@@ -1,6 +1,7 @@
 """The metrics that runs record, known before a study starts, and which of them a search can select by."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.tuning.errors import InputError, unknown_name
@@ -13,14 +14,43 @@ CHEAP = "val.ridge_"
 
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
-CLUSTERING = ("cluster_accuracy", "cluster_nmi")
+
+@dataclass(frozen=True)
+class Measure:
+    """A score of an encoder, whatever the images that it is taken on.
+
+    Attributes:
+        name: without the split: `alignment` of `val.alignment`.
+        minimised: whether it is better when it is smaller.
+        of_views: whether it compares random views of an image, and so depends on what makes views differ.
+    """
+
+    name: str
+    minimised: bool = False
+    of_views: bool = False
+
+
+CLUSTERING_MEASURES = (Measure("cluster_accuracy"), Measure("cluster_nmi"))
 """ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
 
-LABEL_FREE = ("rankme", "lidar", "alignment", "uniformity", "feature_std")
+LABEL_FREE_MEASURES = (
+    Measure("rankme"),
+    Measure("lidar", of_views=True),
+    Measure("alignment", minimised=True, of_views=True),
+    Measure("uniformity", minimised=True),
+    Measure("feature_std"),
+)
 """The scores of features that need no label, where `label_free_views` says that they are computed."""
 
-OF_VIEWS = frozenset({"lidar", "alignment"})
-"""Those of them that compare random views of an image, so that they depend on what makes the views differ."""
+COLOUR = Measure("colour_mse")
+"""How badly the features tell the colour: the larger, the less of it they keep."""
+
+MEASURES = {one.name: one for one in (*CLUSTERING_MEASURES, *LABEL_FREE_MEASURES, COLOUR)}
+"""The measures that are defined here. Those of labels are named by each dataset; the larger is the better."""
+
+CLUSTERING = tuple(one.name for one in CLUSTERING_MEASURES)
+LABEL_FREE = tuple(one.name for one in LABEL_FREE_MEASURES)
+OF_VIEWS = frozenset(one.name for one in LABEL_FREE_MEASURES if one.of_views)
 
 NEED_LABELS = (
     "accuracy",
@@ -29,15 +59,21 @@ NEED_LABELS = (
     "top5_accuracy",
     "f1",
     "auc",
-    "colour_mse",
+    COLOUR.name,
     *CLUSTERING,
 )
-"""Measures that only images with labels have; `colour_mse` is read by the side of an accuracy."""
+"""Measures that only images with labels have; the colour error is read by the side of an accuracy."""
 
 USUAL_LABEL_FREE_VIEWS = 4
 """The views of an image that label-free scores compare where the number is not given."""
 
 USUAL_PROBES = ProbeSettings()
+
+
+def is_minimised(metric: str) -> bool:
+    """Return whether a metric (`val.alignment`, `test.untrained_alignment`) is better when it is smaller."""
+    name = metric.rpartition(".")[2].removeprefix("untrained_")
+    return name in MEASURES and MEASURES[name].minimised
 
 
 def search_metrics(
@@ -76,7 +112,7 @@ def final_metrics(
 def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES) -> dict[str, str]:
     """Return the metrics that a search can select by, each with its form that is known after every epoch.
 
-    Which of them are better when they are smaller, `tuning.results.best` says.
+    Which of them are better when they are smaller, `is_minimised` says.
     """
     probed = zip(_probed("val.", spec), _probed(CHEAP, spec), strict=True)
     known_at_once = (
@@ -161,7 +197,7 @@ def _training(method: Declaration) -> tuple[str, ...]:
 def _probed(prefix: str, spec: DatasetFacts) -> tuple[str, ...]:
     if not spec.probed:
         return ()
-    colour = ("colour_mse",) if spec.has_colour else ()
+    colour = (COLOUR.name,) if spec.has_colour else ()
     measures = spec.measures(test=prefix.startswith("test."))
     return tuple(prefix + name for name in (*measures, *colour))
 

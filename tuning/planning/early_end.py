@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
 from contrasweep.tuning.planning.trial_limits import Limits
-from contrasweep.tuning.results.best import best_final, is_minimised, merit
+from contrasweep.tuning.results.best import best_final, merit
 from contrasweep.tuning.results.noise import images_behind, score_noise
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.trials import TrialOutcome

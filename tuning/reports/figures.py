@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import best_name, is_minimised, merit, pareto_front
+from contrasweep.tuning.results.best import best_name, merit, pareto_front
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.results.trials import Curve, Floats

@@ -1,23 +1,17 @@
 """What the best trial of a study is: one definition for progress, summaries, reports and files.
 
-Some metrics are better when they are small. A search, a scheduler and an analysis compare *merits*, of which
-the larger is always better. The store, and whatever a user reads, have the metrics themselves.
+Some metrics are better when they are small: each measure in `methods.metrics` says so of itself. A search, a
+scheduler and an analysis compare *merits*, of which the larger is always better. The store, and whatever a
+user reads, have the metrics themselves.
 """
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-MINIMISED: Final = frozenset({"alignment", "uniformity"})
-"""The measures that are better when they are smaller. A large colour error means that little is kept."""
+from contrasweep.tuning.methods.metrics import is_minimised
 
 RULE = "{extreme} {metric} at the last epoch among completed trials"
 """What best means, wherever a best trial is named; of equal ones, the earliest."""
-
-
-def is_minimised(metric: str) -> bool:
-    """Return whether a metric (`val.alignment`, `test.untrained_alignment`) is better when it is smaller."""
-    return metric.rpartition(".")[2].removeprefix("untrained_") in MINIMISED
 
 
 def merit(metric: str, value: float) -> float:
