@@ -58,6 +58,22 @@ def test_a_sweep_follows_its_condition(tmp_path: Path, monkeypatch: pytest.Monke
     assert max(beyond) > 0 >= min(beyond)
 
 
+def test_stopped_trials_break_it_by_their_last_scores_also_in_a_resumed_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = told(monkeypatch)
+    with without_ray():
+        run_sweep(tiny_plan(tmp_path, trials=TRIALS, epochs=2, keep=["colour_mse>=50"]))
+        resume_sweep("small", tmp_path)
+    rows = {row["trial"]: row for row in ResultsStore(tmp_path).trials("small").to_pylist()}
+    stopped = [trial for trial, row in rows.items() if row["status"] == "stopped"]
+    assert stopped
+    for study in made:
+        for trial in stopped:
+            (violation,) = study.trials[trial].constraints.values()
+            assert violation == pytest.approx(50 - rows[trial]["metric.val.ridge_colour_mse"])
+
+
 def test_a_resume_with_another_condition_is_refused(tmp_path: Path) -> None:
     with without_ray():
         run_sweep(tiny_plan(tmp_path, trials=1, epochs=1, keep=["colour_mse>=0"]))
