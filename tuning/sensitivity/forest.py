@@ -101,15 +101,15 @@ class Forest:
 
     @cached_property
     def _columns(self) -> NDArray[np.float32]:
-        return _design(self.axes, self.trials.codes)
+        return design(self.axes, self.trials.codes)
 
     def predict(self, codes: Floats) -> Floats:
         """Return the score at each row of values in units, (n,)."""
-        return np.asarray(self.whole.predict(_design(self.axes, codes)), dtype=np.float64)
+        return np.asarray(self.whole.predict(design(self.axes, codes)), dtype=np.float64)
 
     def predict_halves(self, codes: Floats) -> Floats:
         """Return each half's prediction, (halves, n)."""
-        columns = _design(self.axes, codes)
+        columns = design(self.axes, codes)
         return np.stack([half.predict(columns) for half in self.halves])
 
 
@@ -159,7 +159,7 @@ def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, 
         return tuple(threads.map(lambda place: _fit_trees(*data[place], place), range(len(data))))
 
 
-def _design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
+def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
     """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
     columns = []
     for i, axis in enumerate(axes):

@@ -1,0 +1,1 @@
+"""Replay: compare searches on the recorded learning curves of finished studies, without training."""

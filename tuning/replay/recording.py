@@ -1,0 +1,203 @@
+"""Recorded learning curves of one study, from the store or from a small Parquet file."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.sensitivity.axes import Axis, axes_of, values_of
+from contrasweep.tuning.sensitivity.forest import design
+from contrasweep.tuning.sensitivity.observations import Observations, observations_from
+from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.store import ResultsStore
+
+log = logging.getLogger(__name__)
+
+LEAST: Final = 20
+"""The fewest trials to the last epoch from which a surrogate is made."""
+_ABOUT: Final = b"contrasweep.recording"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Trials of one study that trained to their last epoch. Larger scores are better.
+
+    Attributes:
+        name: of the study.
+        space: what it searched.
+        warmup: the epochs during which the learning rate rises.
+        metric, rung_metric: of the final score, and of the curves.
+        codes: the configurations in units of `axes`, (trials, axes).
+        scores: after epoch 1, 2, ..., and the final score, (trials, epochs + 1).
+        again: the scores of the same configurations on other seeds; NaN where there are none, (trials,
+            epochs + 1).
+        seconds: of an epoch, (trials,).
+        left_out: how many trials ended in another way.
+    """
+
+    name: str
+    space: Space
+    warmup: float
+    metric: str
+    rung_metric: str
+    codes: Floats
+    scores: Floats
+    again: Floats
+    seconds: Floats
+    left_out: int = 0
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The searched parameters."""
+        return axes_of(self.space)
+
+    @property
+    def epochs(self) -> int:
+        """The epochs of a trial."""
+        return int(self.scores.shape[1]) - 1
+
+    @property
+    def columns(self) -> Floats:
+        """The configurations as a surrogate sees them, (trials, columns)."""
+        return design(self.axes, self.codes).astype(np.float64)
+
+    def column_of(self, values: Mapping[str, Scalar]) -> Floats:
+        """Return one configuration as a surrogate sees it, (1, columns)."""
+        codes = np.array([[axis.codes([values.get(axis.name)])[0] for axis in self.axes]])
+        return design(self.axes, codes).astype(np.float64)
+
+    def write(self, path: Path) -> None:
+        """Write the recording as Parquet: a row for each trial."""
+        rows = [
+            {
+                **{axis.name: None for axis in self.axes},
+                **values_of(self.axes, codes),
+                "scores": scores.astype(np.float32).tolist(),
+                "again": None if np.isnan(again).any() else again.astype(np.float32).tolist(),
+                "seconds": float(np.float32(seconds)),
+            }
+            for codes, scores, again, seconds in zip(
+                self.codes, self.scores, self.again, self.seconds, strict=True
+            )
+        ]
+        about = {
+            "name": self.name,
+            "space": self.space.forms(),
+            "warmup": self.warmup,
+            "metric": self.metric,
+            "rung_metric": self.rung_metric,
+            "left_out": self.left_out,
+        }
+        table = pa.Table.from_pylist(rows).replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
+        with written_whole(path) as file:
+            pq.write_table(table, file, compression="zstd")
+
+
+def read_recording(path: Path) -> Recording:
+    """Return a recording that `Recording.write` wrote.
+
+    Raises:
+        InputError: the file cannot be read, or is another one.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+    held = (table.schema.metadata or {}).get(_ABOUT)
+    if held is None:
+        raise InputError(f"{path} is no recording; `contrasweep replay STUDY -o FILE` writes one")
+    about: dict[str, Any] = json.loads(held)
+    space = Space.parse(about["space"])
+    scores = np.array(table["scores"].to_pylist(), dtype=np.float64)
+    unknown = [np.nan] * scores.shape[1]
+    axes = axes_of(space)
+    return Recording(
+        name=about["name"],
+        space=space,
+        warmup=about["warmup"],
+        metric=about["metric"],
+        rung_metric=about["rung_metric"],
+        codes=np.stack([axis.codes(table[axis.name].to_pylist()) for axis in axes], axis=1),
+        scores=scores,
+        again=np.array([row or unknown for row in table["again"].to_pylist()], dtype=np.float64),
+        seconds=np.array(table["seconds"].to_pylist(), dtype=np.float64),
+        left_out=about["left_out"],
+    )
+
+
+def recording_of(store: ResultsStore, study: str, again: str | None = None) -> Recording:
+    """Return the trials of a stored study that trained to their last epoch.
+
+    Args:
+        store: the results.
+        study: a search.
+        again: a study of the same configurations on other seeds.
+
+    Raises:
+        StoreError: there is no such study.
+        InputError: it holds final runs, searches nothing, or too few of its trials trained to the end; or
+            the two studies differ in what they search or in their epochs.
+    """
+    record = store.study(study)
+    record.require_search()
+    tables = store.tables(study)
+    seen = observations_from(record, tables.trials, tables.epochs)
+    if not seen.axes:
+        raise InputError(f"study {study} searches nothing, so there is nothing to replay")
+    rows = _whole(seen)
+    if np.count_nonzero(rows) < LEAST:
+        raise InputError(
+            f"study {study}: {np.count_nonzero(rows)} trials trained to their last epoch, and a replay needs "
+            f"{LEAST}; --sampler random --scheduler none records them without a choice of its own"
+        )
+    return Recording(
+        name=study,
+        space=record.space,
+        warmup=record.experiment.schedule.warmup_epochs,
+        metric=seen.metric,
+        rung_metric=seen.rung_metric,
+        codes=seen.codes[rows],
+        scores=_scores(seen)[rows],
+        again=_again(store, again, seen)[rows],
+        seconds=seen.seconds[rows] / seen.epochs,
+        left_out=int(np.count_nonzero(~rows)),
+    )
+
+
+def _whole(seen: Observations) -> Any:
+    return seen.completed & np.isfinite(_scores(seen)).all(axis=1)
+
+
+def _scores(seen: Observations) -> Floats:
+    return np.concatenate([seen.curve[:, 1:], seen.score[:, None]], axis=1)
+
+
+def _again(store: ResultsStore, study: str | None, first: Observations) -> Floats:
+    found = np.full_like(_scores(first), np.nan)
+    if study is None:
+        return found
+    record, tables = store.study(study), store.tables(study)
+    second = observations_from(record, tables.trials, tables.epochs)
+    if second.axes != first.axes or second.epochs != first.epochs:
+        raise InputError(f"--again {study}: it searches something else than {first.study}, or other epochs")
+    place = {_key(codes): row for row, codes in enumerate(first.codes)}
+    for codes, scores in zip(second.codes[_whole(second)], _scores(second)[_whole(second)], strict=True):
+        if (row := place.get(_key(codes))) is not None:
+            found[row] = scores
+    if np.isnan(found).all():
+        raise InputError(f"--again {study}: it shares no configuration with {first.study}")
+    return found
+
+
+def _key(codes: Floats) -> bytes:
+    return np.nan_to_num(np.round(codes, 9), nan=-1.0).tobytes()

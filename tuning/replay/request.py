@@ -1,0 +1,93 @@
+"""What a replay compares: the samplers and schedulers asked for, checked before anything heavy is imported."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
+from contrasweep.tuning.errors import InputError, refuse_repeats, unknown_name
+from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.request import SCHEDULERS
+
+RULES: Final = ("eta", "grace")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A sampler, and when it stops trials; `halving` is None where it stops none."""
+
+    sampler: str
+    scheduler: str
+    halving: Halving | None
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return f"{self.sampler}, {self.scheduler}"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is simulated.
+
+    Attributes:
+        full_trials: the budget of a search, as many epochs as so many trials take that are not stopped.
+        workers: trials at once.
+        seeds: how many times each search runs.
+
+    Raises:
+        InputError: a number is too small or too large.
+    """
+
+    full_trials: int = 20
+    workers: int = 4
+    seeds: int = 20
+
+    def __post_init__(self) -> None:
+        check_count("full-trials", self.full_trials)
+        check_count("workers", self.workers)
+        check_count("seeds", self.seeds, least=2)
+
+
+def settings_of(samplers: str, schedulers: str) -> tuple[Setting, ...]:
+    """Return every pair of the samplers and schedulers named in two lists with commas.
+
+    Args:
+        samplers: `tpe,random`, say.
+        schedulers: `asha,asha:eta=4:grace=2,none`, say.
+
+    Raises:
+        InputError: a name is unknown (with the nearest), is given twice, or cannot be replayed.
+    """
+    chosen = _names(samplers)
+    refuse_repeats("sampler", chosen)
+    for name in chosen:
+        if name not in DECLARED_SAMPLERS:
+            raise unknown_name("sampler", name, DECLARED_SAMPLERS)
+        if DECLARED_SAMPLERS[name].exhaustive:
+            raise InputError(
+                f"--samplers {name}: it proposes a fixed list, which depends on no result; leave it out"
+            )
+    rules = _names(schedulers)
+    refuse_repeats("scheduler", rules)
+    return tuple(Setting(one, rule, _halving(rule)) for one in chosen for rule in rules)
+
+
+def _names(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _halving(text: str) -> Halving | None:
+    name, *rules = text.split(":")
+    if name not in SCHEDULERS:
+        raise unknown_name("scheduler", name, SCHEDULERS)
+    numbers: dict[str, int] = {}
+    for rule in rules:
+        key, _, number = rule.partition("=")
+        if name != "asha" or key not in RULES or not number.isdecimal():
+            raise InputError(
+                f"--schedulers {text}: given {rule!r}; allowed: asha, with eta=N and grace=EPOCHS behind "
+                "colons, as in asha:eta=4:grace=2"
+            )
+        numbers[key] = int(number)
+    return Halving(**numbers) if name == "asha" else None

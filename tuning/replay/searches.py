@@ -1,0 +1,94 @@
+"""Our searches in a simulation: a sampler and a scheduler, as `contrasweep sweep` puts them together."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.ray.scheduler import NO_CONTROLLER, ResumableASHA
+from contrasweep.tuning.replay.comparison import SearchOf
+from contrasweep.tuning.replay.request import Setting
+from contrasweep.tuning.replay.simulation import Decision, Job
+from contrasweep.tuning.replay.workload import Workload
+from contrasweep.tuning.search import SearchStudy
+
+PLANNED: Final = 100
+"""As many trials are planned as a longer sweep has; the random start of a sampler depends on it."""
+
+
+class OwnSearch:
+    """A `SearchStudy`, and the scheduler `asha` or none.
+
+    Args:
+        space: what is searched.
+        sampler: a name of `SAMPLERS`.
+        halving: when trials are compared; None to stop none.
+        epochs: the length of a trial that is not stopped.
+        warmup: the epochs during which the learning rate rises.
+        trials: how many trials the search plans; it goes on beyond them.
+        seed: of the proposals.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        sampler: str,
+        halving: Halving | None,
+        epochs: int,
+        warmup: float,
+        trials: int,
+        seed: int,
+    ) -> None:
+        self._study = SearchStudy(space, sampler=sampler, seed=seed, trials=trials)
+        self._asha = None if halving is None else ResumableASHA(epochs, warmup, [], {}, halving)
+        self._known: dict[int, Any] = {}
+
+    def next(self) -> Job | None:
+        """Return the next proposal."""
+        proposal = self._study.ask()
+        if self._asha is not None:
+            # What Ray's scheduler reads of Ray's trials.
+            request = SimpleNamespace(trial=proposal.number)
+            known = SimpleNamespace(trial_id=str(proposal.number), config={"request": request})
+            self._known[proposal.number] = known
+            self._asha.on_trial_add(NO_CONTROLLER, known)  # type: ignore[arg-type]
+        return Job(proposal.number, proposal.values)
+
+    def report(self, trial: int, epoch: int, score: float) -> Decision:
+        """Tell the sampler, and ask the scheduler."""
+        self._study.report(trial, epoch, score)
+        if self._asha is None:
+            return "go on"
+        result = {"epoch": epoch, "score": score}
+        decision = self._asha.on_trial_result(NO_CONTROLLER, self._known[trial], result)
+        return "go on" if decision == ResumableASHA.CONTINUE else "stop"
+
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        """Tell the sampler how a trial ended."""
+        if self._asha is not None:
+            self._asha.on_trial_remove(NO_CONTROLLER, self._known.pop(trial))
+        if finished:
+            self._study.complete(trial, score)
+        else:
+            self._study.prune(trial)
+
+
+def searches_of(settings: Sequence[Setting]) -> Mapping[str, SearchOf]:
+    """Return our search with each setting, by the setting's name."""
+    return {setting.name: partial(_search, setting) for setting in settings}
+
+
+def _search(setting: Setting, workload: Workload, seed: int) -> OwnSearch:
+    recording = workload.recording
+    return OwnSearch(
+        recording.space,
+        sampler=setting.sampler,
+        halving=setting.halving,
+        epochs=recording.epochs,
+        warmup=recording.warmup,
+        trials=PLANNED,
+        seed=seed,
+    )
