@@ -41,6 +41,7 @@ _SAYS = {
     "ray": "sweeps and final runs on Ray",
     "transfer": "exported encoders in use",
     "sensitivity": "which hyperparameters matter",
+    "replay": "searches compared without training",
     "tables": "the papers' tables run again",
     "cli": "the command line",
 }

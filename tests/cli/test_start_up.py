@@ -55,6 +55,7 @@ COMMANDS: list[tuple[list[str], int]] = [
     ([*SWEEP, "--preset"], 2),
     ([*SWEEP, "--lr", "0.1"], 2),
     (["sweep", "fair-cclk", "fair-cclk"], 2),
+    (["replay", "study-1", "--samplers", "tpee"], 2),
 ]
 WITH_STORE: list[tuple[list[str], int]] = [
     (["train", "wrong.yaml"], 2),
@@ -71,6 +72,7 @@ WITH_STORE: list[tuple[list[str], int]] = [
     (["report", "study-2"], 2),
     (["report", "study-1", "-o", "page.pdf"], 2),
     (["sensitivity", "study-2"], 2),
+    (["replay", "study-2"], 2),
     (["sensitivity", "study-1", "study-1"], 2),
     (["eval", "--help"], 0),
     (["eval", "absent.safetensors", "--data", "digits"], 2),

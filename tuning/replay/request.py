@@ -1,4 +1,4 @@
-"""What a replay compares: the samplers and schedulers asked for, checked before anything heavy is imported."""
+"""What a replay compares: the samplers and schedulers asked for, checked without heavy imports."""
 
 from dataclasses import dataclass
 from typing import Final

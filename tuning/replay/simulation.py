@@ -1,4 +1,4 @@
-"""A search in simulated time: workers run epochs whose scores and lengths are known, and nothing is trained."""
+"""A search in simulated time: workers run epochs of known scores and lengths, and nothing is trained."""
 
 import heapq
 from collections.abc import Callable, Mapping

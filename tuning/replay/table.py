@@ -71,8 +71,8 @@ def warnings_of(workload: Workload) -> list[str]:
         )
     if recording.left_out > len(recording.scores) / 4:
         found.append(
-            f"{recording.name}: {recording.left_out} trials did not train to their last epoch; if a scheduler "
-            "chose them, the surrogate knows good configurations alone"
+            f"{recording.name}: {recording.left_out} trials did not train to their last epoch; if a "
+            "scheduler chose them, the surrogate knows good configurations alone"
         )
     return found
 

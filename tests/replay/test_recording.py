@@ -1,0 +1,66 @@
+"""Recordings: from a study in the store, and through a file."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.replay.recording import read_recording, recording_of
+from tests.replay.recorded import recorded
+from tests.studies import SPACE, WrittenStudy, make_record, scored
+
+
+def study(results: Path, name: str = "demo", count: int = 24, first: float = 0.5) -> WrittenStudy:
+    """A study of as many completed trials, and one that was stopped."""
+    held = WrittenStudy(results, make_record(name, space=SPACE))
+    runs = [
+        scored(
+            (0.3, first, 0.6 + place / 100), values={"kernel": "cosine", "optimizer.lr": 0.01 * (place + 1)}
+        )
+        for place in range(count)
+    ]
+    held.write(*runs, scored((0.3, 0.2), "stopped", rung=1))
+    return held
+
+
+def test_completed_trials_are_recorded_and_others_counted(tmp_path: Path) -> None:
+    found = recording_of(study(tmp_path).store, "demo")
+    assert (found.epochs, len(found.scores), found.left_out) == (2, 24, 1)
+    assert found.scores[3] == pytest.approx([0.5, 0.63, 0.63])
+    assert np.isnan(found.again).all()
+    assert found.seconds == pytest.approx(np.full(24, 4.0))
+
+
+def test_second_seeds_are_matched_by_configuration(tmp_path: Path) -> None:
+    first = study(tmp_path)
+    study(tmp_path, "later", count=5, first=0.7)
+    found = recording_of(first.store, "demo", "later")
+    assert found.again[:5, 0] == pytest.approx(np.full(5, 0.7))
+    assert np.isnan(found.again[5:]).all()
+
+
+def test_too_few_trials_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="19 trials trained to their last epoch, and a replay needs 20"):
+        recording_of(study(tmp_path, count=19).store, "demo")
+
+
+def test_a_file_keeps_a_recording(tmp_path: Path) -> None:
+    path, first = tmp_path / "one.parquet", replace(recorded(again=5), left_out=3)
+    first.write(path)
+    held = read_recording(path)
+    assert (held.name, held.space.forms(), held.left_out) == (first.name, first.space.forms(), 3)
+    for field in ("codes", "scores", "again", "seconds"):
+        assert getattr(held, field) == pytest.approx(getattr(first, field), abs=1e-6, nan_ok=True)
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.parquet"
+    path.write_bytes(b"no parquet")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        read_recording(path)
+    study(tmp_path / "results")
+    part = next((tmp_path / "results").rglob("*.parquet"))
+    with pytest.raises(InputError, match="is no recording; `contrasweep replay STUDY -o FILE` writes one"):
+        read_recording(part)

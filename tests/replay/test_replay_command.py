@@ -1,0 +1,67 @@
+"""`contrasweep replay`: its table, its JSON, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.replay.recording import read_recording
+from tests.replay.recorded import recorded
+from tests.replay.test_recording import study
+
+
+def call(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["replay", *words])
+    return done.exit_code, " ".join(done.output.split())
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("recorded") / "invented.parquet"
+    recorded(again=20).write(path)
+    return str(path)
+
+
+def test_the_table_and_the_json_have_every_search(file: str) -> None:
+    few = (file, "--seeds", "2", "--full-trials", "3")
+    code, told = call(*few)
+    assert code == 0
+    assert "tpe, asha" in told
+    assert "random, none" in told
+    assert "after parts of 27 epochs" in told
+    done = CliRunner().invoke(app, ["replay", *few, "--samplers", "random", "--json"])
+    content = json.loads(done.stdout)["studies"][0]
+    assert [one["search"] for one in content["searches"]] == ["random, asha", "random, none"]
+    assert content["recorded"] == 60
+
+
+def test_a_study_is_recorded_in_a_file(tmp_path: Path) -> None:
+    study(tmp_path)
+    target = tmp_path / "curves.parquet"
+    code, told = call("demo", "--results", str(tmp_path), "-o", str(target))
+    assert code == 0
+    assert "24 trials of 2 epochs" in told
+    assert read_recording(target).name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--samplers", "tpee"), "Did you mean 'tpe'?"),
+        (("--samplers", "grid"), "it proposes a fixed list"),
+        (("--samplers", "tpe,tpe"), "each sampler once"),
+        (("--schedulers", "ahsa"), "Did you mean 'asha'?"),
+        (("--schedulers", "asha:eta=x"), "given 'eta=x'; allowed: asha, with eta=N"),
+        (("--schedulers", "none:eta=3"), "given 'eta=3'"),
+        (("--schedulers", "asha:eta=1"), "eta"),
+        (("--seeds", "1"), "seeds"),
+        (("--again", "other"), "a recording has its second seeds in it"),
+        (("-o", "x.csv"), ".parquet"),
+    ],
+)
+def test_wrong_options_are_refused(file: str, words: tuple[str, ...], told: str) -> None:
+    code, output = call(file, *words)
+    assert code == 2
+    assert told in output

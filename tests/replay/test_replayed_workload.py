@@ -1,0 +1,57 @@
+"""The surrogate of a recording, its noise, and searches compared on it."""
+
+import numpy as np
+import pytest
+
+from contrasweep.tuning.replay.comparison import compare
+from contrasweep.tuning.replay.request import settings_of
+from contrasweep.tuning.replay.searches import searches_of
+from contrasweep.tuning.replay.table import rows_of, said_of, warnings_of
+from contrasweep.tuning.replay.workload import Workload
+from tests.replay.recorded import EPOCHS, final_score, recorded
+
+
+@pytest.fixture(scope="module")
+def workload() -> Workload:
+    return Workload.of(recorded(again=40))
+
+
+def test_runs_are_those_of_the_workload(workload: Workload) -> None:
+    values = {"kernel": "rbf", "sigma2": 300.0, "lr": 0.01}
+    drawn = [workload.run(values, np.random.default_rng(seed)) for seed in range(30)]
+    assert drawn[0].expected == pytest.approx(final_score(values), abs=0.02)
+    assert drawn[0].expected == drawn[1].expected
+    assert np.mean([one.final for one in drawn]) == pytest.approx(drawn[0].expected, abs=0.01)
+    assert len(drawn[0].scores) == EPOCHS
+    # The noise of a seed, known from the 40 second runs.
+    assert np.std([one.final for one in drawn]) == pytest.approx(0.01, rel=0.7)
+    assert workload.seed_noise == pytest.approx(0.01, rel=0.4)
+    assert workload.error < 0.03
+
+
+def test_shares_stay_shares() -> None:
+    perfect = recorded(noise=0.0)
+    top = Workload.of(perfect)
+    best = {"kernel": "rbf", "sigma2": 100.0, "lr": 0.03}
+    assert all(0 <= score <= 1 for score in top.run(best, np.random.default_rng(0)).scores)
+
+
+def test_searches_are_ranked_and_early_stopping_pays(workload: Workload) -> None:
+    searches = searches_of(settings_of("random", "asha,none"))
+    found = compare(searches, workload, workers=2, budget=20 * EPOCHS, seeds=8)
+    stopping, whole = found
+    assert stopping.begun > 2 * whole.begun
+    assert stopping.after(0.5)[0] > whole.after(0.5)[0] + 0.005
+    assert (stopping.ranks + whole.ranks).tolist() == [3.0] * 8
+    reached = stopping.share_to_reach(whole.after(0.5)[0])
+    assert reached is not None
+    assert reached < 0.5
+    assert rows_of(compare(searches, workload, workers=2, budget=20 * EPOCHS, seeds=8)) == rows_of(found)
+
+
+def test_a_surrogate_that_errs_by_more_than_a_seed_is_warned_of(workload: Workload) -> None:
+    assert "beyond the noise of a seed" in said_of(workload)
+    assert warnings_of(workload) == []
+    few = Workload.of(recorded(count=20, noise=0.0001, again=20))
+    (warning,) = warnings_of(few)
+    assert "errs by more than a seed does" in warning

@@ -1,0 +1,83 @@
+"""Searches in simulated time: what workers do, what is spent, and which trial is chosen."""
+
+import math
+
+import numpy as np
+import pytest
+
+from contrasweep.tuning.replay.simulation import Decision, Finished, History, Job, Run, simulate
+
+EPOCHS = 3
+
+
+class Scripted:
+    """Proposes trials 0, 1, ...; `decisions` names those that stop or pause after their first epoch."""
+
+    def __init__(self, decisions: dict[int, Decision], most: int = 100) -> None:
+        self.decisions, self.most = decisions, most
+        self.begun, self.waiting = 0, list[int]()
+        self.seen: list[tuple[object, ...]] = []
+
+    def next(self) -> Job | None:
+        if self.begun == self.most:
+            return Job(self.waiting.pop(0), {}) if self.waiting else None
+        self.begun += 1
+        return Job(self.begun - 1, {"number": self.begun - 1})
+
+    def report(self, trial: int, epoch: int, score: float) -> Decision:
+        self.seen.append((trial, epoch, score))
+        decision = self.decisions.get(trial, "go on") if epoch == 1 else "go on"
+        if decision == "pause":
+            self.waiting.append(trial)
+        return decision
+
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        self.seen.append((trial, epoch, score, finished))
+
+
+def run_of(values, rng):  # type: ignore[no-untyped-def]
+    number = float(values["number"])
+    return Run(np.array([0.1, 0.2, 0.3]) + number, 10 + number, 20 + number, seconds=1 + number)
+
+
+def run(search: Scripted, workers: int = 1, budget: int = 100) -> History:
+    return simulate(search, run_of, EPOCHS, workers=workers, budget=budget, rng=np.random.default_rng(0))
+
+
+def test_a_search_hears_each_epoch_and_the_final_score_at_the_end() -> None:
+    search = Scripted({0: "stop"}, most=2)
+    history = run(search)
+    assert search.seen == [
+        (0, 1, 0.1), (0, 1, 0.1, False),
+        (1, 1, 1.1), (1, 2, 1.2), (1, 3, 11.0, True),
+    ]  # fmt: skip
+    assert history.finished == [Finished(1, spent=4, time=1 + 3 * 2, score=11.0, expected=21.0)]
+    assert (history.begun, history.spent) == (2, 4)
+
+
+def test_a_paused_trial_goes_on_where_it_was() -> None:
+    search = Scripted({0: "pause"}, most=2)
+    history = run(search)
+    assert [one.trial for one in history.finished] == [1, 0]
+    assert history.spent == 2 * EPOCHS
+    assert search.seen[-2:] == [(0, 2, 0.2), (0, 3, 10.0, True)]
+
+
+def test_workers_run_at_once_and_slow_trials_end_later() -> None:
+    history = run(Scripted({}, most=2), workers=2)
+    assert [(one.trial, one.time) for one in history.finished] == [(0, 3.0), (1, 6.0)]
+
+
+def test_the_budget_ends_the_search_within_a_trial() -> None:
+    history = run(Scripted({}), budget=7)
+    assert history.spent == 7
+    assert len(history.finished) == 2
+
+
+def test_chosen_is_the_highest_score_so_far_and_worth_what_other_seeds_say() -> None:
+    history = History(
+        [Finished(0, 3, 1.0, 0.5, 0.4), Finished(1, 6, 2.0, 0.4, 0.9), Finished(2, 9, 3.0, 0.6, 0.3)]
+    )
+    assert history.chosen(np.array([2.0, 3.0, 6.0, 9.0])) == pytest.approx(
+        [math.nan, 0.4, 0.4, 0.3], nan_ok=True
+    )
