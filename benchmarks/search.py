@@ -1,37 +1,47 @@
-"""Stopped trials at their own fidelity: our search against Ray's OptunaSearch, on made-up learning curves.
+"""Our search against what users run instead, in simulated time: nothing is trained.
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
+    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64]
 
-Nothing is trained: a formula gives a trial's score after an epoch from its values, so the best score is
-known. Both searches run under the same ASHA, begin with the same defaults and run as many trials at once. The
-benchmark compares the best noiseless final score among the trials that ran to the end.
-
-Three kinds of curve:
+The first form uses made-up learning curves, so that the best score is known. All searches run under the same
+ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
 
 - agreeing: all scores rise at one speed, so that early ranks are the final ranks;
 - crossing: large learning rates rise fast and end low, so that early ranks mislead;
 - falling: scores begin high and fall (an untrained encoder knows no colour yet), so that the last score of a
   stopped trial beats the score of every finished one.
+
+The second form replays the recorded curves in `benchmarks/recorded` (random configurations that were never
+stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and get the same epochs.
 """
 
 import argparse
+import logging
 import math
-import random
 import statistics
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import optuna
 from optuna.samplers import TPESampler
-from ray.tune.search.optuna import OptunaSearch
 from scipy.stats import ttest_rel
 
-from contrasweep.search_spaces import Space
+from benchmarks.peers import PEERS, RayTune
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.ray.scheduler import ResumableASHA
-from contrasweep.tuning.search import SearchStudy
+from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
+from contrasweep.tuning.replay.recording import read_recording
+from contrasweep.tuning.replay.request import settings_of
+from contrasweep.tuning.replay.searches import OwnSearch, searches_of
+from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
+from contrasweep.tuning.replay.workload import Workload
+from contrasweep.tuning.statistics import mean_interval, summarise
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
+RECORDED = Path(__file__).parent / "recorded"
 SPACE = Space.parse(
     {
         "kernel": {"choice": ["rbf", "laplacian", "linear", "cosine"], "default": "cosine"},
@@ -41,7 +51,7 @@ SPACE = Space.parse(
         "crop": {"uniform": [0.08, 0.8], "default": 0.2},
     }
 )
-Values = dict[str, Any]
+Values = Mapping[str, Any]
 Curve = Callable[[Values, int], float]
 
 
@@ -72,116 +82,127 @@ def falling(values: Values, epoch: int) -> float:
 CURVES: dict[str, Curve] = {"agreeing": agreeing, "crossing": crossing, "falling": falling}
 
 
-class Search(Protocol):
-    """The interface of a search that the loop below needs."""
+class FirstTrials:
+    """A search that proposes so many trials; with `complete_all`, stopped ones are told as finished."""
 
-    def ask(self, number: int) -> Values: ...
-    def report(self, number: int, epoch: int, score: float) -> None: ...
-    def end(self, number: int, epoch: int, score: float, finished: bool) -> None: ...
+    def __init__(self, search: Search, trials: int, complete_all: bool = False) -> None:
+        self._search, self._left, self._complete_all = search, trials, complete_all
+        self.report = search.report
 
+    def next(self) -> Job | None:
+        self._left -= 1
+        return self._search.next() if self._left >= 0 else None
 
-class Ours:
-    """`SearchStudy`; with `complete_all` it hears of stopped trials as OptunaSearch tells Optuna."""
-
-    def __init__(self, sampler: str, seed: int, trials: int, complete_all: bool = False) -> None:
-        self._study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials)
-        self._complete_all = complete_all
-
-    def ask(self, number: int) -> Values:
-        return dict(self._study.ask().values)
-
-    def report(self, number: int, epoch: int, score: float) -> None:
-        self._study.report(number, epoch, score)
-
-    def end(self, number: int, epoch: int, score: float, finished: bool) -> None:
-        if finished or self._complete_all:
-            self._study.complete(number, score)
-        else:
-            self._study.prune(number)
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        self._search.end(trial, epoch, score, finished or self._complete_all)
 
 
-def defined_by_run(trial: optuna.Trial) -> None:
-    kernel = trial.suggest_categorical("kernel", SPACE["kernel"].choices)  # type: ignore[union-attr]
-    if kernel != "cosine":
-        trial.suggest_float("sigma2", 1.0, 1.0e4, log=True)
-    trial.suggest_float("lr", 1.0e-3, 3.0, log=True)
-    trial.suggest_float("temperature", 0.03, 1.0, log=True)
-    trial.suggest_float("crop", 0.08, 0.8)
+def ours(sampler: str, seed: int, trials: int) -> Search:
+    return OwnSearch(
+        SPACE, sampler=sampler, halving=Halving(), epochs=EPOCHS, warmup=0.0, trials=trials, seed=seed
+    )
 
 
-class Rays:
-    """Ray's `OptunaSearch`, with its default sampler or with ours."""
-
-    def __init__(self, seed: int, sampler: TPESampler | None = None) -> None:
-        options: dict[str, Any] = {"seed": seed} if sampler is None else {"sampler": sampler}
-        self._search = OptunaSearch(
-            defined_by_run, metric="score", mode="max", points_to_evaluate=[SPACE.defaults()], **options
-        )
-
-    def ask(self, number: int) -> Values:
-        return dict(self._search.suggest(str(number)))
-
-    def report(self, number: int, epoch: int, score: float) -> None:
-        self._search.on_trial_result(str(number), {"training_iteration": epoch, "score": score})
-
-    def end(self, number: int, epoch: int, score: float, finished: bool) -> None:
-        self._search.on_trial_complete(str(number), {"training_iteration": epoch, "score": score})
-
-
-def our_tpe(seed: int, trials: int) -> TPESampler:
-    """The settings of our `tpe`, for OptunaSearch."""
+def with_our_tpe(seed: int, trials: int) -> Search:
+    """Return OptunaSearch with the settings of our `tpe`."""
     startup = max(5, min(10, trials // 3))
-    return TPESampler(seed=seed, multivariate=False, constant_liar=True, n_startup_trials=startup)
+    tpe = TPESampler(seed=seed, multivariate=False, constant_liar=True, n_startup_trials=startup)
+    return RayTune(SPACE, EPOCHS, seed, tpe, Halving())
 
 
 SEARCHES: dict[str, Callable[[int, int], Search]] = {
-    "random": lambda seed, trials: Ours("random", seed, trials),
-    "OptunaSearch, as it comes": lambda seed, trials: Rays(seed),
-    "OptunaSearch, our TPE settings": lambda seed, trials: Rays(seed, our_tpe(seed, trials)),
-    "tpe, stopped told as finished": lambda seed, trials: Ours("tpe", seed, trials, complete_all=True),
-    "tpe": lambda seed, trials: Ours("tpe", seed, trials),
-    "gp": lambda seed, trials: Ours("gp", seed, trials),
-    "cmaes": lambda seed, trials: Ours("cmaes", seed, trials),
+    "random": lambda seed, trials: ours("random", seed, trials),
+    "OptunaSearch, as it comes": lambda seed, trials: RayTune(SPACE, EPOCHS, seed, None, Halving()),
+    "OptunaSearch, our TPE settings": with_our_tpe,
+    "tpe, stopped told as finished": lambda seed, trials: ours("tpe", seed, trials),
+    "tpe": lambda seed, trials: ours("tpe", seed, trials),
+    "gp": lambda seed, trials: ours("gp", seed, trials),
+    "cmaes": lambda seed, trials: ours("cmaes", seed, trials),
 }
+TOLD_AS_FINISHED = "tpe, stopped told as finished"
 
 
-class Trial:
-    """Stands in for Ray's trial: ASHA reads its id and its configuration."""
+def best_found(name: str, curve: Curve, seed: int, trials: int) -> tuple[float, int]:
+    """Run a search of made-up curves; return the best true final score, and the epochs spent."""
 
-    def __init__(self, number: int, values: Values) -> None:
-        self.trial_id = str(number)
-        self.number = number
-        self.values = values
-        self.epoch = 0
-        self.config = {"request": argparse.Namespace(trial=number)}
+    def run_of(values: Mapping[str, Scalar], rng: np.random.Generator) -> Run:
+        true = np.array([curve(values, epoch) for epoch in range(1, EPOCHS + 1)])
+        scores = true + rng.normal(0, NOISE, EPOCHS)
+        return Run(scores, float(scores[-1]), float(true[-1]), seconds=1.0)
+
+    search = FirstTrials(SEARCHES[name](seed, trials), trials, name == TOLD_AS_FINISHED)
+    rng = np.random.default_rng(seed)
+    history = simulate(search, run_of, EPOCHS, workers=AT_ONCE, budget=trials * EPOCHS, rng=rng)
+    return max((one.expected for one in history.finished), default=0.0), history.spent
 
 
-def best_found(search: Search, curve: Curve, seed: int, trials: int) -> tuple[float, int]:
-    """Run a search under ASHA; return the best final score of a complete trial, and the epochs spent."""
-    asha = ResumableASHA(EPOCHS, 0.0, [], {}, Halving())
-    noise = random.Random(seed)
-    running: list[Trial] = []
-    asked, spent, best = 0, 0, 0.0
-    while running or asked < trials:
-        while asked < trials and len(running) < AT_ONCE:
-            trial = Trial(asked, search.ask(asked))
-            asha.on_trial_add(None, trial)  # type: ignore[arg-type]
-            running.append(trial)
-            asked += 1
-        trial = running.pop(0)
-        trial.epoch += 1
-        spent += 1
-        score = curve(trial.values, trial.epoch) + noise.gauss(0, NOISE)
-        search.report(trial.number, trial.epoch, score)
-        finished = trial.epoch == EPOCHS
-        if asha.on_trial_result(None, trial, {"epoch": trial.epoch, "score": score}) == "CONTINUE":
-            running.append(trial)
-            continue
-        asha.on_trial_remove(None, trial)  # type: ignore[arg-type]
-        search.end(trial.number, trial.epoch, score, finished)
-        if finished:
-            best = max(best, curve(trial.values, EPOCHS))
-    return best, spent
+def print_made_up(seeds: int, trials: int, curves: list[str], searches: list[str]) -> None:
+    print(f"{trials} trials of {EPOCHS} epochs at most, {AT_ONCE} at once, {seeds} seeds, ASHA;")
+    print("best final score (x 100, at most 95): mean ± sample std; p: paired t-test against tpe\n")
+    print("| curves | search | best | p | epochs |\n|---|---|---|---|---|")
+    for name in curves:
+        found = {}
+        for label in searches:
+            runs = [best_found(label, CURVES[name], seed, trials) for seed in range(seeds)]
+            found[label] = ([100 * best for best, _ in runs], statistics.mean(spent for _, spent in runs))
+        for label, (scores, spent) in found.items():
+            alone = label == "tpe" or "tpe" not in found
+            p = "" if alone else f"{ttest_rel(scores, found['tpe'][0]).pvalue:.2g}"
+            spread = f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
+            print(f"| {name} | {label} | {spread} | {p} | {spent:.0f} |", flush=True)
+
+
+def contestants() -> Mapping[str, SearchOf]:
+    """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
+    default, stopping, plain = settings_of("tpe,random", "asha,none")[0], *settings_of("random", "asha,none")
+    own = searches_of((default, stopping, plain))
+
+    def peer(name: str, workload: Workload, seed: int) -> Search:
+        return PEERS[name](workload.recording.space, workload.recording.epochs, seed)
+
+    return {
+        "contrasweep": own[default.name],
+        **{name: partial(peer, name) for name in PEERS},
+        "random, ASHA": own[stopping.name],
+        "random": own[plain.name],
+    }
+
+
+def print_peers(seeds: int, workers: list[int], trials: int, only: list[str]) -> None:
+    searches = {name: of for name, of in contestants().items() if not only or name in only}
+    for path in sorted(RECORDED.glob("*.parquet")):
+        workload = Workload.of(read_recording(path))
+        noise = "unknown" if workload.seed_noise is None else f"{workload.seed_noise:.4f}"
+        count, epochs = len(workload.recording.scores), workload.recording.epochs
+        print(f"\n{path.stem}: {count} recorded trials of {epochs} epochs; error of the surrogate on")
+        print(
+            f"held-out trials {workload.error:.4f}, noise of a seed {noise}; {trials * epochs} epochs each\n"
+        )
+        print("| workers | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
+        print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|")
+        for at_once in workers:
+            found = compare(
+                searches, workload, workers=at_once, budget=trials * epochs, seeds=seeds, tell=logging.info
+            )
+            for line in _rows(found, trials * epochs):
+                print(f"| {at_once} | {line} |", flush=True)
+
+
+def _rows(found: list[Standing], budget: int) -> list[str]:
+    best_peer = max((one.after(1.0)[0] for one in found if one.name in PEERS), default=math.inf)
+    lines = []
+    for one in found:
+        scores = [one.after(share) for share in SHARES]
+        share = one.share_to_reach(best_peer)
+        rank = mean_interval(summarise(one.ranks.tolist()))  # type: ignore[arg-type]
+        cells = [
+            one.name,
+            *(f"{100 * mean:.1f} ± {100 * half:.1f}" for mean, half in scores),
+            f"{one.rank()[0]:.2f} ({rank[0]:.2f} to {rank[1]:.2f})" if rank else "",
+            "not reached" if share is None else f"{share * budget:.0f}",
+        ]
+        lines.append(" | ".join(cells))
+    return lines
 
 
 def main() -> None:
@@ -191,28 +212,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES))
-    parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
+    parser.add_argument("--searches", nargs="+", default=[])
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 64])
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    print(f"{given.trials} trials of {EPOCHS} epochs at most, {AT_ONCE} at once, {given.seeds} seeds, ASHA;")
-    print("best final score (x 100, at most 95): mean ± sample std; p: paired t-test against tpe\n")
-    print("| curves | search | best | p | epochs |\n|---|---|---|---|---|")
-    for name in given.curves:
-        found = {}
-        for label in given.searches:
-            runs = [
-                best_found(SEARCHES[label](seed, given.trials), CURVES[name], seed, given.trials)
-                for seed in range(given.seeds)
-            ]
-            found[label] = ([100 * best for best, _ in runs], statistics.mean(spent for _, spent in runs))
-        for label, (scores, spent) in found.items():
-            p = (
-                ""
-                if label == "tpe" or "tpe" not in found
-                else f"{ttest_rel(scores, found['tpe'][0]).pvalue:.2g}"
-            )
-            spread = f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
-            print(f"| {name} | {label} | {spread} | {p} | {spent:.0f} |", flush=True)
+    if given.peers:
+        print_peers(given.seeds, given.workers, given.trials, given.searches)
+    else:
+        print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
 
 
 if __name__ == "__main__":

@@ -55,3 +55,13 @@ def test_a_surrogate_that_errs_by_more_than_a_seed_is_warned_of(workload: Worklo
     few = Workload.of(recorded(count=20, noise=0.0001, again=20))
     (warning,) = warnings_of(few)
     assert "errs by more than a seed does" in warning
+
+
+def test_trials_that_all_score_alike_before_they_learn_tie() -> None:
+    held = recorded(noise=0.01, again=40)
+    for scores in (held.scores, held.again[:40]):
+        scores[:, :2] = 0.3
+    alike = Workload.of(held)
+    rng = np.random.default_rng(0)
+    runs = [alike.run({"kernel": "cosine", "lr": 10.0**-power}, rng) for power in range(3)]
+    assert {score for one in runs for score in one.scores[:2]} == {0.3}

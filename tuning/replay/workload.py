@@ -16,6 +16,8 @@ from contrasweep.tuning.statistics import Floats
 
 EDGE: Final = 0.005
 """Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
+DECIMALS: Final = 6
+"""Scores are rounded to so many: trials that all score alike, before they learn, must tie here as well."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Workload:
         recording = self.recording
         expected = self.surrogate.predict(recording.column_of(values))[0]
         noise = self._noise[rng.integers(len(self._noise))]
-        scores = _gathered(recording, expected + noise)
+        scores = np.round(_gathered(recording, expected + noise), DECIMALS)
         final = float(_gathered(recording, expected)[-1])
         seconds = float(recording.seconds[rng.integers(len(recording.seconds))])
         return Run(scores[:-1], float(scores[-1]), final, seconds)

@@ -135,7 +135,7 @@ class SearchStudy:
         drawn: dict[str, Scalar] = {}
         for parameter in self.space.searched:
             if parameter.name in self.space.active(drawn):
-                drawn[parameter.name] = _suggest(trial, parameter)
+                drawn[parameter.name] = suggest(trial, parameter)
         number = trial.number - self._earlier
         self._copy(number)
         return Proposal(number, self.space.complete(drawn))
@@ -297,7 +297,8 @@ class SearchStudy:
         return self.optuna_study.get_trials(deepcopy=False)
 
 
-def _suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
+def suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
+    """Return the value of a parameter that Optuna suggests for a trial."""
     name = parameter.name
     if isinstance(parameter, Choice):
         return cast(Scalar, trial.suggest_categorical(name, parameter.choices))

@@ -1,0 +1,192 @@
+"""What users run instead of contrasweep, in the simulation of `tuning.replay`: each as its users set it up.
+
+Every search begins with the defaults of the space, and every scheduler may stop after the first epoch. Syne
+Tune is no dependency of ours; without it (`pip install syne-tune xgboost statsmodels`) its rows are left out.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.pruners import HyperbandPruner
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import TrialState
+from ray.tune.schedulers import ASHAScheduler
+from ray.tune.search.optuna import OptunaSearch
+
+from contrasweep.search_spaces import Choice, Scalar, Space
+from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.replay.simulation import Decision, Job, Search
+from contrasweep.tuning.search.study import suggest
+
+PeerOf = Callable[[Space, int, int], Search]
+"""Returns a new search of a space, over trials of so many epochs, from a seed."""
+
+
+def ask(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
+    """Ask Optuna for the parameters of a space in the define-by-run style, parents first."""
+    values: dict[str, Scalar] = {}
+    for parameter in space.searched:
+        if parameter.name in space.active(values):
+            values[parameter.name] = suggest(trial, parameter)
+    return values
+
+
+def searched_defaults(space: Space) -> dict[str, Scalar]:
+    names = {parameter.name for parameter in space.searched}
+    return {name: value for name, value in space.defaults().items() if name in names}
+
+
+class RayTune:
+    """Ray Tune's `OptunaSearch` with its `ASHAScheduler`, both as they come.
+
+    `sampler` and `halving` replace Optuna's default sampler, and the rungs of Ray's scheduler.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        epochs: int,
+        seed: int,
+        sampler: BaseSampler | None = None,
+        halving: Halving | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"seed": seed} if sampler is None else {"sampler": sampler}
+        self._space = space
+        self._search = OptunaSearch(
+            lambda trial: ask(trial, space) and None,
+            metric="score",
+            mode="max",
+            points_to_evaluate=[searched_defaults(space)],
+            **options,
+        )
+        rungs: dict[str, Any] = {}
+        if halving is not None:
+            rungs = {"grace_period": halving.grace_period(epochs, 0.0), "reduction_factor": halving.eta}
+        self._scheduler = ASHAScheduler(metric="score", mode="max", max_t=epochs, **rungs)
+        self._begun = 0
+
+    def next(self) -> Job:
+        number = self._begun
+        self._begun += 1
+        drawn = self._search.suggest(str(number))
+        self._scheduler.on_trial_add(None, _trial(number))  # type: ignore[arg-type]
+        return Job(number, self._space.complete(drawn))
+
+    def report(self, trial: int, epoch: int, score: float) -> Decision:
+        result = {"training_iteration": epoch, "score": score}
+        self._search.on_trial_result(str(trial), result)
+        decision = self._scheduler.on_trial_result(None, _trial(trial), result)  # type: ignore[arg-type]
+        return "go on" if decision == ASHAScheduler.CONTINUE else "stop"
+
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        self._search.on_trial_complete(str(trial), {"training_iteration": epoch, "score": score})
+        self._scheduler.on_trial_remove(None, _trial(trial))  # type: ignore[arg-type]
+
+
+class OptunaAlone:
+    """Optuna with its multivariate TPE, constant liar and Hyperband pruner."""
+
+    def __init__(self, space: Space, epochs: int, seed: int) -> None:
+        self._space = space
+        self._study = optuna.create_study(
+            direction="maximize",
+            sampler=TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
+            pruner=HyperbandPruner(min_resource=1, max_resource=epochs),
+        )
+        self._study.enqueue_trial(searched_defaults(space))
+        self._running: dict[int, optuna.Trial] = {}
+
+    def next(self) -> Job:
+        trial = self._study.ask()
+        self._running[trial.number] = trial
+        return Job(trial.number, self._space.complete(ask(trial, self._space)))
+
+    def report(self, trial: int, epoch: int, score: float) -> Decision:
+        self._running[trial].report(score, epoch)
+        return "stop" if self._running[trial].should_prune() else "go on"
+
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        ended = self._running.pop(trial)
+        if finished:
+            self._study.tell(ended, score)
+        else:
+            self._study.tell(ended, state=TrialState.PRUNED)
+
+
+class SyneTune:
+    """One of Syne Tune's asynchronous searches with its ASHA, as they come.
+
+    It has no conditions: parameters that a configuration does not use are drawn and ignored.
+    """
+
+    def __init__(self, space: Space, epochs: int, seed: int, kind: str = "ASHACQR") -> None:
+        from syne_tune.optimizer import baselines
+
+        self._space = space
+        # Its searchers draw from NumPy's global state as well.
+        np.random.seed(seed)  # noqa: NPY002
+        self._scheduler = getattr(baselines, kind)(
+            _flat(space),
+            metric="score",
+            time_attr="epoch",
+            max_t=epochs,
+            do_minimize=False,
+            random_seed=seed,
+            points_to_evaluate=[{one.name: one.default for one in space.searched}],
+        )
+        self._trials: list[Any] = []
+
+    def next(self) -> Job:
+        from syne_tune.backend.trial_status import Trial
+
+        number = len(self._trials)
+        trial = Trial(number, self._scheduler.suggest().config, datetime.now())
+        self._trials.append(trial)
+        self._scheduler.on_trial_add(trial)
+        values: dict[str, Scalar] = {}
+        for parameter in self._space.searched:
+            if parameter.name in self._space.active(values):
+                values[parameter.name] = trial.config[parameter.name]
+        return Job(number, self._space.complete(values))
+
+    def report(self, trial: int, epoch: int, score: float) -> Decision:
+        decision = self._scheduler.on_trial_result(self._trials[trial], {"score": score, "epoch": epoch})
+        return "go on" if decision == "CONTINUE" else "stop"
+
+    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+        if finished:
+            self._scheduler.on_trial_complete(self._trials[trial], {"score": score, "epoch": epoch})
+
+
+def _flat(space: Space) -> dict[str, Any]:
+    from syne_tune import config_space
+
+    found: dict[str, Any] = {}
+    for one in space.searched:
+        if isinstance(one, Choice):
+            found[one.name] = config_space.choice(list(one.choices))
+        elif one.is_integer:
+            draw = config_space.lograndint if one.is_log else config_space.randint
+            found[one.name] = draw(int(one.low), int(one.high))
+        else:
+            draw = config_space.loguniform if one.is_log else config_space.uniform
+            found[one.name] = draw(one.low, one.high)
+    return found
+
+
+def _trial(number: int) -> SimpleNamespace:
+    """Return what Ray's scheduler reads of a trial."""
+    return SimpleNamespace(trial_id=str(number))
+
+
+PEERS: Mapping[str, PeerOf] = {
+    "Ray Tune: OptunaSearch, ASHA": RayTune,
+    "Optuna: TPE, Hyperband": OptunaAlone,
+    **({"Syne Tune: ASHA with CQR": SyneTune} if find_spec("syne_tune") and find_spec("xgboost") else {}),
+}
+"""The searches that users run instead, by the name that tables have."""
