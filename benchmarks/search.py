@@ -1,7 +1,7 @@
 """Our search against what users run instead, in simulated time: nothing is trained.
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
-    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64]
+    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...]
 
 The first form uses made-up learning curves, so that the best score is known. All searches run under the same
 ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
@@ -16,7 +16,6 @@ stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and g
 """
 
 import argparse
-import logging
 import math
 import statistics
 from collections.abc import Callable, Mapping
@@ -168,24 +167,22 @@ def contestants() -> Mapping[str, SearchOf]:
     }
 
 
-def print_peers(seeds: int, workers: list[int], trials: int, only: list[str]) -> None:
+def print_peers(seeds: int, workers: list[int], trials: int, only: list[str], recordings: list[str]) -> None:
     searches = {name: of for name, of in contestants().items() if not only or name in only}
-    for path in sorted(RECORDED.glob("*.parquet")):
+    for path in (RECORDED / f"{name}.parquet" for name in recordings):
         workload = Workload.of(read_recording(path))
         noise = "unknown" if workload.seed_noise is None else f"{workload.seed_noise:.4f}"
         count, epochs = len(workload.recording.scores), workload.recording.epochs
         print(f"\n{path.stem}: {count} recorded trials of {epochs} epochs; error of the surrogate on")
-        print(
-            f"held-out trials {workload.error:.4f}, noise of a seed {noise}; {trials * epochs} epochs each\n"
-        )
-        print("| workers | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
-        print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|")
+        print(f"held-out trials {workload.error:.4f}, noise of a seed {noise}\n")
+        print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
+        print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
         for at_once in workers:
-            found = compare(
-                searches, workload, workers=at_once, budget=trials * epochs, seeds=seeds, tell=logging.info
-            )
-            for line in _rows(found, trials * epochs):
-                print(f"| {at_once} | {line} |", flush=True)
+            # With fewer, many workers would share the budget before any trial has trained to its end.
+            budget = max(trials, 2 * at_once) * epochs
+            found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)
+            for line in _rows(found, budget):
+                print(f"| {at_once} | {budget} | {line} |", flush=True)
 
 
 def _rows(found: list[Standing], budget: int) -> list[str]:
@@ -215,10 +212,12 @@ def main() -> None:
     parser.add_argument("--searches", nargs="+", default=[])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 64])
+    recorded = sorted(path.stem for path in RECORDED.glob("*.parquet"))
+    parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if given.peers:
-        print_peers(given.seeds, given.workers, given.trials, given.searches)
+        print_peers(given.seeds, given.workers, given.trials, given.searches, given.recordings)
     else:
         print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
 
