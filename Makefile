@@ -41,12 +41,12 @@ test: $(STAMP)  ## Lint, types, tests: what CI runs.
 	$(MAKE) --jobs=2 types unit
 
 unit: $(STAMP)
-	@# One process more than there are cores: tests of Ray wait for processes to start and to end.
-	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 1))') --dist loadfile --no-loadscope-reorder --durations 20
+	@# Two processes more than there are cores: tests of Ray wait for processes to start and to end.
+	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 2))') --dist loadfile --no-loadscope-reorder --durations 20
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)
-	$(BIN)/contrasweep sweep fair-cclk --data colour-digits --trials 24 --epochs 10 --name demo --results $(DEMO)
+	$(BIN)/contrasweep sweep fair-cclk --data colour-digits --trials 40 --epochs 10 --name demo --results $(DEMO)
 	$(BIN)/contrasweep best demo --results $(DEMO) -o $(DEMO)/best.yaml
 	$(BIN)/contrasweep show demo --results $(DEMO) --plot $(DEMO)/demo.png
 	$(BIN)/contrasweep run $(DEMO)/best.yaml --seeds 5 --results $(DEMO)

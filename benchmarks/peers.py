@@ -94,6 +94,8 @@ class OptunaAlone:
     def __init__(self, space: Space, epochs: int, seed: int) -> None:
         self._space = space
         self._study = optuna.create_study(
+            # Hyperband deals out its brackets by a hash of this name.
+            study_name=f"seed-{seed}",
             direction="maximize",
             sampler=TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
             pruner=HyperbandPruner(min_resource=1, max_resource=epochs),

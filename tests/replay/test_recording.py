@@ -60,6 +60,8 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no parquet")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_recording(path)
+    with pytest.raises(InputError, match="there is no such file"):
+        read_recording(tmp_path / "absent.parquet")
     study(tmp_path / "results")
     part = next((tmp_path / "results").rglob("*.parquet"))
     with pytest.raises(InputError, match="is no recording; `contrasweep replay STUDY -o FILE` writes one"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrasweep.search_spaces import Scalar, Space
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.files import written_whole
 from contrasweep.tuning.sensitivity.axes import Axis, axes_of, values_of
 from contrasweep.tuning.sensitivity.forest import design
@@ -112,7 +112,8 @@ def read_recording(path: Path) -> Recording:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else one_line(error)
+        raise InputError(f"{path} cannot be read as Parquet: {why}") from None
     held = (table.schema.metadata or {}).get(_ABOUT)
     if held is None:
         raise InputError(f"{path} is no recording; `contrasweep replay STUDY -o FILE` writes one")
