@@ -148,8 +148,10 @@ def resume_sweep(
     Args:
         name: the study.
         results: the results folder.
-        data_root, concurrency, workers, gpus_per_worker, max_failures, trial_timeout, budget, stop_when,
-        keep_weights, storage: as in `plan_sweep` and its `Limits`; each replaces what the study has recorded.
+        data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
+            recorded.
+        max_failures, trial_timeout, budget, stop_when: as in `Limits`; the same.
+        keep_weights, storage: as in `plan_sweep`; the same.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
         extend: how many trials to add to those planned. For `stop_when` they count anew: at least as many of
