@@ -7,7 +7,6 @@ Tune is no dependency of ours; without it (`pip install syne-tune xgboost statsm
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,20 +19,13 @@ from ray.tune.search.optuna import OptunaSearch
 
 from contrasweep.search_spaces import Choice, Scalar, Space
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.ray.scheduler import NO_CONTROLLER
+from contrasweep.tuning.replay.searches import ray_trial
 from contrasweep.tuning.replay.simulation import Decision, Job, Search
-from contrasweep.tuning.search.study import suggest
+from contrasweep.tuning.search.study import suggested
 
 PeerOf = Callable[[Space, int, int], Search]
 """Returns a new search of a space, over trials of so many epochs, from a seed."""
-
-
-def ask(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
-    """Ask Optuna for the parameters of a space in the define-by-run style, parents first."""
-    values: dict[str, Scalar] = {}
-    for parameter in space.searched:
-        if parameter.name in space.active(values):
-            values[parameter.name] = suggest(trial, parameter)
-    return values
 
 
 def searched_defaults(space: Space) -> dict[str, Scalar]:
@@ -58,7 +50,7 @@ class RayTune:
         options: dict[str, Any] = {"seed": seed} if sampler is None else {"sampler": sampler}
         self._space = space
         self._search = OptunaSearch(
-            lambda trial: ask(trial, space) and None,
+            lambda trial: suggested(trial, space) and None,
             metric="score",
             mode="max",
             points_to_evaluate=[searched_defaults(space)],
@@ -74,18 +66,18 @@ class RayTune:
         number = self._begun
         self._begun += 1
         drawn = self._search.suggest(str(number))
-        self._scheduler.on_trial_add(None, _trial(number))  # type: ignore[arg-type]
+        self._scheduler.on_trial_add(NO_CONTROLLER, ray_trial(number))
         return Job(number, self._space.complete(drawn))
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         result = {"training_iteration": epoch, "score": score}
         self._search.on_trial_result(str(trial), result)
-        decision = self._scheduler.on_trial_result(None, _trial(trial), result)  # type: ignore[arg-type]
+        decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
         return "go on" if decision == ASHAScheduler.CONTINUE else "stop"
 
     def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
         self._search.on_trial_complete(str(trial), {"training_iteration": epoch, "score": score})
-        self._scheduler.on_trial_remove(None, _trial(trial))  # type: ignore[arg-type]
+        self._scheduler.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
 
 
 class OptunaAlone:
@@ -106,7 +98,7 @@ class OptunaAlone:
     def next(self) -> Job:
         trial = self._study.ask()
         self._running[trial.number] = trial
-        return Job(trial.number, self._space.complete(ask(trial, self._space)))
+        return Job(trial.number, self._space.complete(suggested(trial, self._space)))
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         self._running[trial].report(score, epoch)
@@ -150,11 +142,7 @@ class SyneTune:
         trial = Trial(number, self._scheduler.suggest().config, datetime.now())
         self._trials.append(trial)
         self._scheduler.on_trial_add(trial)
-        values: dict[str, Scalar] = {}
-        for parameter in self._space.searched:
-            if parameter.name in self._space.active(values):
-                values[parameter.name] = trial.config[parameter.name]
-        return Job(number, self._space.complete(values))
+        return Job(number, self._space.complete(trial.config))
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         decision = self._scheduler.on_trial_result(self._trials[trial], {"score": score, "epoch": epoch})
@@ -179,11 +167,6 @@ def _flat(space: Space) -> dict[str, Any]:
             draw = config_space.loguniform if one.is_log else config_space.uniform
             found[one.name] = draw(one.low, one.high)
     return found
-
-
-def _trial(number: int) -> SimpleNamespace:
-    """Return what Ray's scheduler reads of a trial."""
-    return SimpleNamespace(trial_id=str(number))
 
 
 PEERS: Mapping[str, PeerOf] = {

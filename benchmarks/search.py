@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.samplers import TPESampler
 from scipy.stats import ttest_rel
 
 from benchmarks.peers import PEERS, RayTune
@@ -36,8 +35,9 @@ from contrasweep.tuning.replay.recording import read_recording
 from contrasweep.tuning.replay.request import settings_of
 from contrasweep.tuning.replay.searches import OwnSearch, searches_of
 from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
+from contrasweep.tuning.replay.table import said_of
 from contrasweep.tuning.replay.workload import Workload
-from contrasweep.tuning.statistics import mean_interval, summarise
+from contrasweep.tuning.search.tpe import tpe
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
 RECORDED = Path(__file__).parent / "recorded"
@@ -82,18 +82,26 @@ CURVES: dict[str, Curve] = {"agreeing": agreeing, "crossing": crossing, "falling
 
 
 class FirstTrials:
-    """A search that proposes so many trials; with `complete_all`, stopped ones are told as finished."""
+    """A search that proposes so many trials."""
 
-    def __init__(self, search: Search, trials: int, complete_all: bool = False) -> None:
-        self._search, self._left, self._complete_all = search, trials, complete_all
-        self.report = search.report
+    def __init__(self, search: Search, trials: int) -> None:
+        self._search, self._left = search, trials
+        self.report, self.end = search.report, search.end
 
     def next(self) -> Job | None:
         self._left -= 1
         return self._search.next() if self._left >= 0 else None
 
+
+class ToldAsFinished:
+    """A search that hears of stopped trials as if they had finished."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self.next, self.report = search.next, search.report
+
     def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
-        self._search.end(trial, epoch, score, finished or self._complete_all)
+        self._search.end(trial, epoch, score, finished=True)
 
 
 def ours(sampler: str, seed: int, trials: int) -> Search:
@@ -102,23 +110,17 @@ def ours(sampler: str, seed: int, trials: int) -> Search:
     )
 
 
-def with_our_tpe(seed: int, trials: int) -> Search:
-    """Return OptunaSearch with the settings of our `tpe`."""
-    startup = max(5, min(10, trials // 3))
-    tpe = TPESampler(seed=seed, multivariate=False, constant_liar=True, n_startup_trials=startup)
-    return RayTune(SPACE, EPOCHS, seed, tpe, Halving())
-
-
 SEARCHES: dict[str, Callable[[int, int], Search]] = {
     "random": lambda seed, trials: ours("random", seed, trials),
     "OptunaSearch, as it comes": lambda seed, trials: RayTune(SPACE, EPOCHS, seed, None, Halving()),
-    "OptunaSearch, our TPE settings": with_our_tpe,
-    "tpe, stopped told as finished": lambda seed, trials: ours("tpe", seed, trials),
+    "OptunaSearch, our TPE settings": lambda seed, trials: RayTune(
+        SPACE, EPOCHS, seed, tpe(seed, trials), Halving()
+    ),
+    "tpe, stopped told as finished": lambda seed, trials: ToldAsFinished(ours("tpe", seed, trials)),
     "tpe": lambda seed, trials: ours("tpe", seed, trials),
     "gp": lambda seed, trials: ours("gp", seed, trials),
     "cmaes": lambda seed, trials: ours("cmaes", seed, trials),
 }
-TOLD_AS_FINISHED = "tpe, stopped told as finished"
 
 
 def best_found(name: str, curve: Curve, seed: int, trials: int) -> tuple[float, int]:
@@ -129,7 +131,7 @@ def best_found(name: str, curve: Curve, seed: int, trials: int) -> tuple[float, 
         scores = true + rng.normal(0, NOISE, EPOCHS)
         return Run(scores, float(scores[-1]), float(true[-1]), seconds=1.0)
 
-    search = FirstTrials(SEARCHES[name](seed, trials), trials, name == TOLD_AS_FINISHED)
+    search = FirstTrials(SEARCHES[name](seed, trials), trials)
     rng = np.random.default_rng(seed)
     history = simulate(search, run_of, EPOCHS, workers=AT_ONCE, budget=trials * EPOCHS, rng=rng)
     return max((one.expected for one in history.finished), default=0.0), history.spent
@@ -171,10 +173,8 @@ def print_peers(seeds: int, workers: list[int], trials: int, only: list[str], re
     searches = {name: of for name, of in contestants().items() if not only or name in only}
     for path in (RECORDED / f"{name}.parquet" for name in recordings):
         workload = Workload.of(read_recording(path))
-        noise = "unknown" if workload.seed_noise is None else f"{workload.seed_noise:.4f}"
-        count, epochs = len(workload.recording.scores), workload.recording.epochs
-        print(f"\n{path.stem}: {count} recorded trials of {epochs} epochs; error of the surrogate on")
-        print(f"held-out trials {workload.error:.4f}, noise of a seed {noise}\n")
+        epochs = workload.recording.epochs
+        print(f"\n{path.stem}: {said_of(workload)}\n")
         print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
         print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
         for at_once in workers:
@@ -191,11 +191,11 @@ def _rows(found: list[Standing], budget: int) -> list[str]:
     for one in found:
         scores = [one.after(share) for share in SHARES]
         share = one.share_to_reach(best_peer)
-        rank = mean_interval(summarise(one.ranks.tolist()))  # type: ignore[arg-type]
+        rank, half = one.rank()
         cells = [
             one.name,
             *(f"{100 * mean:.1f} ± {100 * half:.1f}" for mean, half in scores),
-            f"{one.rank()[0]:.2f} ({rank[0]:.2f} to {rank[1]:.2f})" if rank else "",
+            f"{rank:.2f} ({rank - half:.2f} to {rank + half:.2f})",
             "not reached" if share is None else f"{share * budget:.0f}",
         ]
         lines.append(" | ".join(cells))

@@ -1,4 +1,4 @@
-"""Names in messages: the nearest to one that does not exist, the error about it, and short lists.
+"""Names in lists and messages: the nearest to one that does not exist, the error about it, short lists.
 
 Every suggestion comes from `nearest`. Nothing here imports torch, so that a wrong name is answered at once.
 """
@@ -22,6 +22,11 @@ LISTED_BY: Final[Mapping[str, str]] = {
 
 _ALIKE = 0.5
 """How much of two names must agree, by `difflib`, for one to be suggested for the other."""
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a list with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def nearest(given: str, known: Iterable[str], kind: str = "") -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.names import names_in
 from contrasweep.tuning.cli.options import AsJson, DataRoot
 from contrasweep.tuning.cli.rendering import print_json, print_rows, tell
 from contrasweep.tuning.errors import InputError
@@ -59,8 +60,8 @@ def clusters(
             data_root,
             image_column=image_column,
             label_column=label_column,
-            categorical=_names(categorical),
-            ignore=_names(ignore),
+            categorical=names_in(categorical),
+            ignore=names_in(ignore),
         )
         curve = found.curve(low, high)
     except ValueError as error:
@@ -98,10 +99,6 @@ def _range(text: str | None) -> tuple[int | None, int | None]:
     if not 1 <= low <= high:
         raise InputError(f"--top-k takes LOW..HIGH with 1 <= LOW <= HIGH, given {text!r}")
     return low, high
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _load(dataset: str, data_root: Path | None, **columns: Any) -> "Clusterings":

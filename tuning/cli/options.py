@@ -10,7 +10,10 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS as RESULTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from contrasweep.tuning.planning.resources import Machine
+    from contrasweep.tuning.store import ResultsStore
 
 Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
 DataRoot = Annotated[
@@ -71,6 +74,20 @@ def machine_at(address: str | None) -> "Machine | None":
     from contrasweep.tuning.ray.cluster import cluster_at
 
     return cluster_at(address)
+
+
+def store_with(studies: "Iterable[str]", results: str) -> "ResultsStore":
+    """Return the store; a study that it does not have is refused before what takes seconds is imported.
+
+    Raises:
+        StoreError: the folder cannot be opened, or has no such study.
+    """
+    from contrasweep.tuning.store import ResultsStore
+
+    store = ResultsStore(results)
+    for one in studies:
+        store.study(one)
+    return store
 
 
 def place_in(results: str, relative: str) -> str:

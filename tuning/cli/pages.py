@@ -8,7 +8,7 @@ import typer
 
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, MapMethod, Results
+from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, MapMethod, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
@@ -68,7 +68,7 @@ def report(
         raise InputError("--map given with --watch; allowed: without it, once the sweep has ended")
     if rows is not None:
         check_folder(rows, "--rows")
-    store = _store_with(studies, results)
+    store = store_with(studies, results)
     remark(f"Reading {', '.join(studies)}, and drawing the page ...")
     from contrasweep.tuning.reports.report import watch_report, write_report
     from contrasweep.tuning.reports.rows import write_rows
@@ -120,7 +120,7 @@ def sensitivity(
         from contrasweep.tuning.reports.matplotlib_figures import check_figure
 
         check_figure(figures / "any.pdf")
-    store = _store_with(studies, results)
+    store = store_with(studies, results)
     remark(f"Analysing the trials of {', '.join(studies)} ...")
     from contrasweep.tuning.sensitivity.page import write_sensitivity
     from contrasweep.tuning.sensitivity.paper import draw_paper_figures
@@ -182,20 +182,6 @@ def _page_of(output: Path | None, studies: list[str], ending: str, several: str)
     page = output or Path(f"{studies[0]}{ending}" if len(studies) == 1 else several)
     check_page(page)
     return page
-
-
-def _store_with(studies: list[str], results: str) -> "ResultsStore":
-    """Return the store; a study that it does not have is refused before what takes seconds is imported.
-
-    Raises:
-        StoreError: the folder cannot be opened, or has no such study.
-    """
-    from contrasweep.tuning.store import ResultsStore
-
-    store = ResultsStore(results)
-    for one in studies:
-        store.study(one)
-    return store
 
 
 def _say_watching(page: Path, seconds: float, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_file
@@ -107,11 +107,7 @@ def _recording(source: str, results: str, again: str | None) -> "Recording":
         from contrasweep.tuning.replay.recording import read_recording
 
         return read_recording(Path(source))
-    from contrasweep.tuning.store import ResultsStore
-
-    store = ResultsStore(results)
-    for one in (source, *([again] if again else [])):
-        store.study(one)
+    store = store_with([source, *([again] if again else [])], results)
     from contrasweep.tuning.replay.recording import recording_of
 
     return recording_of(store, source, again)

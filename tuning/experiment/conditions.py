@@ -48,6 +48,16 @@ class Condition(BaseModel):
         return f"{self.metric} {self.comparison} {self.bound:g}"
 
 
+def all_hold(conditions: Iterable[Condition], score: Callable[[str], float | None]) -> bool:
+    """Whether a trial keeps all conditions; `score` returns its value of a metric."""
+    return all(this.holds(score(this.metric)) for this in conditions)
+
+
+def broken_by(violations: Iterable[float]) -> float:
+    """Return by how much a trial breaks all of its conditions together, each in the units of its metric."""
+    return sum(max(0.0, violation) for violation in violations)
+
+
 def in_words(conditions: Iterable[Condition]) -> str:
     """Return `val.colour_mse >= 200 and val.accuracy > 0.5`."""
     return " and ".join(map(str, conditions))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.conditions import all_hold
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
 from contrasweep.tuning.planning.trial_limits import Limits
@@ -60,7 +61,7 @@ class EarlyEnd:
         self._trained: dict[int, Summary | None] = {}
         self._reason: Reason | None = None
         for one in held:
-            kept = all(this.holds(one.mean(this.metric)) for this in search.keep)
+            kept = all_hold(search.keep, one.mean)
             self.end(one.trial, one.status, one.metrics.get(self._metric), kept=kept)
 
     def begin(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from contrasweep.names import did_you_mean
-from contrasweep.search_spaces import Fixed, Scalar, Space, read_yaml
+from contrasweep.search_spaces import Scalar, Space, read_yaml
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.limits import check_count
 
@@ -61,7 +61,7 @@ def _whole(number: int, given: Mapping[str, Any], space: Space) -> Configuration
         active = space.complete(values)
     if idle := [name for name in given if name not in active]:
         raise InputError(f"{told}{', '.join(idle)} has no meaning beside its other values")
-    searched = {p.name for p in space.parameters if not isinstance(p, Fixed)}
+    searched = {parameter.name for parameter in space.searched}
     return {name: value for name, value in active.items() if name in searched}
 
 

@@ -82,10 +82,8 @@ def check_request(
         check_count(what, count)
     check_count("grid-points", grid_points, least=2, most=MOST_LEVELS)
     check_seed("seed", seed)
-    if scheduler not in SCHEDULERS:
-        raise unknown_name("scheduler", scheduler, SCHEDULERS)
-    if sampler not in DECLARED_SAMPLERS:
-        raise unknown_name("sampler", sampler, DECLARED_SAMPLERS)
+    check_scheduler(scheduler)
+    check_sampler(sampler)
     asked = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
     given = {**implied_settings((metric, asha_metric, *metrics_named(keep, KEEP))), **asked}
     start: Mapping[str, Value] = {}
@@ -111,6 +109,18 @@ def check_request(
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
     return Request(given, remaining, planned, remarks, first)
+
+
+def check_scheduler(name: str) -> None:
+    """Raise InputError, with the nearest name, unless there is such a scheduler."""
+    if name not in SCHEDULERS:
+        raise unknown_name("scheduler", name, SCHEDULERS)
+
+
+def check_sampler(name: str) -> None:
+    """Raise InputError, with the nearest name, unless there is such a sampler."""
+    if name not in DECLARED_SAMPLERS:
+        raise unknown_name("sampler", name, DECLARED_SAMPLERS)
 
 
 def outside(space: Space, given: Mapping[str, Value]) -> dict[str, Value]:

@@ -11,13 +11,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.special import expit, logit
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.files import written_whole
-from contrasweep.tuning.sensitivity.axes import Axis, axes_of, values_of
+from contrasweep.tuning.sensitivity.axes import Axis, axes_of, codes_of, values_of
 from contrasweep.tuning.sensitivity.forest import design
-from contrasweep.tuning.sensitivity.observations import Observations, observations_from
+from contrasweep.tuning.sensitivity.observations import Observations, observe
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 LEAST: Final = 20
 """The fewest trials to the last epoch from which a surrogate is made."""
+EDGE: Final = 0.005
+"""Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
 _ABOUT: Final = b"contrasweep.recording"
 
 
@@ -71,10 +74,21 @@ class Recording:
         """The configurations as a surrogate sees them, (trials, columns)."""
         return design(self.axes, self.codes).astype(np.float64)
 
+    @cached_property
+    def _is_share(self) -> bool:
+        return bool((self.scores >= 0).all() and (self.scores <= 1).all())
+
+    def spread_out(self, scores: Floats) -> Floats:
+        """Return scores on the scale on which they are predicted: the logistic one if they are shares."""
+        return np.asarray(logit(np.clip(scores, EDGE, 1 - EDGE))) if self._is_share else scores
+
+    def gathered(self, values: Floats) -> Floats:
+        """Return the scores of values on that scale."""
+        return np.asarray(expit(values)) if self._is_share else values
+
     def column_of(self, values: Mapping[str, Scalar]) -> Floats:
         """Return one configuration as a surrogate sees it, (1, columns)."""
-        codes = np.array([[axis.codes([values.get(axis.name)])[0] for axis in self.axes]])
-        return design(self.axes, codes).astype(np.float64)
+        return design(self.axes, codes_of(self.axes, [values])).astype(np.float64)
 
     def write(self, path: Path) -> None:
         """Write the recording as Parquet: a row for each trial."""
@@ -128,7 +142,7 @@ def read_recording(path: Path) -> Recording:
         warmup=about["warmup"],
         metric=about["metric"],
         rung_metric=about["rung_metric"],
-        codes=np.stack([axis.codes(table[axis.name].to_pylist()) for axis in axes], axis=1),
+        codes=codes_of(axes, table.select([axis.name for axis in axes]).to_pylist()),
         scores=scores,
         again=np.array([row or unknown for row in table["again"].to_pylist()], dtype=np.float64),
         seconds=np.array(table["seconds"].to_pylist(), dtype=np.float64),
@@ -151,8 +165,7 @@ def recording_of(store: ResultsStore, study: str, again: str | None = None) -> R
     """
     record = store.study(study)
     record.require_search()
-    tables = store.tables(study)
-    seen = observations_from(record, tables.trials, tables.epochs)
+    seen = observe(store, study)
     if not seen.axes:
         raise InputError(f"study {study} searches nothing, so there is nothing to replay")
     rows = _whole(seen)
@@ -187,8 +200,7 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
     found = np.full_like(_scores(first), np.nan)
     if study is None:
         return found
-    record, tables = store.study(study), store.tables(study)
-    second = observations_from(record, tables.trials, tables.epochs)
+    second = observe(store, study)
     if second.axes != first.axes or second.epochs != first.epochs:
         raise InputError(f"--again {study}: it searches something else than {first.study}, or other epochs")
     place = {_key(codes): row for row, codes in enumerate(first.codes)}

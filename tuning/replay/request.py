@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from contrasweep.names import names_in
 from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
-from contrasweep.tuning.errors import InputError, refuse_repeats, unknown_name
+from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.request import SCHEDULERS
+from contrasweep.tuning.planning.request import check_sampler, check_scheduler
 
 RULES: Final = ("eta", "grace")
 
@@ -59,28 +60,22 @@ def settings_of(samplers: str, schedulers: str) -> tuple[Setting, ...]:
     Raises:
         InputError: a name is unknown (with the nearest), is given twice, or cannot be replayed.
     """
-    chosen = _names(samplers)
+    chosen = names_in(samplers)
     refuse_repeats("sampler", chosen)
     for name in chosen:
-        if name not in DECLARED_SAMPLERS:
-            raise unknown_name("sampler", name, DECLARED_SAMPLERS)
+        check_sampler(name)
         if DECLARED_SAMPLERS[name].exhaustive:
             raise InputError(
                 f"--samplers {name}: it proposes a fixed list, which depends on no result; leave it out"
             )
-    rules = _names(schedulers)
+    rules = names_in(schedulers)
     refuse_repeats("scheduler", rules)
     return tuple(Setting(one, rule, _halving(rule)) for one in chosen for rule in rules)
 
 
-def _names(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
-
-
 def _halving(text: str) -> Halving | None:
     name, *rules = text.split(":")
-    if name not in SCHEDULERS:
-        raise unknown_name("scheduler", name, SCHEDULERS)
+    check_scheduler(name)
     numbers: dict[str, int] = {}
     for rule in rules:
         key, _, number = rule.partition("=")

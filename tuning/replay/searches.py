@@ -18,6 +18,11 @@ PLANNED: Final = 100
 """As many trials are planned as a longer sweep has; the random start of a sampler depends on it."""
 
 
+def ray_trial(number: int) -> Any:
+    """Return what schedulers of Ray, and ours, read of Ray's trials."""
+    return SimpleNamespace(trial_id=str(number), config={"request": SimpleNamespace(trial=number)})
+
+
 class OwnSearch:
     """A `SearchStudy`, and the scheduler `asha` or none.
 
@@ -44,17 +49,12 @@ class OwnSearch:
     ) -> None:
         self._study = SearchStudy(space, sampler=sampler, seed=seed, trials=trials)
         self._asha = None if halving is None else ResumableASHA(epochs, warmup, [], {}, halving)
-        self._known: dict[int, Any] = {}
 
     def next(self) -> Job | None:
         """Return the next proposal."""
         proposal = self._study.ask()
         if self._asha is not None:
-            # What Ray's scheduler reads of Ray's trials.
-            request = SimpleNamespace(trial=proposal.number)
-            known = SimpleNamespace(trial_id=str(proposal.number), config={"request": request})
-            self._known[proposal.number] = known
-            self._asha.on_trial_add(NO_CONTROLLER, known)  # type: ignore[arg-type]
+            self._asha.on_trial_add(NO_CONTROLLER, ray_trial(proposal.number))
         return Job(proposal.number, proposal.values)
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
@@ -63,13 +63,13 @@ class OwnSearch:
         if self._asha is None:
             return "go on"
         result = {"epoch": epoch, "score": score}
-        decision = self._asha.on_trial_result(NO_CONTROLLER, self._known[trial], result)
+        decision = self._asha.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
         return "go on" if decision == ResumableASHA.CONTINUE else "stop"
 
     def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
         """Tell the sampler how a trial ended."""
         if self._asha is not None:
-            self._asha.on_trial_remove(NO_CONTROLLER, self._known.pop(trial))
+            self._asha.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
         if finished:
             self._study.complete(trial, score)
         else:

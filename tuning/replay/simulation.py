@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.statistics import Floats, improvements
 
 Decision = Literal["go on", "stop", "pause"]
 """What becomes of a trial after an epoch; a paused one keeps what it has learned."""
@@ -89,12 +89,10 @@ class History:
 
         The best is the finished trial with the highest score so far. Before the first one, the value is NaN.
         """
-        place = np.searchsorted([one.spent for one in self.finished], spent, side="right")
-        best, found = -np.inf, [np.nan]
-        for one in self.finished:
-            found.append(one.expected if one.score > best else found[-1])
-            best = max(best, one.score)
-        return np.array(found)[place]
+        places = improvements(np.array([one.score for one in self.finished], dtype=float))
+        best = [self.finished[place] for place in places]
+        after = np.searchsorted([one.spent for one in best], spent, side="right")
+        return np.array([np.nan, *(one.expected for one in best)])[after]
 
 
 @dataclass

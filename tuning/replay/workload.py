@@ -14,8 +14,6 @@ from contrasweep.tuning.replay.simulation import Run
 from contrasweep.tuning.replay.surrogate import Surrogate, fit_surrogate, held_out
 from contrasweep.tuning.statistics import Floats
 
-EDGE: Final = 0.005
-"""Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
 DECIMALS: Final = 6
 """Scores are rounded to so many: trials that all score alike, before they learn, must tie here as well."""
 
@@ -36,7 +34,7 @@ class Workload:
     @classmethod
     def of(cls, recording: Recording) -> "Workload":
         """Fit the surrogate, and its errors on held-out trials."""
-        scores = _spread_out(recording, recording.scores)
+        scores = recording.spread_out(recording.scores)
         return cls(recording, fit_surrogate(recording.columns, scores), held_out(recording.columns, scores))
 
     def run(self, values: Mapping[str, Scalar], rng: np.random.Generator) -> Run:
@@ -44,8 +42,8 @@ class Workload:
         recording = self.recording
         expected = self.surrogate.predict(recording.column_of(values))[0]
         noise = self._noise[rng.integers(len(self._noise))]
-        scores = np.round(_gathered(recording, expected + noise), DECIMALS)
-        final = float(_gathered(recording, expected)[-1])
+        scores = np.round(recording.gathered(expected + noise), DECIMALS)
+        final = float(recording.gathered(expected)[-1])
         seconds = float(recording.seconds[rng.integers(len(recording.seconds))])
         return Run(scores[:-1], float(scores[-1]), final, seconds)
 
@@ -59,7 +57,7 @@ class Workload:
     @cached_property
     def error(self) -> float:
         """The root mean square error of final scores on held-out trials; it has the noise of a seed in it."""
-        predicted = _gathered(self.recording, self.predicted)[:, -1]
+        predicted = self.recording.gathered(self.predicted)[:, -1]
         return float(np.sqrt(np.mean((predicted - self.recording.scores[:, -1]) ** 2)))
 
     @property
@@ -70,28 +68,13 @@ class Workload:
 
     @cached_property
     def _noise(self) -> Floats:
-        scores = _spread_out(self.recording, self.recording.scores)
+        scores = self.recording.spread_out(self.recording.scores)
         if self.seed_noise is None:
             return scores - self.predicted
         pairs = self._pairs
-        differences = scores[pairs] - _spread_out(self.recording, self.recording.again[pairs])
+        differences = scores[pairs] - self.recording.spread_out(self.recording.again[pairs])
         return np.asarray((differences - differences.mean(axis=0)) / np.sqrt(2))
 
     @property
     def _pairs(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.recording.again).all(axis=1))
-
-
-def _is_share(recording: Recording) -> bool:
-    return bool((recording.scores >= 0).all() and (recording.scores <= 1).all())
-
-
-def _spread_out(recording: Recording, scores: Floats) -> Floats:
-    if not _is_share(recording):
-        return scores
-    inner = np.clip(scores, EDGE, 1 - EDGE)
-    return np.asarray(np.log(inner / (1 - inner)))
-
-
-def _gathered(recording: Recording, values: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-values))) if _is_share(recording) else values

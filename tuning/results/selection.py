@@ -11,7 +11,14 @@ from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.experiment.conditions import Condition, appended, in_words, parse_condition
+from contrasweep.tuning.experiment.conditions import (
+    Condition,
+    all_hold,
+    appended,
+    broken_by,
+    in_words,
+    parse_condition,
+)
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.best import (
     beats,
@@ -246,8 +253,7 @@ def none_keeps_in_words(
     """Say that no completed trial keeps the conditions, and which comes nearest: by the sum of violations."""
 
     def beyond(one: TrialOutcome) -> tuple[float, int]:
-        over = (this.violation(one.mean(this.metric)) for this in conditions)
-        return sum(max(0.0, violation) for violation in over), one.trial
+        return broken_by(this.violation(one.mean(this.metric)) for this in conditions), one.trial
 
     nearest = min(completed, key=beyond)
     has = {this.metric: nearest.mean(this.metric) for this in conditions}
@@ -268,7 +274,7 @@ def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
 
 
 def _keeping(completed: Sequence[TrialOutcome], conditions: Collection[Condition]) -> list[TrialOutcome]:
-    return [one for one in completed if all(this.holds(one.mean(this.metric)) for this in conditions)]
+    return [one for one in completed if all_hold(conditions, one.mean)]
 
 
 def _completed(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:

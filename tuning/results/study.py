@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
-from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.experiment.conditions import all_hold, in_words
 from contrasweep.tuning.results.best import beats, best_name, best_order, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
@@ -211,7 +211,7 @@ class StudyData:
         return TrialResults(trial for _, trial in scored if self._keeps(trial))
 
     def _keeps(self, trial: TrialResult) -> bool:
-        return all(this.holds(trial.metrics.get(this.metric)) for this in self.search.keep)
+        return all_hold(self.search.keep, trial.metrics.get)
 
     @property
     def candidates_in_words(self) -> str:

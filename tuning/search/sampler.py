@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from contrasweep.plugins import Registry, defined_beside
 from contrasweep.search_spaces import Choice, Range, Scalar, Scale, Space
 from contrasweep.tuning.errors import unknown_name
+from contrasweep.tuning.experiment.conditions import broken_by
 
 Numeric = FloatDistribution | IntDistribution
 
@@ -46,7 +47,7 @@ def constrained_standing(trial: FrozenTrial) -> tuple[float, tuple[int, int, flo
 
     The others follow by the sum of what they break them by.
     """
-    return sum(max(0.0, violation) for violation in trial.constraints.values()), standing(trial)
+    return broken_by(trial.constraints.values()), standing(trial)
 
 
 def keeps(violations: Mapping[str, float]) -> bool:

@@ -132,10 +132,7 @@ class SearchStudy:
     def ask(self) -> Proposal:
         """Return the next trial to run: first the defaults, then the proposals of the sampler."""
         trial = self.optuna_study.ask()
-        drawn: dict[str, Scalar] = {}
-        for parameter in self.space.searched:
-            if parameter.name in self.space.active(drawn):
-                drawn[parameter.name] = suggest(trial, parameter)
+        drawn = suggested(trial, self.space)
         number = trial.number - self._earlier
         self._copy(number)
         return Proposal(number, self.space.complete(drawn))
@@ -297,8 +294,16 @@ class SearchStudy:
         return self.optuna_study.get_trials(deepcopy=False)
 
 
-def suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
-    """Return the value of a parameter that Optuna suggests for a trial."""
+def suggested(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
+    """Return the values that Optuna suggests for the searched parameters that are active, parents first."""
+    values: dict[str, Scalar] = {}
+    for parameter in space.searched:
+        if parameter.name in space.active(values):
+            values[parameter.name] = _suggest(trial, parameter)
+    return values
+
+
+def _suggest(trial: optuna.Trial, parameter: Choice | Range) -> Scalar:
     name = parameter.name
     if isinstance(parameter, Choice):
         return cast(Scalar, trial.suggest_categorical(name, parameter.choices))

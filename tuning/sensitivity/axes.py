@@ -1,7 +1,7 @@
 """A study's hyperparameters as the axes of a box, and configurations as points in it."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -202,6 +202,12 @@ def changes(axes: tuple[Axis, ...], row: Floats, index: int) -> Floats:
     held = {axis.name: float(code) for axis, code in zip(axes, row, strict=True)}
     name = axes[index].name
     return np.stack([complete_row(axes, {**held, name: float(code)}) for code in axes[index].grid])
+
+
+def codes_of(axes: tuple[Axis, ...], configurations: Sequence[Mapping[str, Scalar | None]]) -> Floats:
+    """Return configurations in units, (configurations, axes); NaN for missing and unknown values."""
+    columns = [axis.codes([one.get(axis.name) for one in configurations]) for axis in axes]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(configurations), 0))
 
 
 def values_of(axes: tuple[Axis, ...], row: Floats) -> dict[str, Scalar]:

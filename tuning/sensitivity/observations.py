@@ -21,7 +21,7 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum, axes_of, strata_of
+from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum, axes_of, codes_of, strata_of
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 log = logging.getLogger(__name__)
@@ -163,15 +163,13 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
 
 
 def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:
-    columns = []
-    for axis in axes:
-        values = [one.values.get(axis.name) for one in outcomes]
-        codes = axis.codes(values)
+    found = codes_of(axes, [one.values for one in outcomes])
+    for axis, codes in zip(axes, found.T, strict=True):
+        values = (one.values.get(axis.name) for one in outcomes)
         outside = sum(math.isnan(c) and v is not None for c, v in zip(codes, values, strict=True))
         if outside:
             log.warning("%s: %d values outside the recorded space are left out", axis.name, outside)
-        columns.append(codes)
-    return np.stack(columns, axis=1) if columns else np.zeros((len(outcomes), 0))
+    return found
 
 
 def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -> Floats:
