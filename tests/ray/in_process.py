@@ -87,7 +87,7 @@ class InProcessTuner:
         if self._idle:
             worker = self._idle.pop()
             assert worker.reset(config)
-            # Tune of Ray 2.50 closes a worker's log here, and its controller opens another.
+            # Tune of Ray 2.51 closes a worker's log here, and its controller opens another.
             if hasattr(worker, "_create_logger"):
                 worker._create_logger(config)
         else:

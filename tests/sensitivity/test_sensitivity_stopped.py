@@ -45,7 +45,8 @@ def test_the_rule_that_stops_is_that_of_the_scheduler() -> None:
     from ray.tune.schedulers import AsyncHyperBandScheduler, TrialScheduler
 
     from contrasweep.tuning.planning.halving import Halving
-    from contrasweep.tuning.ray.scheduler import NO_CONTROLLER, ResumableASHA
+    from contrasweep.tuning.ray.internals import NO_CONTROLLER
+    from contrasweep.tuning.ray.scheduler import ResumableASHA
 
     one, whole = searched("steady", 40, 0), searched("steady", 40, 0, stops=False).curve
     assert Halving().rungs(EPOCHS, 0) == RUNGS

@@ -8,9 +8,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler
 
 from contrasweep.tuning.planning.halving import Halving
-
-NO_CONTROLLER: Any = None
-"""ASHA never uses Tune's controller, so a replay needs none."""
+from contrasweep.tuning.ray.internals import NO_CONTROLLER
 
 
 class ResumableASHA(AsyncHyperBandScheduler):

@@ -21,6 +21,7 @@ from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
 from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
+from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.worker import NEVER, backend_for, of_one_worker
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
@@ -126,10 +127,8 @@ def _records(
 def cause_of(error: RayError) -> BaseException:
     """Return the cause of a failed Ray task: the exception of the task, or of a worker in its group."""
     cause = getattr(error, "cause", None) or error
-    # Ray Train wraps the workers' exceptions. `RanksLost` says only that another worker failed.
-    told = [getattr(one, "_base_exc", one) for one in getattr(cause, "worker_failures", {}).values()]
-    first: BaseException = min(told or [cause], key=lambda one: isinstance(one, RanksLost))
-    return first
+    # `RanksLost` says only that another worker failed.
+    return min(raised_by_workers(cause) or [cause], key=lambda one: isinstance(one, RanksLost))
 
 
 def reason_of(error: BaseException) -> str:

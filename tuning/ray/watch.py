@@ -12,6 +12,8 @@ import ray
 from ray.tune import Callback
 from ray.tune.experiment import Trial
 
+from contrasweep.tuning.ray import internals
+
 DEATH = "worker process has died"
 """Part of Ray's message when a worker disappears. Ray knows neither the signal nor the exit code."""
 
@@ -81,9 +83,9 @@ class TrialWatch(Callback):
             overdue = self._timeout is not None and self._clock() - started > self._timeout
             if overdue and trial_id not in self._overdue:
                 self._overdue.add(trial_id)
-                # No restart: it would take as long again.
-                trial.max_failures = 0
-                self._kill(trial.temporary_state.ray_actor)
+                # It would take as long again.
+                internals.never_restart(trial)
+                self._kill(internals.actor_of(trial))
 
     def cause(self, trial_id: str) -> str:
         """Return why Tune gave up a trial, as a sentence."""
@@ -91,11 +93,12 @@ class TrialWatch(Callback):
             self._overdue.discard(trial_id)
             return f"timed out after {self._timeout:g} s"
         trial = next((trial for trial in reversed(self._trials) if trial.trial_id == trial_id), None)
-        if trial is None or trial.error_file is None:
+        last = None if trial is None else internals.last_failure(trial)
+        if last is None:
             return "its worker died"
-        told = Path(trial.error_file).read_text(encoding="utf-8").split("Failure # ")[-1]
-        times = f" {trial.num_failures} times, the last time" if trial.num_failures > 1 else ""
-        return f"its worker failed{times}: {self._in_words(told.partition(chr(10))[2])}"
+        failures, told = last
+        times = f" {failures} times, the last time" if failures > 1 else ""
+        return f"its worker failed{times}: {self._in_words(told)}"
 
     def _in_words(self, told: str) -> str:
         if "low on memory" in told or "OutOfMemory" in told:
@@ -146,11 +149,6 @@ class ForgetEnded(Callback):
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Free a trial that finished, was stopped or was given up."""
-        trial.config = {}
-        trial.evaluated_params = {}
-        trial.experiment_tag = None
-        trial.run_metadata.last_result = {}
-        trial.run_metadata.metric_analysis.clear()
-        trial.run_metadata.metric_n_steps.clear()
+        internals.forget(trial)
 
     on_trial_error = on_trial_complete

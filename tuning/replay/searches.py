@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.ray.scheduler import NO_CONTROLLER, ResumableASHA
+from contrasweep.tuning.ray.internals import NO_CONTROLLER
+from contrasweep.tuning.ray.scheduler import ResumableASHA
 from contrasweep.tuning.replay.comparison import SearchOf
 from contrasweep.tuning.replay.request import Setting
 from contrasweep.tuning.replay.simulation import Decision, Job

@@ -1,0 +1,114 @@
+"""What we use of Ray beside its documents is there, in the Ray that is installed, and does what we think.
+
+A test that fails names what Ray changed: mend `tuning/ray/internals.py`, or the variable in `ray/cluster.py`,
+before the range in `pyproject.toml` admits that release.
+"""
+
+import gc
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import ray
+from ray.exceptions import RayTaskError
+from ray.train import WorkerGroupError
+from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import TrialScheduler
+
+from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.ray import internals
+from contrasweep.tuning.ray.cluster import ENVIRONMENT
+from contrasweep.tuning.ray.scheduler import ResumableASHA
+
+MEND = f"Ray {ray.__version__} differs here from the versions tried: mend tuning/ray/internals.py"
+
+
+class Kept:
+    """Stands in for a trial's request."""
+
+    def __str__(self) -> str:
+        return "kept"
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    # Tune's own would ask a running Ray for its folder.
+    storage: Any = SimpleNamespace(trial_driver_staging_path=str(tmp_path))
+    return Trial("trainable", config={"request": Kept()}, storage=storage, max_failures=2, stub=True)
+
+
+def test_a_trial_tells_its_actor(trial: Trial) -> None:
+    assert internals.actor_of(trial) is None, MEND
+    # Tune asks a new actor for its node and its process.
+    actor = SimpleNamespace(get_auto_filled_metrics=SimpleNamespace(remote=lambda **_: None))
+    trial.set_ray_actor(actor)
+    assert internals.actor_of(trial) is actor, MEND
+
+
+def test_a_trial_that_must_not_restart_has_failed_for_good(trial: Trial) -> None:
+    trial.handle_error(RayTaskError("step", "told", ValueError("told")))
+    assert trial.should_recover(), MEND
+    internals.never_restart(trial)
+    assert not trial.should_recover(), MEND
+
+
+def test_a_trial_tells_how_often_it_failed_and_why(trial: Trial) -> None:
+    assert internals.last_failure(trial) is None, MEND
+    for told in ("the first", "the second\nKeyError: 'a'"):
+        trial.handle_error(RayTaskError("step", told, ValueError(told)))
+    failures, told = internals.last_failure(trial) or (0, "")
+    assert failures == 2, MEND
+    assert "the first" not in told, MEND
+    assert told.strip().endswith("KeyError: 'a'"), MEND
+
+
+def test_nothing_of_a_trial_that_is_forgotten_stays(trial: Trial) -> None:
+    request = weakref.ref(trial.config["request"])
+    trial.evaluated_params = dict(trial.config)
+    trial.update_last_result({"config": trial.config, "score": 0.5, "training_iteration": 1})
+    metadata = trial.run_metadata
+    assert (metadata.metric_analysis, metadata.metric_n_steps) != ({}, {}), MEND
+    internals.forget(trial)
+    gc.collect()
+    assert request() is None, f"{MEND}: a trial keeps its configuration in one more place"
+    assert (metadata.last_result, metadata.metric_analysis, metadata.metric_n_steps) == ({}, {}, {}), MEND
+
+
+def test_asha_needs_no_controller() -> None:
+    scheduler = ResumableASHA(9, 0.0, past=[{1: 0.9, 3: 0.9}] * 3, interrupted={}, halving=Halving())
+    weak = Trial("trainable", config={"request": SimpleNamespace(trial=7)}, stub=True)
+    scheduler.on_trial_add(internals.NO_CONTROLLER, weak)
+    decision = scheduler.on_trial_result(internals.NO_CONTROLLER, weak, {"epoch": 1, "score": 0.1})
+    assert decision == TrialScheduler.STOP, MEND
+
+
+def test_the_workers_of_a_train_run_tell_what_they_raised() -> None:
+    raised = ValueError("of a worker")
+    error = WorkerGroupError("told", {1: UserExceptionWithTraceback(raised, "trace")})
+    assert internals.raised_by_workers(error) == [raised], MEND
+    assert internals.raised_by_workers(raised) == []
+
+
+@pytest.mark.parametrize("variable", sorted(ENVIRONMENT))
+def test_ray_reads_the_variable(variable: str, sources: str) -> None:
+    mend = "mend ENVIRONMENT in tuning/ray/cluster.py"
+    assert variable in sources, f"Ray {ray.__version__} does not read {variable}: {mend}"
+
+
+@pytest.fixture(scope="module")
+def sources() -> str:
+    """What is written in the parts of Ray that read the variables."""
+    root = Path(ray.__file__).parent
+    parts = ("tune", "train", "air", "_private", "_common")
+    files = [file for part in parts for file in (root / part).rglob("*.py")]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@pytest.mark.parametrize("attribute", ["temporary_state", "run_metadata", "error_file", "_base_exc"])
+def test_they_are_used_in_one_file(attribute: str) -> None:
+    files = Path(internals.__file__).parent.glob("*.py")
+    users = [file.name for file in files if attribute in file.read_text(encoding="utf-8")]
+    assert users == ["internals.py"]

@@ -1,0 +1,53 @@
+"""What we use of Ray beside what its documents promise, in one place: another release may change it.
+
+`tests/ray/test_internals.py` holds each function here, and each environment variable that we set, against the
+Ray that is installed. `pyproject.toml` admits the releases that were tried. To admit another, run the tests
+with it, and mend here what they name.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ray.tune.experiment import Trial
+
+FAILURE = "Failure # "
+"""What begins each failure in the file in which Tune writes down the failures of a trial."""
+
+NO_CONTROLLER: Any = None
+"""ASHA is given Tune's controller at every call and never uses it, so a replay needs none."""
+
+
+def actor_of(trial: Trial) -> Any:
+    """Return the actor that runs a trial; None while it has none."""
+    return trial.temporary_state.ray_actor
+
+
+def never_restart(trial: Trial) -> None:
+    """Let the next death of a trial's actor be its last."""
+    trial.max_failures = 0
+
+
+def last_failure(trial: Trial) -> tuple[int, str] | None:
+    """Return how often a trial failed, and Ray's message of the last time; None if it has not failed."""
+    if trial.error_file is None:
+        return None
+    told = Path(trial.error_file).read_text(encoding="utf-8").split(FAILURE)[-1]
+    # The first line has the number and the time.
+    return trial.num_failures, told.partition("\n")[2]
+
+
+def forget(trial: Any) -> None:
+    """Free the memory of a trial that has ended: Tune keeps its configuration and results to the end."""
+    # A private attribute of the trial holds the same mapping.
+    trial.config.clear()
+    trial.evaluated_params = {}
+    trial.experiment_tag = None
+    trial.run_metadata.last_result = {}
+    trial.run_metadata.metric_analysis.clear()
+    trial.run_metadata.metric_n_steps.clear()
+
+
+def raised_by_workers(error: BaseException) -> list[BaseException]:
+    """Return the exceptions of the workers of a Ray Train run, if `error` tells of any."""
+    # Ray Train wraps each of them.
+    return [getattr(one, "_base_exc", one) for one in getattr(error, "worker_failures", {}).values()]
