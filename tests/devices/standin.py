@@ -204,7 +204,9 @@ def _run(overload: Any, *args: Any, **kwargs: Any) -> Any:
     # A number in a tensor's place (`tensor % 2`) belongs to another overload on the CPU.
     takes = zip(host, operation.takes_tensor, strict=False)
     numbers = any(tensor and isinstance(value, (int, float)) for value, tensor in takes)
-    return call.on_device((overload.overloadpacket if numbers else overload)(*host, **named))
+    result = (overload.overloadpacket if numbers else overload)(*host, **named)
+    call.follow_changes()
+    return call.on_device(result)
 
 
 class _Call:
@@ -213,6 +215,7 @@ class _Call:
     def __init__(self, operation: _Operation) -> None:
         self._operation = operation
         self._lent: list[tuple[Tensor, Tensor]] = []
+        self._written: list[tuple[Tensor, Tensor]] = []
 
     def on_host(self, value: Any, argument: str) -> Any:
         """Return an argument for the CPU's kernel; raise what a GPU raises if it does not take it."""
@@ -231,22 +234,31 @@ class _Call:
         """Return a result on the device: one of the arguments, their memory, or memory of its own."""
         if isinstance(value, (list, tuple)):
             return type(value)(self.on_device(one) for one in value)
-        self._follow_changes()
         if not isinstance(value, Tensor):
             return value
+        memory = value.untyped_storage()
         for host, tensor in self._lent:
             if host is value:
                 return tensor
-        memory = value.untyped_storage()
-        shared = (tensor for host, tensor in self._lent if host.untyped_storage()._cdata == memory._cdata)
-        lender = next(shared, None)
-        storage = _device_storage(memory) if lender is None else lender.untyped_storage()
-        return _described(torch._C._acc.create_empty_tensor([0], value.dtype), storage, value)
+            if host.untyped_storage() is memory:
+                empty = torch._C._acc.create_empty_tensor([0], value.dtype)
+                return _described(empty, tensor.untyped_storage(), value)
+        return _new(value)
+
+    def follow_changes(self) -> None:
+        """Give the tensors that were written the sizes, or the memory, that the operation gave them."""
+        for host, tensor in self._written:
+            storage, memory = tensor.untyped_storage(), host.untyped_storage()
+            moved = storage.data_ptr() != memory.data_ptr() or storage.nbytes() != memory.nbytes()
+            if moved or tensor.size() != host.size() or tensor.stride() != host.stride():
+                _described(tensor, _device_storage(memory) if moved else storage, host)
 
     def _lend(self, tensor: Tensor, argument: str) -> Tensor:
         if tensor.device.type == NAME:
             host = _on_host(tensor)
             self._lent.append((host, tensor))
+            if argument in self._operation.written:
+                self._written.append((host, tensor))
             return host
         if not self._may_be_elsewhere(tensor, argument):
             raise RuntimeError(
@@ -266,14 +278,6 @@ class _Call:
             return True
         number = argument == "values" and self._operation.name in INDEXING
         return not tensor.dim() and (number or self._operation.takes_numbers)
-
-    def _follow_changes(self) -> None:
-        """Give the arguments the sizes, or the memory, that the operation gave them."""
-        for host, tensor in self._lent:
-            storage, memory = tensor.untyped_storage(), host.untyped_storage()
-            moved = storage.data_ptr() != memory.data_ptr() or storage.nbytes() != memory.nbytes()
-            if moved or tensor.size() != host.size() or tensor.stride() != host.stride():
-                _described(tensor, _device_storage(memory) if moved else storage, host)
 
 
 def _count(operation: _Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

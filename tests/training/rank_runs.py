@@ -57,22 +57,28 @@ def experiment_of(method: str, **changes: Any) -> Experiment:
     return resolve(method, where, given)
 
 
-def small(experiment: Experiment, held: dict[str, Prepared]) -> Prepared:
-    """The first images of the experiment's dataset; `held` keeps them."""
+def small(
+    experiment: Experiment,
+    held: dict[str, Prepared],
+    *,
+    device: str | torch.device = "cpu",
+    images: int = TRAIN,
+) -> Prepared:
+    """The first images of the experiment's dataset; `held` keeps them, of one device and number."""
     if experiment.dataset not in held:
-        whole = prepare_data(experiment, None, torch.device("cpu"))
+        whole = prepare_data(experiment, None, torch.device(device))
         if isinstance(whole, PreparedTransductive):
-            seen = replace(whole.data, unlabelled=whole.data.unlabelled.subset(range(TRAIN)))
+            seen = replace(whole.data, unlabelled=whole.data.unlabelled.subset(range(images)))
             held[experiment.dataset] = replace(whole, data=seen)
         else:
             assert whole.validation is not None
-            train = whole.train.subset(range(TRAIN))
+            train = whole.train.subset(range(images))
             held[experiment.dataset] = replace(
                 whole,
                 train=train,
                 validation=whole.validation.subset(range(64)),
                 probed=train,
-                probe_rows=train.subset(range(80)),
+                probe_rows=train.subset(range(images - 16)),
             )
     found = held[experiment.dataset]
     return replace(found, untrained={})

@@ -1,0 +1,108 @@
+"""On the stand-in device every method trains, is scored, stops and goes on, as on the CPU, and seldom waits.
+
+The runs are made once, in a process of their own. When a limit below is met with room to spare, lower it:
+`python -m tests.devices.counts --places` prints what a step costs now.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from contrasweep.tuning.methods import METHODS
+from tests.devices.counting import Counts
+from tests.devices.method_runs import SETTINGS, DeviceRun, method_runs, setting_runs
+from tests.devices.process import DeviceProcess
+from tests.devices.transfer_runs import transfer_runs
+
+MOST_LAUNCHES = 640
+"""The operations of a step with few kinds of views, whatever the method."""
+
+WAITS: Mapping[str, tuple[int, str]] = {
+    "copy_ in data.resample.crop": (8, "where each view is cut out: two copies a view"),
+    "copy_ in data.streaming.image_batches": (1, "which images are in the batch"),
+    "copy_ in tuning.objectives.batches.ImageFeed.epoch": (1, "which images are in the batch, once more"),
+    "copy_ in data.images.checked_rows": (2, "which objects of several views are in the batch"),
+    "_local_scalar_dense in data.images.checked_rows": (2, "whether these rows exist"),
+    "_unique2 in losses.groups.group_index": (5, "the groups are numbered"),
+    "_local_scalar_dense in losses.groups.group_index": (1, "how many groups there are"),
+    "_local_scalar_dense in losses.groups.group_sums": (2, "how many groups there are"),
+    "bincount in losses.groups.group_sizes": (2, "how large the groups are"),
+    "bincount in losses.groups.positives": (1, "how large the groups are"),
+    "_local_scalar_dense in losses.groups.positives": (1, "how large the largest group is"),
+    "bincount in losses.fairkl._PairGroups.of": (1, "how many pairs a group has"),
+    "bincount in losses.debiasing._cosines_by_group": (3, "how many pairs a group has"),
+    "_local_scalar_dense in losses.scores.softmax_and_logsumexp": (13, "whether a row is empty; not on CUDA"),
+    "_local_scalar_dense in losses.kernels._regularised_inverse_product": (2, "whether Cholesky failed"),
+    "_local_scalar_dense in losses.projection.project_out": (1, "whether Cholesky failed"),
+    "_unique2 in losses.herocon._label_matrix": (1, "which labels there are"),
+    "_local_scalar_dense in losses.herocon._label_matrix": (1, "how many labels there are"),
+    "index in losses.herocon._label_chunks": (1, "the labels that occur"),
+    "copy_ in losses.herocon._label_chunks": (1, "the labels that occur"),
+    "copy_ in models.branching.BranchingHead.forward": (1, "which columns a task has"),
+    "copy_ in tuning.objectives.draws.StepDraws.kept": (1, "a draw of the CPU"),
+    "copy_ in tuning.objectives.draws.StepDraws.normal": (1, "a draw of the CPU"),
+    "copy_ in tuning.methods.dfa.Disentangled._losses": (1, "an order drawn on the CPU"),
+}
+"""Where the host may wait for the device in a step: how often at most, and for what. Nothing else may."""
+
+Runs = Mapping[str, DeviceRun]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[DeviceProcess]:
+    found = DeviceProcess("contrasweep.tuning.training.pretrain")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def methods(process: DeviceProcess) -> Runs:
+    return process(method_runs)
+
+
+@pytest.fixture(scope="module")
+def settings(process: DeviceProcess) -> Runs:
+    return process(setting_runs)
+
+
+@pytest.fixture(scope="module")
+def transfers(process: DeviceProcess) -> Mapping[str, tuple[Any, Any]]:
+    return process(transfer_runs)
+
+
+def _check_same(run: DeviceRun) -> None:
+    assert not run.error, run.error
+    assert run.different == ()
+
+
+def _too_often(counts: Counts, limit_of: Callable[[str], int]) -> list[str]:
+    waits = counts.where("wait").items()
+    return [f"{count} times {place}" for place, count in waits if count > limit_of(place)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_gives_the_numbers_of_the_cpu(method: str, methods: Runs) -> None:
+    _check_same(methods[method])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_waits_only_where_it_may(method: str, methods: Runs) -> None:
+    run = methods[method]
+    for counts in (run.step, run.resumed_step):
+        assert _too_often(counts, lambda place: WAITS.get(place, (0, ""))[0]) == []
+        assert counts.of("draw") == 0, "a GPU would draw other numbers"
+        assert 0 < counts.of("launch") <= MOST_LAUNCHES
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_setting_gives_the_numbers_of_the_cpu(setting: str, settings: Runs) -> None:
+    _check_same(settings[setting])
+
+
+@pytest.mark.parametrize("part", ["final scores", "encoder", "features", "evaluation"])
+def test_an_encoder_is_scored_and_used_as_on_the_cpu(
+    part: str, transfers: Mapping[str, tuple[Any, Any]]
+) -> None:
+    here, there = transfers[part]
+    assert here == there
