@@ -101,7 +101,7 @@ def device_run(experiment: Experiment) -> DeviceRun:
         with lloyd_everywhere():
             return _device_run(experiment, install())
     except Exception:  # noqa: BLE001 - whatever a method raises is what the test shows
-        return DeviceRun(error=traceback.format_exc(limit=-8))
+        return DeviceRun(error=traceback.format_exc(limit=-20))
 
 
 def _device_run(experiment: Experiment, device: torch.device) -> DeviceRun:
