@@ -44,7 +44,7 @@ def views_of(count: int, stored: int, size: int, place: Place) -> Callable[[], f
 def jobs(place: Place) -> dict[str, Callable[[], float]]:
     """Return what is measured by name; each job returns the share of rows that came out right."""
     rows, queries = place.sized(50_000, 500), place.sized(10_000, 100)
-    width, clusters = place.sized(2048, 32), place.sized(1000, 10)
+    width, clusters = place.sized(2048, 32), place.sized(1000, 20)
     known, labels = made_up.features(rows + queries, width, place.device)
     train, held_out = (known[:rows], labels[:rows]), (known[rows:], labels[rows:])
     few, targets = place.sized(512, 32), one_hot(train[1], made_up.CLASSES)

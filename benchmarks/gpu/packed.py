@@ -66,7 +66,7 @@ class Rounds:
         result = {"steps": self._steps, "seconds": time.perf_counter() - self._started}
         done = self._folder / f"done-{self._waiting.pop(0)}-{self._number}"
         # The reader looks for the name: it must not find half a file.
-        unfinished = done.with_suffix(".part")
+        unfinished = done.with_name(f"unfinished-{self._number}")
         unfinished.write_text(json.dumps(result), encoding="utf-8")
         unfinished.rename(done)
         if not self._waiting:

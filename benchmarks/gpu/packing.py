@@ -73,7 +73,7 @@ def epochs_a_minute(counts: Sequence[int], place: Place, changes: Mapping[str, s
             for count in counts:
                 _wait_for(Path(folder), f"ready-{count}-*", count, started)
                 (Path(folder) / f"go-{count}").touch()
-                done = _wait_for(Path(folder), f"done-{count}-?*[0-9]", count, started)
+                done = _wait_for(Path(folder), f"done-{count}-*", count, started)
                 results = [json.loads(file.read_text(encoding="utf-8")) for file in done]
                 steps = sum(one["steps"] / one["seconds"] for one in results)
                 found[str(count)] = 60 * steps * min(BATCH, images) / IMAGES

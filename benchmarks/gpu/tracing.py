@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpu import made_up
@@ -21,7 +22,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "copies to the device": ("Memcpy HtoD",),
     "blocking copies to the device": ("Memcpy HtoD (Pageable",),
     "copies to the host": ("Memcpy DtoH",),
-    "synchronisations": ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
+    # The profiler itself waits for the whole device at its end, with cudaDeviceSynchronize.
+    "synchronisations": ("cudaStreamSynchronize", "cudaEventSynchronize"),
     "calls of cudaMemcpyAsync": ("cudaMemcpyAsync",),
     "launches": ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch"),
     "reads of a value": ("aten::_local_scalar_dense",),
@@ -103,6 +105,7 @@ def counts(place: Place) -> Findings:
         by_optimizer[f"{name}, resumed"] = watched(experiment, data, place.device, state)
     waits = "synchronisations"
     figures = {
+        "launches a step, infonce": by_optimizer["sgd"]["launches"],
         "copies to the device a step, infonce": by_optimizer["sgd"]["copies to the device"],
         "blocking copies to the device a step, infonce": by_optimizer["sgd"]["blocking copies to the device"],
         "most synchronisations a step of an optimizer": max(one[waits] for one in by_optimizer.values()),
@@ -131,7 +134,9 @@ def _count_limits(place: Place) -> list[Limit]:
         "most synchronisations a step of an optimizer": 0,
         "most synchronisations a step of a method": 0,
     }
-    return [Limit(name, "at most", bound, judged=place.on_gpu) for name, bound in bounds.items()]
+    # Without launches, the profiler did not see the GPU, and the other counts mean nothing.
+    seen = Limit("launches a step, infonce", "at least", 1, judged=place.on_gpu)
+    return [seen, *(Limit(name, "at most", bound, judged=place.on_gpu) for name, bound in bounds.items())]
 
 
 def profiled(place: Place) -> Findings:
@@ -148,26 +153,34 @@ def profiled(place: Place) -> Findings:
 
 
 def _written(watch: Watched, place: Place) -> Findings:
-    order = "self_device_time_total" if place.on_gpu else "self_cpu_time_total"
     averages = watch.profiler.key_averages()
-    longest = sorted(averages, key=lambda one: getattr(one, order), reverse=True)[:10]
-    total = sum(getattr(one, order) for one in averages)
+    order = "self_device_time_total" if place.on_gpu else "self_cpu_time_total"
     table = averages.table(sort_by=order, row_limit=10, max_name_column_width=70)
     (place.out / "top-ten.txt").write_text(table, encoding="utf-8")
     watch.profiler.export_chrome_trace(str(place.out / "trace.json.gz"))
-    begins = [event.time_range.start for event in watch.profiler.events()]
-    ends = [event.time_range.end for event in watch.profiler.events()]
-    wall = max(ends) - min(begins)
+    times = _times(averages, order, place)
+    spans = [event.time_range for event in watch.profiler.events()]
+    wall = max(span.end for span in spans) - min(span.start for span in spans)
+    first = next(iter(times))
+    total = sum(times.values())
     figures = {
-        "share of the time in which the GPU is busy" if place.on_gpu else "share of operators": total / wall,
+        "share of the time in kernels": total / wall,
         "milliseconds a step": wall / 1000 / (watch.last - watch.first),
-        "top ten": {one.key: getattr(one, order) / total for one in longest},
+        "top ten, share of the time in kernels": {name: times[name] / total for name in list(times)[:10]},
         "trace, bytes": (place.out / "trace.json.gz").stat().st_size,
     }
-    first = longest[0]
     return Findings(
-        f"{figures['milliseconds a step']:.1f} ms a step; most time: {first.key} "
-        f"({getattr(first, order) / total:.0%}); trace.json.gz, top-ten.txt",
+        f"{figures['milliseconds a step']:.1f} ms a step, {total / wall:.0%} of it in kernels, "
+        f"{times[first] / total:.0%} of that in {first}; trace.json.gz, top-ten.txt",
         figures,
-        [Limit("trace, bytes", "at least", 1)],
+        [Limit("trace, bytes", "at least", 1), Limit("share of the time in kernels", "at least", 1e-3)],
     )
+
+
+def _times(averages: Any, order: str, place: Place) -> dict[str, float]:
+    """Return the time of each kernel, longest first; without a GPU, of each operator."""
+    # An operator has the time of its kernels too: on a GPU, only kernels are counted.
+    kind = DeviceType.CUDA if place.on_gpu else DeviceType.CPU
+    counted = [one for one in averages if one.device_type == kind and not one.is_user_annotation]
+    longest = sorted(counted, key=lambda one: getattr(one, order), reverse=True)
+    return {one.key: getattr(one, order) for one in longest}
