@@ -3,8 +3,9 @@
 import json
 import os
 import re
+import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,26 +41,32 @@ SCRIPTS = {
     "sound": f"import json; json.dump({RECORD}, open('FOLDER/sound.json', 'w'))",
     "dies": "import sys; sys.exit('what it says last')",
     # Its child would go on after it.
-    "hangs": "import subprocess; child = subprocess.Popen(['sleep', '600']); "
-    "open('FOLDER/child', 'w').write(str(child.pid)); child.wait()",
+    "hangs": "import os, subprocess; pipe = os.open('FOLDER/pipe', os.O_WRONLY); os.write(pipe, b'begun'); "
+    "subprocess.run(['sleep', '600'], pass_fds=[pipe])",
     "last": "import os; os._exit(7)",
 }
 
 
 @pytest.fixture
-def records(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The records of parts that fail in every way, and of one that does not."""
+def ran(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[dict[str, Any]], int]]:
+    """The records of parts that fail in every way, and of one that does not; a pipe that one part holds."""
 
     def command(_: str, __: str, name: str, *arguments: object) -> list[str]:
         return [sys.executable, "-S", "-c", SCRIPTS[name].replace("FOLDER", str(place.out))]
 
     monkeypatch.setattr(gpu_acceptance, "command", command)
+    os.mkfifo(place.out / "pipe")
+    pipe = os.open(place.out / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     parts = [Part(name, "is it?", "", 1 if name == "hangs" else 60) for name in SCRIPTS]
     parts.insert(1, Part("for a GPU", "is it?", "", 60, needs_gpu=True))
-    return gpu_acceptance.run_all(parts, place, 1.0)
+    yield gpu_acceptance.run_all(parts, place, 1.0), pipe
+    os.close(pipe)
 
 
-def test_the_driver_goes_on_after_every_failure(records: Sequence[dict[str, Any]], place: Place) -> None:
+def test_the_driver_goes_on_after_every_failure_and_leaves_nothing_behind(
+    ran: tuple[list[dict[str, Any]], int], place: Place
+) -> None:
+    records, pipe = ran
     assert {one["part"]: one["ok"] for one in records} == {
         "sound": True,
         "for a GPU": None,
@@ -75,11 +82,10 @@ def test_the_driver_goes_on_after_every_failure(records: Sequence[dict[str, Any]
     assert "hangs: it took longer than its limit of 1 s" in table
     assert "last: the process ended with 7" in table
     assert gpu_acceptance.exit_code(records) == 1
-
-
-def test_what_a_part_starts_ends_with_it(records: Sequence[dict[str, Any]], place: Place) -> None:
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((place.out / "child").read_text()), 0)
+    assert os.read(pipe, 10) == b"begun"
+    # The pipe ends once all that held it have ended.
+    assert select.select([pipe], [], [], 60)[0]
+    assert os.read(pipe, 10) == b""
 
 
 def test_a_record_of_an_earlier_run_does_not_count(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
