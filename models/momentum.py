@@ -57,8 +57,8 @@ class MomentumCopy(nn.Module):
         if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
             raise ValueError("the module to follow has other parameters than the copy was made of")
         share = 1 - (self.momentum if momentum is None else momentum)
-        for name, parameter in own.items():
-            parameter.lerp_(theirs[name], share)
+        if own:
+            torch._foreach_lerp_(list(own.values()), [theirs[name] for name in own], share)
 
 
 class KeyQueue(nn.Module):

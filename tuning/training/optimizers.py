@@ -1,7 +1,7 @@
 """Optimizers by name, with LARS and LARC, which torch does not have, and the learning rate of every step."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -36,22 +36,25 @@ class LARS(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Take one step on the gradients at hand; `closure` is not supported and must be None."""
-        for parameter, gradient, group in _with_gradients(self, closure):
-            self._update(parameter, gradient, group)
+        for parameters, group in _with_gradients(self, closure):
+            others, plain = _apart(parameters) if group["exclude"] else (parameters, [])
+            self._move(plain, _gradients(plain), group)
+            self._move(others, _at_own_rates(others, group["weight_decay"], group["trust"]), group)
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        step = gradient
-        if not (group["exclude"] and is_norm_or_bias(parameter)):
-            decay = group["weight_decay"]
-            norm, gradient_norm = parameter.norm(), gradient.norm()
-            rate = group["trust"] * norm / (gradient_norm + decay * norm)
-            # 0 / 0: a zero tensor without gradient stays where it is.
-            step = (gradient + decay * parameter) * torch.nan_to_num(rate, nan=0.0)
+    def _move(self, parameters: list[Tensor], steps: list[Tensor], group: dict[str, Any]) -> None:
+        if not parameters:
+            return
+        buffers = [self._buffer(parameter) for parameter in parameters]
+        torch._foreach_mul_(buffers, group["momentum"])
+        torch._foreach_add_(buffers, steps, alpha=group["lr"])
+        torch._foreach_sub_(parameters, buffers)
+
+    def _buffer(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(parameter)
-        buffer = state["momentum_buffer"].mul_(group["momentum"]).add_(step, alpha=group["lr"])
-        parameter.sub_(buffer)
+        buffer: Tensor = state["momentum_buffer"]
+        return buffer
 
 
 class LARC(SGD):
@@ -61,6 +64,8 @@ class LARC(SGD):
     `trust |p| / (|g| + weight_decay |p|)`. A tensor or gradient of zeros takes `lr`. With `decay_all=False`
     one-dimensional tensors (biases, norm layers) have no decay. Source: NVIDIA Apex, which HeroCon's released
     code uses.
+
+    `fused` is as in torch's SGD.
     """
 
     def __init__(
@@ -72,8 +77,9 @@ class LARC(SGD):
         weight_decay: float = 0.0,
         trust: float = 0.02,
         decay_all: bool = True,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(parameters, lr=lr, momentum=momentum)
+        super().__init__(parameters, lr=lr, momentum=momentum, fused=fused)
         self._decay = weight_decay
         self._decay_all = decay_all
         self._trust = trust
@@ -81,28 +87,56 @@ class LARC(SGD):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Take one step on the gradients at hand; `closure` is not supported and must be None."""
-        for parameter, gradient, group in _with_gradients(self, closure):
-            self._scale(parameter, gradient, group["lr"])
+        for parameters, group in _with_gradients(self, closure):
+            others, plain = (parameters, []) if self._decay_all else _apart(parameters)
+            self._scale(plain, group["lr"], 0.0)
+            self._scale(others, group["lr"], self._decay)
         super().step()
 
-    def _scale(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
-        decay = self._decay if self._decay_all or not is_norm_or_bias(parameter) else 0.0
-        norm, gradient_norm = parameter.norm(), gradient.norm()
-        adaptive = self._trust * norm / (gradient_norm + decay * norm)
-        share = torch.where((norm > 0) & (gradient_norm > 0), (adaptive / lr).clamp(max=1.0), 1.0)
-        gradient.add_(parameter, alpha=decay).mul_(share)
+    def _scale(self, parameters: list[Tensor], lr: float, decay: float) -> None:
+        if not parameters:
+            return
+        gradients = _gradients(parameters)
+        norms, gradient_norms = _norms(parameters), _norms(gradients)
+        adaptive = self._trust * norms / (gradient_norms + decay * norms)
+        shares = torch.where((norms > 0) & (gradient_norms > 0), (adaptive / lr).clamp(max=1.0), 1.0)
+        torch._foreach_add_(gradients, parameters, alpha=decay)
+        torch._foreach_mul_(gradients, shares.unbind())
 
 
 def _with_gradients(
     optimizer: Optimizer, closure: Callable[[], float] | None
-) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-    """Yield every parameter that has a gradient, its gradient and its group; refuse a closure."""
+) -> Iterator[tuple[list[Tensor], dict[str, Any]]]:
+    """Yield the parameters of every group that have a gradient, and the group; refuse a closure."""
     if closure is not None:
         raise ValueError(f"{type(optimizer).__name__} takes no closure")
     for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.grad is not None:
-                yield parameter, parameter.grad, group
+        found = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if found:
+            yield found, group
+
+
+def _at_own_rates(parameters: list[Tensor], decay: float, trust: float) -> list[Tensor]:
+    """Return the steps of LARS: the gradients with decay, each times the rate of its tensor."""
+    if not parameters:
+        return []
+    gradients = _gradients(parameters)
+    norms, gradient_norms = _norms(parameters), _norms(gradients)
+    rates = trust * norms / (gradient_norms + decay * norms)
+    steps = list(torch._foreach_mul(parameters, decay))
+    torch._foreach_add_(steps, gradients)
+    # 0 / 0: a zero tensor without gradient stays where it is.
+    torch._foreach_mul_(steps, torch.nan_to_num(rates, nan=0.0).unbind())
+    return steps
+
+
+def _gradients(parameters: Iterable[Tensor]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def _norms(tensors: list[Tensor]) -> Tensor:
+    """Return the 2-norms `(T,)` of T tensors."""
+    return torch.stack(torch._foreach_norm(tensors))
 
 
 def is_norm_or_bias(parameter: Tensor) -> bool:
@@ -113,29 +147,39 @@ def is_norm_or_bias(parameter: Tensor) -> bool:
 def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """Return the optimizer that `settings` name over all parameters of `module`."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    given = settings.model_dump(include={"lr", "weight_decay"})
-    if settings.name in ("adam", "adamw"):
-        groups = _decay_groups(parameters, settings)
-        return (Adam if settings.name == "adam" else AdamW)(groups, **given)
-    given["momentum"] = settings.momentum
-    if settings.name == "sgd":
-        return SGD(_decay_groups(parameters, settings), nesterov=settings.nesterov, **given)
+    given: dict[str, Any] = settings.model_dump(include={"lr", "weight_decay"})
+    trusted: dict[str, Any] = {"momentum": settings.momentum, "trust": settings.trust}
+    if settings.name == "lars":
+        return LARS(parameters, exclude=settings.exclude_norm_and_bias, **trusted, **given)
+    # One kernel takes the whole step on a GPU. On a CPU it would change the last digits.
+    given["fused"] = True if all(parameter.is_cuda for parameter in parameters) else None
     if settings.name == "larc":
-        return LARC(parameters, trust=settings.trust, decay_all=settings.decay_norm_and_bias, **given)
-    return LARS(parameters, trust=settings.trust, exclude=settings.exclude_norm_and_bias, **given)
+        return LARC(parameters, decay_all=settings.decay_norm_and_bias, **trusted, **given)
+    groups = _decay_groups(parameters, settings)
+    if settings.name == "sgd":
+        return SGD(groups, momentum=settings.momentum, nesterov=settings.nesterov, **given)
+    return (Adam if settings.name == "adam" else AdamW)(groups, **given)
 
 
-def _decay_groups(parameters: list[nn.Parameter], settings: OptimizerSettings) -> list[dict[str, Any]]:
+def _decay_groups(parameters: Sequence[Tensor], settings: OptimizerSettings) -> list[dict[str, Any]]:
     """Return the parameters in groups as torch takes them: one, or those that decay and those that do not."""
     if settings.decay_norm_and_bias:
         return [{"params": parameters}]
-    plain = [parameter for parameter in parameters if is_norm_or_bias(parameter)]
-    others = [parameter for parameter in parameters if not is_norm_or_bias(parameter)]
+    others, plain = _apart(parameters)
     return [{"params": others}, {"params": plain, "weight_decay": 0.0}]
 
 
+def _apart(parameters: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tensors of more dimensions, and those of norm layers and biases."""
+    plain = [parameter for parameter in parameters if is_norm_or_bias(parameter)]
+    return [parameter for parameter in parameters if not is_norm_or_bias(parameter)], plain
+
+
 def clip_gradients(module: nn.Module, clip_norm: float) -> None:
-    """Scale the gradient of all parameters to the norm `clip_norm` if it is longer; 0 changes nothing."""
+    """Scale the gradient of all parameters to the norm `clip_norm` if it is longer; 0 changes nothing.
+
+    Torch clips all gradients together and does not read the norm, so that the host does not wait for it.
+    """
     if clip_norm:
         nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
 
