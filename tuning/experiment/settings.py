@@ -256,11 +256,15 @@ class ProbeSettings(Settings):
 class ComputeSettings(Settings):
     """How results are computed. A value other than the default changes results, at least in the last digits.
 
-    `precision` is the precision of the backbone in training; weights, heads, losses and probes stay in
-    float32. With `compile`, torch compiles the backbone. `deterministic` refuses operations that give
-    different results from run to run on one GPU; on a CPU all operations are repeatable.
+    `precision` is that of training. `float32` is float32 on every device. With `tf32`, a GPU that has TF32
+    rounds the factors of convolutions and matrix products to 10 bits, those of heads and losses too; other
+    GPUs and CPUs compute in float32. With `bf16`, the backbone computes in bfloat16; heads and losses stay in
+    float32. Weights and scores are in float32 in every case.
+
+    With `compile`, torch compiles the backbone. `deterministic` refuses operations that give different
+    results from run to run on one GPU, in training and in scores; on a CPU all operations are repeatable.
     """
 
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
     compile: bool = False
     deterministic: bool = False

@@ -7,6 +7,7 @@ from pathlib import Path
 from contrasweep.data import load_test
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, fold_and_part
+from contrasweep.tuning.training.compute import computing
 from contrasweep.tuning.training.evaluation import scores_on_test
 from contrasweep.tuning.training.pretrain import EpochRecord, build_objective
 
@@ -25,6 +26,10 @@ class FinalScores:
 
     def __call__(self, record: EpochRecord) -> dict[str, float]:
         """Return the test scores under `test.` and the untrained encoder's under `test.untrained_`."""
+        with computing(self.experiment.compute, self.data.device):
+            return self._scores(record)
+
+    def _scores(self, record: EpochRecord) -> dict[str, float]:
         experiment, data = self.experiment, self.data
         fold, _ = fold_and_part(experiment, data.spec)
         test = data.test_data(load_test(experiment.dataset, self.data_root, fold))

@@ -6,7 +6,7 @@ global batch. So results do not depend on the number of workers, nor on whether 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.averaging import WeightAverage
 from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
-from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision
+from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
 
@@ -115,7 +115,8 @@ def pretrain(
     check_batch_size(experiment.batch_size, ranks.world)
     place = torch.device(device)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)
-    run = _start(experiment, prepared, ranks, on_step)
+    with computing(experiment.compute, place):
+        run = _start(experiment, prepared, ranks, on_step)
     state = ranks.once(lambda: resume.read_bytes() if isinstance(resume, Path) else resume)
     first = 1
     if state is None:
@@ -215,27 +216,39 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, run.ranks))
     objective.train()
-    for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
-        done = (epoch - 1) * steps + step
-        rate = learning_rate(
-            experiment.optimizer.lr,
-            done,
-            steps_per_epoch=steps,
-            epochs=experiment.epochs,
-            schedule=experiment.schedule,
-        )
-        loss, metrics = objective.step(batch, run.ranks.gather)
-        _update(run, loss, rate, done + 1)
-        for name, value in {"loss": loss.detach(), **metrics}.items():
-            trace.setdefault(name, []).append(value)
-        if run.on_step is not None:
-            run.on_step(epoch, step + 1, steps)
-    # The values are read once an epoch: reading after every step would make an accelerator wait for the host.
+    with training_steps(experiment.compute):
+        for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
+            done = (epoch - 1) * steps + step
+            rate = learning_rate(
+                experiment.optimizer.lr,
+                done,
+                steps_per_epoch=steps,
+                epochs=experiment.epochs,
+                schedule=experiment.schedule,
+            )
+            loss, metrics = objective.step(batch, run.ranks.gather)
+            _update(run, loss, rate, done + 1)
+            for name, value in {"loss": loss.detach(), **metrics}.items():
+                trace.setdefault(name, []).append(value)
+            if run.on_step is not None:
+                run.on_step(epoch, step + 1, steps)
     stacked = {name: torch.stack(values) for name, values in trace.items()}
     stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)
-    _refuse_divergence(run, epoch, stacked["loss"], stacked["dropped_fraction"])
-    of_steps = {f"train.{name}": float(values.float().mean()) for name, values in stacked.items()}
+    read = _on_host(stacked)
+    _refuse_divergence(run, epoch, read["loss"], read["dropped_fraction"])
+    of_steps = {f"train.{name}": float(values.float().mean()) for name, values in read.items()}
     return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in of_epoch.items()}}
+
+
+def _on_host(trace: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the values `(steps,)` of an epoch by name, in the host's memory.
+
+    They are read in one copy an epoch: the host would wait for an accelerator after every step, or value.
+    """
+    place = trace["loss"].device
+    together = torch.cat([values.to(place) for values in trace.values()]).cpu()
+    parts = torch.split(together, [len(values) for values in trace.values()])
+    return dict(zip(trace, parts, strict=True))
 
 
 def _update(run: _Run, loss: torch.Tensor, rate: float, step: int) -> None:
@@ -259,7 +272,8 @@ def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: tor
         step = int(broken[0])
         raise TrainingDiverged(f"loss {float(losses[step])} at epoch {epoch}, step {step}: {where}")
     # No loss has been computed with the weights of the last step.
-    if not all(bool(torch.isfinite(weight).all()) for weight in run.objective.state_dict().values()):
+    weights = run.objective.state_dict().values()
+    if not bool(torch.stack([torch.isfinite(weight).all() for weight in weights]).all()):
         raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
     empty = (dropped >= 1).nonzero()
     if len(empty):

@@ -18,7 +18,7 @@ from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.objectives.objective import Gather, Objective
 from contrasweep.tuning.objectives.prepared import image_inputs, starting_from_file
 from contrasweep.tuning.results.encoders import snapshot_epoch
-from contrasweep.tuning.training.compute import compile_backbones
+from contrasweep.tuning.training.compute import compile_backbones, computing
 from contrasweep.tuning.training.pretrain import initial_encoder
 from contrasweep.tuning.transfer.images import ImageSet
 from contrasweep.tuning.transfer.sources import Source
@@ -136,7 +136,8 @@ def encoded_parts(
     takes, centre = encoder.takes, encoder.experiment.probes.centre
     frozen = encoder.frozen(images.images.shape[1], device, trained=trained)
     for inputs in image_inputs(images.images.to(device), takes.size, centre):
-        features = frozen.features(inputs)
+        with computing(encoder.experiment.compute, device):
+            features = frozen.features(inputs)
         if not bool(features.isfinite().all()):
             raise InputError(f"{encoder.place}: its features hold NaN or Inf, so it has diverged")
         yield inputs, features

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from contrasweep.tuning.errors import told_to_user
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.training.compute import computing
 from contrasweep.tuning.training.evaluation import (
     Known,
     Reading,
@@ -81,7 +82,11 @@ def measure(encoder: GivenEncoder, task: Task, plan: TransferPlan, *, trained: b
         InputError: its features are not finite, or a probe cannot be fitted on so few images.
         TrainingDiverged: fine-tuning gave NaN or Inf.
     """
-    task = task.at_size(encoder.takes.size)
+    with computing(encoder.experiment.compute, task.data.device):
+        return _measured(encoder, task.at_size(encoder.takes.size), plan, trained=trained)
+
+
+def _measured(encoder: GivenEncoder, task: Task, plan: TransferPlan, *, trained: bool) -> Measured:
     frozen = _Frozen.of(encoder, task, trained=trained)
     found = []
     for shots in plan.shots:
