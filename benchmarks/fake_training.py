@@ -15,6 +15,13 @@ from contrasweep.tuning.ray.worker import TrialWorker
 EPOCHS = 5
 
 
+class NoState:
+    """Stands in for `tuning.training.checkpoint.Snapshot`."""
+
+    def dumped(self) -> bytes:
+        return b""
+
+
 @dataclass(frozen=True)
 class FakeRecord:
     """Stands in for `tuning.training.pretrain.EpochRecord`."""
@@ -29,8 +36,8 @@ class FakeRecord:
     def finished(self) -> bool:
         return self.epoch == self.epochs
 
-    def checkpoint(self) -> bytes:
-        return b""
+    def snapshot(self) -> NoState:
+        return NoState()
 
 
 def spin(seconds: float) -> float:

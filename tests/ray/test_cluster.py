@@ -163,10 +163,10 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     monkeypatch.chdir(tmp_path)
     always_saves = tmp_path / "code" / "contrasweep"
     shutil.copytree(our_code(), always_saves, ignore=shutil.ignore_patterns("__pycache__"))
-    trial = always_saves / "tuning" / "planning" / "trial.py"
-    code = trial.read_text()
+    module = always_saves / "tuning" / "planning" / "checkpoints.py"
+    code = module.read_text()
     assert code.count("CHECKPOINT_SECONDS = 10.0") == 1
-    trial.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))
+    module.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))
     monkeypatch.setattr(cluster_module, "our_code", lambda: always_saves)
     machine = cluster_at(three_nodes.address)
     assert set(machine.nodes) == {0, 1}

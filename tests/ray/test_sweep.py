@@ -18,7 +18,7 @@ from tensorboard_server import asked_until, tensorboard
 from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.planning import trial
+from contrasweep.tuning.planning import checkpoints
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resume_check import Expected
@@ -126,7 +126,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(
 
     The driver that is killed and the one that gets SIGTERM run on Ray; the undisturbed study did not.
     """
-    monkeypatch.setattr(trial, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
     results = tmp_path / "killed"
     store = ResultsStore(results)
     ended: dict[int, dict[str, Any]] = {}

@@ -19,7 +19,8 @@ from studies import outcome, small_plan
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
@@ -80,11 +81,12 @@ def test_a_trial_goes_on_from_its_checkpoint_on_s3(results: str) -> None:
     save_study(location, record)
     values = plan.space.defaults()
     request = TrialRequest(location, record, 0, plan.experiment_of(values), values)
-    seconds = iter(range(0, 10_000, int(CHECKPOINT_SECONDS)))
+    seconds = iter(range(0, 100_000, int(RAREST_SECONDS)))
     cache = DataCache()
     dropped = Trial(request, cache, clock=lambda: float(next(seconds)))
     for _ in range(3):
         dropped.advance()
+    dropped.close()
     reports = [Trial(replace(request, trial=1), cache).advance()]
     again = Trial(request, cache)
     reports.append(again.advance())

@@ -11,7 +11,8 @@ from tensorboard.plugins.hparams import metadata
 
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
-from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialRequest
+from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
 
 
@@ -30,7 +31,7 @@ def leaps() -> Iterator[float]:
     now = 0.0
     while True:
         yield now
-        now += 2 * CHECKPOINT_SECONDS
+        now += 2 * RAREST_SECONDS
 
 
 def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialRequest) -> None:
@@ -42,7 +43,9 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
 
     first, second = begin(), begin()
     assert [first.advance().epoch for _ in range(2)] == [0, 1]
+    first.close()
     assert second.advance().epoch == 2, "it goes on from the checkpoint"
+    second.close()
     kept = request_.location.read(request_.checkpoint_path)
     with pytest.raises(TrialOvertaken, match="trial 0 was taken over"):
         first.advance()

@@ -10,8 +10,9 @@ from trial_steps import STUDY, Clock, drop_after, finish, metrics_of
 
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
+from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
 from contrasweep.tuning.planning.seeds import Replicates, end_all, mean_report
-from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import Location, ResultsStore
 
 Request = Callable[..., TrialRequest]
@@ -83,6 +84,7 @@ def test_all_seeds_are_saved_in_the_same_round(
     saved = []
     for _ in range(3):
         trial.advance()
+        trial.close()  # waits until all is written
         saved.append([path.exists() for path in kept])
     assert saved == [[False, False], [False, False], [True, True]]
     trial.close()

@@ -8,13 +8,8 @@ import pytest
 from tensorboard.plugins.hparams.api_pb2 import STATUS_SUCCESS
 from trial_steps import STUDY, Clock, drop_after, finish, metrics_of, row_of, scalars_of, session_statuses
 
-from contrasweep.tuning.planning.trial import (
-    CHECKPOINT_SECONDS,
-    DataCache,
-    Trial,
-    TrialRequest,
-    end_from_outside,
-)
+from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest, end_from_outside
 from contrasweep.tuning.store import Location, ResultsStore
 
 Request = Callable[..., TrialRequest]
@@ -34,6 +29,7 @@ def test_a_checkpoint_is_kept_about_every_ten_seconds_and_not_longer_than_the_tr
     assert not kept.exists()
     clock.seconds += 1
     trial.advance()
+    trial.close()  # waits until it is written
     assert kept.exists()
     assert trial.advance().finished
     assert not kept.exists()

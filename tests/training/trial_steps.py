@@ -10,8 +10,9 @@ from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_ses
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
 from contrasweep.tuning.planning.needs import lacking
-from contrasweep.tuning.planning.trial import CHECKPOINT_SECONDS, DataCache, Trial, TrialReport, TrialRequest
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import ResultsStore
 
 STUDY = "digits-1"
@@ -51,13 +52,14 @@ def metrics_of(row: Mapping[str, Any]) -> dict[str, float]:
 
 def drop_after(request: TrialRequest, cache: DataCache, checkpointed: int, more: int = 0) -> None:
     """Advance to epoch `checkpointed`, saving after each, then `more` epochs without, and vanish."""
-    clock = Clock(step=CHECKPOINT_SECONDS)
+    clock = Clock(step=RAREST_SECONDS)
     trial = Trial(request, cache, clock=clock)
     for _ in range(checkpointed + 1):
         trial.advance()
     clock.step = 0.0
     for _ in range(more):
         trial.advance()
+    trial.close()
 
 
 def events_of(request: TrialRequest) -> EventAccumulator:

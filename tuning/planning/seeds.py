@@ -6,6 +6,7 @@ from typing import Any
 
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store.schema import Status
@@ -68,11 +69,10 @@ class Replicates:
         clock: Callable[[], float] = time.monotonic,
         ranks: Ranks = ONE,
     ) -> None:
-        self._clock = clock
-        self._now = clock()
+        together = Checkpoints(clock)
         self._requests = request.replicates()
         self._members = [
-            Trial(one, data, clock=lambda: self._now, ranks=ranks)
+            Trial(one, data, ranks=ranks, checkpoints=together)
             if ranks.rank == 0
             else Follower(one, data, ranks)
             for one in self._requests
@@ -82,7 +82,6 @@ class Replicates:
     def advance(self) -> TrialReport:
         """Train every seed up to the next epoch that they share; report the means over them."""
         while True:
-            self._now = self._clock()
             behind = min(report.epoch for report in self._latest)
             for place, member in enumerate(self._members):
                 if self._latest[place].epoch > behind:

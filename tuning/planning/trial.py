@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
@@ -28,10 +30,6 @@ from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 log = logging.getLogger(__name__)
-
-CHECKPOINT_SECONDS = 10.0
-"""A trial saves its state about this often: the most that a death can cost, beside the epoch in progress."""
-
 
 DEVICE = "cpu"
 """Where trials train that have no GPU."""
@@ -176,6 +174,7 @@ class Trial:
 
     `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
     run. If several `ranks` train it together, this is the first one; the others are `Follower`s.
+    `checkpoints` are those that it shares with other trials; by default it has its own, by `clock`.
     """
 
     def __init__(
@@ -186,11 +185,11 @@ class Trial:
         at_end: Callable[[EpochRecord], Mapping[str, float]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         ranks: Ranks = ONE,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._request = request
         self._ranks = ranks
         self._at_end = at_end
-        self._clock = clock
         self._writer = TrialWriter(request.location, request.study, request.info())
         self._events = TrialEvents(None)
         self._data = data
@@ -199,7 +198,7 @@ class Trial:
         self._ended = False
         self._has_checkpoint = False
         self._epoch = 0
-        self._saved = clock()
+        self._checkpoints = checkpoints if checkpoints is not None else Checkpoints(clock)
 
     def advance(self) -> TrialReport:
         """Train and record one epoch (first: the untrained encoder); report a failure, do not raise it.
@@ -241,6 +240,7 @@ class Trial:
 
     def close(self) -> None:
         """Close the files; the trial may have been stopped before its end."""
+        self._checkpoints.end()
         self._events.close()
 
     def _begin(self) -> Iterator[EpochRecord]:
@@ -252,7 +252,7 @@ class Trial:
         self._events = TrialEvents(request.events_folder, resumed_from=done)
         self._events.session_start(request.values, group=request.events_group)
         data = self._data.get(request.experiment, request.data_root)
-        self._saved = self._clock()
+        self._checkpoints.begin()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 
     def _completed_before(self) -> TrialReport | None:
@@ -288,13 +288,17 @@ class Trial:
         self._write_encoder(record)
         if record.finished:
             self._end("completed", metrics)
-        elif self._clock() - self._saved >= CHECKPOINT_SECONDS:
+            return
+        if self._checkpoints.due(record.epoch):
             # Rows come before the checkpoint: a checkpoint without its rows would leave a hole in the curve.
             self._writer.flush()
             self._refuse_overtaken()
-            self._request.location.write(self._request.checkpoint_path, record.checkpoint())
             self._has_checkpoint = True
-            self._saved = self._clock()
+            path = self._request.checkpoint_path
+            self._checkpoints.save(record.snapshot, partial(self._request.location.write, path))
+        if record.epoch in self._request.flush_at:
+            # The checkpoint of a stopped trial is deleted: none may be written after that.
+            self._checkpoints.wait()
 
     def _write_encoder(self, record: EpochRecord) -> None:
         """Write the encoder of a trial that has trained enough to keep it; a completed trial has its file."""
@@ -328,6 +332,7 @@ class Trial:
         if self._has_checkpoint:
             self._refuse_overtaken()
         self._ended = True
+        self._checkpoints.end()
         self._writer.finish(status, metrics, error=error)
         self._events.session_end(status)
         self.close()

@@ -4,6 +4,7 @@ Random streams are not saved: each is keyed by (seed, epoch, step). The learning
 step. So a resumed run gives the same numbers as a run that was never interrupted.
 """
 
+import copy
 import hashlib
 import io
 import json
@@ -23,6 +24,7 @@ from contrasweep.tuning.training.averaging import WeightAverage
 FORMAT = 1
 DIGEST_BYTES = 16
 _FIELDS = {"experiment": str, "epoch": int, "objective": OrderedDict, "optimizer": dict}
+_KERNELS = ("fused", "foreach")
 _SHOWN = 200
 
 
@@ -45,7 +47,7 @@ class Checkpoint:
         """
         try:
             objective.load_state_dict(self.objective)
-            optimizer.load_state_dict(self.optimizer)
+            optimizer.load_state_dict(_with_kernels_of(optimizer, self.optimizer))
             if average is not None:
                 average.load_state_dict(self.average or {})
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -53,14 +55,28 @@ class Checkpoint:
             raise InputError(f"the checkpoint does not fit the experiment: {why}") from error
 
 
-def dump_checkpoint(
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of a run's state after an epoch in the host's memory: training may go on."""
+
+    content: dict[str, Any]
+
+    def dumped(self) -> bytes:
+        """Return the state as bytes for `load_checkpoint`."""
+        buffer = io.BytesIO()
+        torch.save(self.content, buffer)
+        state = buffer.getvalue()
+        return _digest(state) + state
+
+
+def take_snapshot(
     experiment: Experiment,
     epoch: int,
     objective: nn.Module,
     optimizer: Optimizer,
     average: WeightAverage | None = None,
-) -> bytes:
-    """Return the run's state after `epoch` as bytes; `average` is that of its weights, if it keeps one."""
+) -> Snapshot:
+    """Return the run's state after `epoch`; `average` is that of its weights, if it keeps one."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "experiment": json.dumps(experiment.model_dump(mode="json"), sort_keys=True),
@@ -70,20 +86,37 @@ def dump_checkpoint(
     }
     if average is not None:
         content["average"] = average.state_dict()
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    state = buffer.getvalue()
-    return _digest(state) + state
+    copied = _in_host_memory(content)
+    for device in {weight.device for weight in objective.parameters() if weight.is_cuda}:
+        torch.cuda.synchronize(device)
+    return Snapshot(copied)
 
 
-def load_checkpoint(source: bytes | Path, experiment: Experiment, device: torch.device) -> Checkpoint:
-    """Return the checkpoint in `source`, with its tensors on `device`.
+def _in_host_memory(state: Any) -> Any:
+    """Return a copy of a state; the copies from a GPU are under way until it is synchronised."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().to("cpu", copy=True, non_blocking=state.is_cuda)
+    if isinstance(state, list | tuple):
+        return type(state)(_in_host_memory(part) for part in state)
+    if not isinstance(state, dict):
+        return state
+    copied = copy.copy(state)  # a state dict of torch has attributes beside its entries
+    for name, part in state.items():
+        copied[name] = _in_host_memory(part)
+    return copied
+
+
+def load_checkpoint(source: bytes | Path, experiment: Experiment) -> Checkpoint:
+    """Return the checkpoint in `source`, with its tensors in the host's memory.
+
+    `restore` moves them where they belong. An optimizer has numbers that belong to the host: from a GPU, each
+    would be read at every step.
 
     Raises:
         InputError: the bytes are no checkpoint, or the checkpoint belongs to another experiment; the message
             names the settings that differ.
     """
-    content = _load(source if isinstance(source, bytes) else source.read_bytes(), device)
+    content = _load(source if isinstance(source, bytes) else source.read_bytes())
     with told_to_user("not a readable checkpoint: "):
         there = parse_experiment(json.loads(content["experiment"]))
     # A setting that did not exist when the checkpoint was written has its default there.
@@ -108,17 +141,17 @@ def checkpoint_epoch(source: bytes) -> int:
     Raises:
         InputError: the bytes are no checkpoint.
     """
-    epoch: int = _load(source, torch.device("cpu"))["epoch"]
+    epoch: int = _load(source)["epoch"]
     return epoch
 
 
-def _load(data: bytes, device: torch.device) -> dict[str, Any]:
+def _load(data: bytes) -> dict[str, Any]:
     digest, state = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
     # Without a digest torch would load most damaged files, with other weights.
     if digest != _digest(state):
         raise InputError("not a readable checkpoint: it is damaged, or no checkpoint at all")
     try:
-        content = torch.load(io.BytesIO(state), map_location=device, weights_only=True)
+        content = torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
     except Exception as error:  # on bytes of another origin, torch raises nearly everything
         why = one_line(error)[:_SHOWN]
         raise InputError(f"not a readable checkpoint: {why or type(error).__name__}") from error
@@ -132,3 +165,10 @@ def _load(data: bytes, device: torch.device) -> dict[str, Any]:
 
 def _digest(state: bytes) -> bytes:
     return hashlib.blake2b(state, digest_size=DIGEST_BYTES).digest()
+
+
+def _with_kernels_of(optimizer: Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+    """Return an optimizer's state with the kernels of this machine: the run may have begun on another."""
+    own = optimizer.param_groups[0]
+    kernels = {name: own[name] for name in _KERNELS if name in own}
+    return {**state, "param_groups": [{**group, **kernels} for group in state["param_groups"]]}

@@ -25,7 +25,7 @@ from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.averaging import WeightAverage
-from contrasweep.tuning.training.checkpoint import dump_checkpoint, load_checkpoint
+from contrasweep.tuning.training.checkpoint import Snapshot, load_checkpoint, take_snapshot
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
@@ -61,8 +61,15 @@ class EpochRecord:
 
     def checkpoint(self) -> bytes:
         """Return the run's state for `pretrain(resume=...)`; call it before asking for the next record."""
+        return self.snapshot().dumped()
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of the run's state, whose bytes are those of `checkpoint` at any later time.
+
+        Call it before asking for the next record.
+        """
         run = self._run
-        return dump_checkpoint(run.experiment, self.epoch, self.objective, run.optimizer, run.average)
+        return take_snapshot(run.experiment, self.epoch, self.objective, run.optimizer, run.average)
 
 
 OnStep = Callable[[int, int, int], object]
@@ -124,7 +131,7 @@ def pretrain(
             record = _untrained_record(run)
         yield record
     else:
-        checkpoint = load_checkpoint(state, experiment, place)
+        checkpoint = load_checkpoint(state, experiment)
         checkpoint.restore(run.objective, run.optimizer, run.average)
         first = checkpoint.epoch + 1
     for epoch in range(first, experiment.epochs + 1):

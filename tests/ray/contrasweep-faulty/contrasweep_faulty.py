@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 from contrasweep.losses import InfoNCE
 from contrasweep.losses.terms import LossTerms
@@ -20,9 +21,19 @@ from contrasweep.tuning.methods.method import with_projection_head
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning import trial
+from contrasweep.tuning.planning import checkpoints
 
-trial.CHECKPOINT_SECONDS = 0.0
+checkpoints.CHECKPOINT_SECONDS = 0.0
+_save = checkpoints.Checkpoints.save
+
+
+def _save_and_wait(self: checkpoints.Checkpoints, *state: Any) -> None:
+    """Save a state and wait until it is written: the next fault may come before."""
+    _save(self, *state)
+    self.wait()
+
+
+checkpoints.Checkpoints.save = _save_and_wait  # type: ignore[method-assign]
 
 FAULTS = ("none", "killed-once", "crash", "nan", "memory", "error", "hang")
 
