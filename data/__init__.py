@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         shard,
     )
     from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
+    from contrasweep.data.share import Share, take_share
     from contrasweep.data.spec import DatasetFamily
     from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
     from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
@@ -76,6 +77,7 @@ __all__ = [
     "RandomViews",
     "SemiSupervisedBatches",
     "SemiSupervisedRows",
+    "Share",
     "SplitReport",
     "StreamedImages",
     "TrainingData",
@@ -117,6 +119,7 @@ __all__ = [
     "read_hierarchy",
     "renumbered",
     "shard",
+    "take_share",
     "top_k_clusterings",
     "top_k_clusters",
     "torch_generator",

@@ -117,6 +117,7 @@ def load_training(
     *,
     split: ValidationSplit = "class",
     placement: Placement | None = None,
+    device: torch.device | str = "cpu",
 ) -> TrainingData:
     """Load the training images and cut a validation split from them; no test image is read.
 
@@ -126,7 +127,7 @@ def load_training(
     no image has one.
 
     ``validation_fraction`` is the share of the labelled images (of all, if none has a label) cut off, at
-    least 0 and below 1; 0 leaves ``validation`` None.
+    least 0 and below 1; 0 leaves ``validation`` None. The images are put on ``device``.
 
     Raises:
         ValueError: unknown dataset or placement, a fraction out of range, or a split that the dataset's
@@ -140,7 +141,7 @@ def load_training(
     family.check(data_root(root), options)
     images = family.read(data_root(root), "train", options)
     if validation_fraction == 0.0:
-        return TrainingData(images.placed(chosen), None)
+        return TrainingData(images.placed(chosen, device), None)
     generator = torch_generator("validation split", name, split_seed)
     labelled = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
     if not len(labelled):
@@ -157,16 +158,22 @@ def load_training(
     else:
         raise ValueError(f"the images of {name} cannot be recoloured")
     # Cut before decoding, so that images are decoded directly into their places.
-    return TrainingData(images.subset(is_kept.nonzero().flatten()).placed(chosen), validation.placed(chosen))
+    train = images.subset(is_kept.nonzero().flatten())
+    return TrainingData(train.placed(chosen, device), validation.placed(chosen, device))
 
 
 def load_test(
-    name: str, root: Path | None = None, fold: int = 0, *, placement: Placement | None = None
+    name: str,
+    root: Path | None = None,
+    fold: int = 0,
+    *,
+    placement: Placement | None = None,
+    device: torch.device | str = "cpu",
 ) -> LabelledImages | Tensor:
-    """Return the test images with their labels, for the final evaluation only.
+    """Return the test images with their labels on ``device``, for the final evaluation only.
 
-    Of a transductive dataset, whose test objects training has at hand, return their labels alone: int64
-    ``(N,)`` or ``(N, c)``, row i for the unlabelled object i of `load_transductive` with the same fold.
+    Of a transductive dataset, whose test objects training has at hand, return their labels alone, on the CPU:
+    int64 ``(N,)`` or ``(N, c)``, row i for the unlabelled object i of `load_transductive` with the same fold.
 
     Raises:
         ValueError: unknown dataset or placement, or no such fold.
@@ -178,7 +185,7 @@ def load_test(
     family.check(place, options)
     if isinstance(family, TransductiveFamily):
         return family.read_test(place, fold, options)
-    return family.read(place, "test", options).placed(chosen)
+    return family.read(place, "test", options).placed(chosen, device)
 
 
 def load_transductive(
@@ -214,9 +221,9 @@ def _parse_fold(name: str, root: Path | None, fold: int) -> tuple[Family, Option
 def default_placement() -> Placement:
     """Return where encoded images are held: `$CONTRASWEEP_PLACEMENT`, else "auto".
 
-    "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory up to
-    `RESIDENT_LIMIT` bytes. The placement changes no pixel, so it is not an option of a dataset. Small
-    datasets that are stored decoded (MNIST, CIFAR, the digits) are always in memory.
+    "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory if they
+    fit (`data.share.resident_limit`). The placement changes no pixel, so it is not an option of a dataset.
+    Small datasets that are stored decoded (MNIST, CIFAR, the digits) are always in memory.
 
     Raises:
         ValueError: the variable holds another word.

@@ -71,14 +71,18 @@ class LabelledImages:
             return self
         return self.subset(has_label.nonzero().flatten())
 
-    def placed(self, placement: Placement = "auto") -> "LabelledImages":
-        """Return the same images decoded into memory or left on disk, see `data.streaming.place`.
+    def placed(
+        self, placement: Placement = "auto", device: torch.device | str | None = None
+    ) -> "LabelledImages":
+        """Return the same images on ``device``, decoded into its memory or left on disk, see
+        `data.streaming.place`; None leaves them on their device.
 
         Raises:
             ValueError: an unknown placement.
             DatasetDamaged: an image cannot be decoded.
         """
-        return replace(self, images=place(self.images, placement))
+        there = self if device is None else self.to(device)
+        return replace(there, images=place(there.images, placement))
 
     def subset(self, index: Tensor | Sequence[int]) -> "LabelledImages":
         """Return the rows of ``index`` (int64 ``(M,)``), in its order, as a copy; streamed images stay

@@ -14,10 +14,9 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-Placement = Literal["auto", "resident", "stream"]
+from contrasweep.data.share import decoding_threads, resident_limit
 
-RESIDENT_LIMIT = 4 * 2**30
-"""By default, a split with up to this many bytes of decoded pixels is held in memory."""
+Placement = Literal["auto", "resident", "stream"]
 
 BATCHES_AHEAD = 2
 """The number of batches decoded ahead: it bounds memory and does not change results."""
@@ -93,11 +92,12 @@ class StreamedImages:
 
     def resident(self) -> Tensor:
         """Decode all images into memory on the device, and return them."""
-        pixels = torch.empty(self.shape, dtype=torch.uint8)
+        # Filled there part by part: the host need not hold what the memory of a GPU does.
+        pixels = torch.empty(self.shape, dtype=torch.uint8, device=self.device)
         chunks = torch.split(torch.arange(len(self)), _CHUNK)
-        for rows, images in zip(chunks, StreamedImages(self.source, self.rows).batches(chunks), strict=True):
+        for rows, images in zip(chunks, self.batches(chunks), strict=True):
             pixels[rows[0] : rows[-1] + 1] = images
-        return pixels.to(self.device)
+        return pixels
 
     def batches(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """Yield the images of each of ``batches``, see `image_batches`."""
@@ -105,7 +105,8 @@ class StreamedImages:
         order = torch.cat([rows.flatten() for rows in wanted]) if wanted else self.rows[:0]
         if not bool((order[1:] > order[:-1]).all()):
             self.source.prepare_random_access()
-        for rows, images in zip(wanted, _decoded_ahead(self.source, wanted), strict=True):
+        decoded = _decoded_ahead(self.source, wanted, decoding_threads(self.device))
+        for rows, images in zip(wanted, decoded, strict=True):
             yield images.view(*rows.shape, *self.source.shape).to(self.device)
 
 
@@ -115,9 +116,8 @@ Images = Tensor | StreamedImages
 def image_batches(images: Images, batches: Iterable[Tensor]) -> Iterator[Tensor]:
     """Yield the images of each batch of rows, in order, on the images' device.
 
-    A tensor is indexed. For streamed images, threads decode the next batches while one is used; there are as
-    many threads as torch uses (`torch.get_num_threads`). Each result has the shape of its rows and then
-    ``(C, S, S)``.
+    A tensor is indexed. For streamed images, threads decode the next batches while one is used; `data.share`
+    says how many. Each result has the shape of its rows and then ``(C, S, S)``.
 
     Raises:
         DatasetDamaged: an image cannot be decoded.
@@ -140,7 +140,8 @@ def image_chunks(images: Images, size: int) -> Iterator[Tensor]:
 def place(images: Images, placement: Placement = "auto") -> Images:
     """Return the images decoded into memory, or left on disk; a tensor is returned as it is.
 
-    "auto" decodes images that need up to `RESIDENT_LIMIT` bytes; the other placements force a choice.
+    "auto" decodes images that need no more bytes than `data.share.resident_limit` allows on their device; the
+    other placements force a choice.
 
     Raises:
         ValueError: an unknown placement.
@@ -151,15 +152,15 @@ def place(images: Images, placement: Placement = "auto") -> Images:
         raise ValueError(f"placement must be one of {allowed}, given {placement!r}")
     if isinstance(images, Tensor) or placement == "stream":
         return images
-    if placement == "auto" and images.nbytes > RESIDENT_LIMIT:
+    if placement == "auto" and images.nbytes > resident_limit(images.device):
         return images
     return images.resident()
 
 
-def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor]) -> Iterator[Tensor]:
+def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], threads: int) -> Iterator[Tensor]:
     """Yield each batch, flat, while the next ones are being decoded."""
     waiting: deque[tuple[Tensor, list[Future[None]]]] = deque()
-    pool = ThreadPoolExecutor(max(1, torch.get_num_threads()), thread_name_prefix="decode")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
     try:
         for rows in batches:
             waiting.append(_submit(pool, source, rows.flatten().tolist()))

@@ -36,7 +36,7 @@ from contrasweep.data.kept import kept_folder, state_of
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
-from contrasweep.data.streaming import RESIDENT_LIMIT
+from contrasweep.data.share import RESIDENT_LIMIT
 from contrasweep.data.transductive import MultiView, TransductiveFamily
 
 log = logging.getLogger(__name__)

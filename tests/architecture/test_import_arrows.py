@@ -77,7 +77,7 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
         pytest.fail(f"a ring: {' <- '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("module", ["plugins", "given_files", "optimizers"])
+@pytest.mark.parametrize("module", ["plugins", "given_files", "machine", "optimizers"])
 def test_what_all_packages_share_stands_below_them(module: str) -> None:
     assert importing("contrasweep", [ROOT / f"src/contrasweep/{module}.py"]) == set()
 
@@ -150,6 +150,7 @@ def test_no_entry_point_is_called_like_a_submodule() -> None:
     assert submodules - {
         "__main__",
         "given_files",
+        "machine",
         "lazy",
         "libraries",
         "names",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from contrasweep.data import LabelledImages, StreamedImages, image_batches, image_chunks, streaming
+from contrasweep.data import LabelledImages, StreamedImages, image_batches, image_chunks, share, streaming
 from contrasweep.data.streaming import BATCHES_AHEAD, place
 
 STORED = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -105,7 +105,7 @@ def test_small_splits_are_in_memory_by_default(monkeypatch: pytest.MonkeyPatch) 
     assert torch.equal(fits, STORED)
     assert place(streamed, "stream") is streamed
     assert place(STORED, "stream") is STORED
-    monkeypatch.setattr(streaming, "RESIDENT_LIMIT", STORED.nbytes - 1)
+    monkeypatch.setattr(share, "RESIDENT_LIMIT", STORED.nbytes - 1)
     assert place(streamed, "auto") is streamed
     assert isinstance(place(streamed, "resident"), Tensor)
     with pytest.raises(ValueError, match="auto, resident, stream, given 'disk'"):
@@ -123,6 +123,18 @@ def test_labelled_images_stay_on_disk_until_they_are_placed() -> None:
     assert torch.equal(placed.pixels, STORED[[4, 2]])
     with pytest.raises(ValueError, match="50 images, 2 labels"):
         LabelledImages(StreamedImages(Recorded()), torch.arange(2))
+
+
+def test_the_device_of_images_says_how_many_are_held_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        streaming, "resident_limit", lambda device: asked.append(device.type) or STORED.nbytes
+    )
+    split = LabelledImages(StreamedImages(Recorded()), torch.arange(50))
+    there = split.placed("auto", "meta")
+    assert asked == ["meta"]
+    assert isinstance(there.images, Tensor)
+    assert there.images.device.type == there.labels.device.type == "meta"
 
 
 def test_a_stream_goes_to_a_gpu_as_its_labels_do() -> None:

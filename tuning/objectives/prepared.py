@@ -277,10 +277,9 @@ def _prepare_images(
     held_out = experiment.validation
     assert held_out.split != "folds", "checked when the experiment was resolved"
     loaded = load_training(
-        experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split
+        experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split, device=device
     )
-    train = loaded.train.to(device)
-    validation = None if loaded.validation is None else loaded.validation.to(device)
+    train, validation = loaded.train, loaded.validation
     if not spec.has_labels:
         return PreparedData(spec, train, validation, None, None, device)
     labelled = train.labelled()

@@ -32,7 +32,7 @@ class FinalScores:
     def _scores(self, record: EpochRecord) -> dict[str, float]:
         experiment, data = self.experiment, self.data
         fold, _ = fold_and_part(experiment, data.spec)
-        test = data.test_data(load_test(experiment.dataset, self.data_root, fold))
+        test = data.test_data(load_test(experiment.dataset, self.data_root, fold, device=data.device))
         untrained = build_objective(experiment, data)
         scores = scores_on_test(record.objective, untrained, data, test, experiment)
         self.export(data.encoder_file(record.objective.encoder, experiment))

@@ -86,7 +86,7 @@ def _load(name: str, data_root: Path | None, device: torch.device) -> Task:
     with told_to_user():
         versions = versions_of(spec_for(whole, data_root))
         data = prepare_data(whole.with_values(versions), data_root, device)
-        test = load_test(name, data_root)
+        test = load_test(name, data_root, device=device)
     if not isinstance(data, PreparedData) or not isinstance(test, LabelledImages):
         raise of_several_views(name)
     if data.probed is None:
