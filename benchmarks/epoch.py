@@ -26,11 +26,11 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
 from contrasweep.data import RandomViews, UniformBatches, torch_generator
+from contrasweep.machine import available_cores
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.objective import Batch
 from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import available_cores
 from contrasweep.tuning.training.optimizers import build_optimizer
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 

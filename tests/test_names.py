@@ -12,8 +12,8 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.request import SCHEDULERS
-from contrasweep.tuning.planning.resources import DEVICES
 from contrasweep.tuning.search import SAMPLERS
+from contrasweep.tuning.training.devices import DEVICES
 
 REGISTERED = {
     "method": METHODS,
@@ -24,6 +24,7 @@ REGISTERED = {
     "scheduler": SCHEDULERS,
     "device": DEVICES,
     "command": typer.main.get_group(app).commands,
+    "option": [one.opts[0].lstrip("-") for one in typer.main.get_group(app).commands["sweep"].params],
     "setting": ["temperature", *setting_names(Experiment(method="infonce", dataset="digits"))],
 }
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu import made_up
+from contrasweep.machine import available_cores
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import available_cores
 from contrasweep.tuning.training.pretrain import pretrain
 
 BATCH, WARM_UP = 256, 20

@@ -14,10 +14,17 @@ from torch.nn import functional
 from benchmarks.gpu import made_up
 from benchmarks.gpu.findings import Findings, Limit, Place
 from benchmarks.gpu.speed import images_a_second
-from contrasweep.data import LabelledImages, UniformBatches, image_batches, torch_generator
+from contrasweep.data import (
+    LabelledImages,
+    Share,
+    UniformBatches,
+    image_batches,
+    take_share,
+    torch_generator,
+)
 from contrasweep.data.encoded import FileImages, open_encoded
+from contrasweep.machine import available_cores
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import available_cores
 
 STORED, SIZE, BATCH = 256, 224, 256
 THREADS = (1, 4, 8, 16)
@@ -49,6 +56,7 @@ def decoded_a_second(images: LabelledImages, batch: int, threads: int) -> float:
     """Return the images a second of an epoch in shuffled batches, decoded and copied to the device."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
+    take_share(Share(threads / available_cores(), gpus=1.0))  # a GPU would get all cores
     try:
         started, seen = time.perf_counter(), 0
         last = torch.zeros(())
@@ -58,6 +66,7 @@ def decoded_a_second(images: LabelledImages, batch: int, threads: int) -> float:
         return seen / (time.perf_counter() - started)
     finally:
         torch.set_num_threads(before)
+        take_share(Share())
 
 
 def training_rates(files: Sequence[Path], streamed: LabelledImages, place: Place) -> tuple[float, float]:

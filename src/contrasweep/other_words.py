@@ -77,6 +77,9 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("cuda", "gpu nvidia cuda0"),
         **_each(NOT_OFFERED, "tpu xpu npu hpu"),
     },
+    "option": {
+        **_each("gpus-per-worker", "gpuspertrial gpupertrial gpusperrun gpuperrun gpuperworker gpus numgpus"),
+    },
     "command": {
         **_each("sweep", "search tune optimize optimise hpo"),
         **_each("train", "fit pretrain"),

@@ -43,6 +43,10 @@ def _refused(*arguments: str) -> str:
         ([*SWEEP, "--min-crop", "--dry-run"], "give `--set views.min_crop=VALUE`."),
         ([*SWEEP, "--mean", "[0.5, 0.5]"], "give `--set 'encoder.mean=[0.5, 0.5]'`."),
         (["train", "a.yaml", "--epsilon", "0.1"], "give `--set epsilon=0.1`."),
+        (
+            [*SWEEP, "--gpus-per-trial", "0.1"],
+            "unknown option --gpus-per-trial. Did you mean --gpus-per-worker?",
+        ),
         ([*SWEEP, "--trails", "3"], "unknown option --trails. Did you mean --trials?"),
         (
             [*SWEEP, "--qqq"],

@@ -18,13 +18,15 @@ from contrasweep.tuning.transfer.plan import split_datasets
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 AWAY = re.compile(r"Error: dataset '.*' not found|Error: condition=.* is not there")
-OTHERS = {"export", "git", "sbatch", "pip", "ray", "tensorboard", "optuna-dashboard", "printf"}
+OTHERS = {"export", "git", "sbatch", "pip", "ray", "tensorboard", "optuna-dashboard", "printf", "echo"}
+OTHERS |= {"nvidia-cuda-mps-control"}
 """Programs that are not ours; what the documents do with them is not tested here."""
 READ = {"methods", "spaces", "datasets", "tables", "studies", "clusters", "show", "best"}
 """The cheap commands, which run as they are. A sweep runs as `--dry-run`; the others are only parsed."""
 NETWORK = ("--address", "s3://", "hf:")
-NOT_HERE = (*NETWORK, "--storage", "--resume", "--warm-start", "--workers", "METHOD", "dcl")
-"""What begins like this needs more than a test has: a network, cores, earlier trials, a plug-in."""
+EARLIER = ("--storage", "--resume", "--warm-start")
+NOT_HERE = (*NETWORK, *EARLIER, "--workers", "--gpus-per-worker", "METHOD", "dcl")
+"""What begins like this needs more than a test has: a network, cores, GPUs, earlier trials, a plug-in."""
 
 
 def commands_in(block: Block) -> Iterator[list[str]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contrasweep.data import DatasetMissing, dataset_spec
+from contrasweep.machine import available_cores
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
@@ -13,7 +14,7 @@ from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resources import Resources, available_cores
+from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.spaces import space_of

@@ -15,12 +15,14 @@ from ray.exceptions import WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 
+from contrasweep.data import Share
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
-from contrasweep.tuning.ray.cluster import Needs, cluster_at, complaint_about, our_code, refuse_blind_nodes
+from contrasweep.tuning.ray.cluster import cluster_at, our_code
+from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes, take_share_of_node
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
@@ -44,9 +46,10 @@ def test_an_address_with_no_cluster_says_what_to_start(address: str, said: str) 
 
 
 def test_trials_fill_the_nodes_and_none_spans_two() -> None:
-    assert resources_for(None, 1, machine=TWO_NODES).concurrency == 6
-    assert resources_for(None, 3, machine=TWO_NODES).concurrency == 1
-    assert resources_for(2, 2, machine=TWO_NODES).address == "head:6379"
+    assert resources_for(None, 1, device="cpu", machine=TWO_NODES).concurrency == 6
+    assert resources_for(None, 3, device="cpu", machine=TWO_NODES).concurrency == 1
+    assert resources_for(None, 1, machine=TWO_NODES).concurrency == 1, "there is one GPU"
+    assert resources_for(2, 2, gpus=0.0, machine=TWO_NODES).address == "head:6379"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +107,8 @@ def test_a_node_that_left_does_not_count_and_one_whose_worker_died_is_named(
             return self.node
 
     fake = SimpleNamespace(remote=lambda **options: lambda function: Asked(), get=get)
-    monkeypatch.setattr("contrasweep.tuning.ray.cluster.ray", fake)
-    monkeypatch.setattr("contrasweep.tuning.ray.cluster.live_nodes", lambda: next(still_there))
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.ray", fake)
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.live_nodes", lambda: next(still_there))
     with pytest.raises(InputError, match=r"node b \(bbbbbb\): a worker died there") as refused:
         refuse_blind_nodes(Needs(open_location(tmp_path, writable=True), "colour-digits", None))
     assert "node a" not in str(refused.value)
@@ -132,6 +135,19 @@ def test_a_node_without_the_file_of_weights_says_so(tmp_path: Path) -> None:
     assert "weights.pt is another file than before" in (complaint_about(needs, "marker") or "")
     weights.unlink()
     assert "weights.pt: there is no such file" in (complaint_about(needs, "marker") or "")
+
+
+def test_a_worker_takes_the_part_of_its_node_that_its_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = SimpleNamespace(get_node_id=lambda: "b")
+    gpus = {"a": {"GPU": 2.0}, "b": {"GPU": 8.0}}
+    nodes = [{"NodeID": name, "Resources": resources} for name, resources in gpus.items()]
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.ray", SimpleNamespace(get_runtime_context=lambda: here))
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.live_nodes", lambda: nodes)
+    taken: list[Share] = []
+    monkeypatch.setattr("contrasweep.tuning.ray.nodes.take_share", taken.append)
+    take_share_of_node(0.0)
+    take_share_of_node(0.25)
+    assert taken == [Share(0.25, 8.0)]
 
 
 @pytest.fixture

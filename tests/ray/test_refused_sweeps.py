@@ -9,7 +9,7 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.ray import sweep as sweep_module
-from contrasweep.tuning.ray.cluster import Needs
+from contrasweep.tuning.ray.nodes import Needs
 from contrasweep.tuning.ray.sweep import create_study, resume_sweep, run_sweep
 from contrasweep.tuning.ray.sweep_group import sweep_group
 from contrasweep.tuning.store import StudyBusy, study_names

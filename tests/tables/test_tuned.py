@@ -7,7 +7,7 @@ import pytest
 
 import contrasweep.tuning.tables.run as running
 from contrasweep.search_spaces.tables import load_table
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.final_runs import FinalRuns
@@ -54,6 +54,28 @@ def test_every_row_is_searched_with_the_same_budget(calls: dict[str, list[Any]],
     assert not any("kernel" in names for names in searched)
     # The better trial is what runs on fresh seeds.
     assert [(config.trial, config.values["temperature"]) for config in calls["final"]] == [(1, 0.2)] * 4
+
+
+def test_searches_and_runs_take_what_is_given(
+    calls: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    def finish(configs: list[BestConfig], **more: Any) -> FinalRuns:
+        given.append(more)
+        return FinalRuns(configs[0].study, [], 0)
+
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 2)
+    monkeypatch.setattr(running, "final_runs", finish)
+    asked: dict[str, Any] = {"workers": 2, "gpus_per_worker": 0.5, "device": "cuda", "concurrency": 1}
+    run_table(PLAN, results=tmp_path, cpus_per_run=3, **asked)
+    resources = calls["new"][0].resources
+    assert (resources.workers, resources.gpus, resources.cpus) == (2, 0.5, 3)
+    assert given[0]["cpus_per_run"] == 3
+    assert {name: given[0][name] for name in asked} == asked
+    with pytest.raises(InputError, match="batch_size 128 does not divide among 3 workers"):
+        run_table(PLAN, results=tmp_path, workers=3)
 
 
 def test_a_stored_search_is_continued(calls: dict[str, list[Any]], tmp_path: Path) -> None:

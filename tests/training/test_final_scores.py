@@ -32,15 +32,16 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
 ) -> None:
     reads: list[Any] = []
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **more: Any) -> Any:
         reads.append(arguments)
-        return load_test(*arguments)
+        return load_test(*arguments, **more)
 
     monkeypatch.setattr("contrasweep.tuning.training.final_scores.load_test", counted)
     e, data = experiment("infonce"), replace(data, validation=None)
     file = tmp_path / "encoder.safetensors"
     final = FinalScores(e, None, data, file.write_bytes)
     *_, last = pretrain(e, data=data)
+    assert last.device == data.device
     assert reads == []
     scores = final(last)
     assert reads == [("colour-digits", None, 0)]

@@ -47,7 +47,8 @@ def embed(
 
     Example: contrasweep embed encoder.safetensors digits --split train -o digits.parquet --map digits.html
     """
-    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
+    from contrasweep.tuning.planning.resources import check_counts
+    from contrasweep.tuning.training.devices import AUTO, check_device_name
     from contrasweep.tuning.transfer.request import EmbedRequest, map_method_of
     from contrasweep.tuning.transfer.sources import one_encoder
 
@@ -60,10 +61,11 @@ def embed(
     remark("Loading torch ...")
     import torch
 
-    from contrasweep.tuning.planning.resources import available_cores, resources_for
+    from contrasweep.machine import available_cores
+    from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.transfer.embed import run_request
 
-    torch.set_num_threads(resources_for(1, cpus or available_cores()).cpus)
+    torch.set_num_threads(resources_for(1, cpus or available_cores(), gpus=0.0).cpus)
     found = run_request(request, own, data_root=data_root, device=device or AUTO, tell=remark)
     if json:
         written = [str(one) for one in (output, map_) if one is not None]

@@ -68,7 +68,8 @@ def eval(
 
     Example: contrasweep eval photos --data colour-digits,digits --probe logistic,knn --shots 1,5,all
     """
-    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
+    from contrasweep.tuning.planning.resources import check_counts
+    from contrasweep.tuning.training.devices import AUTO, check_device_name
     from contrasweep.tuning.transfer.plan import (
         TransferPlan,
         fine_tuning_of,
@@ -92,7 +93,7 @@ def eval(
     from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.transfer.evaluate import run_plan
 
-    torch.set_num_threads(resources_for(1, cpus).cpus)
+    torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
     found = run_plan(plan, sources, data_root=data_root, device=device or AUTO, tell=remark)
     if output is not None:
         found.write(output)

@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS as RESULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.store import ResultsStore
@@ -56,6 +56,21 @@ MapMethod = Annotated[
     ),
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]
+Cpus = Annotated[
+    int | None,
+    typer.Option(
+        "--cpus-per-trial",
+        "--cpus-per-run",
+        help="Cores (and threads) per trial or run, or per worker of one; default: 1.",
+    ),
+]
+Autoscale = Annotated[
+    bool,
+    typer.Option(
+        "--autoscale",
+        help="The cluster at --address starts nodes for trials that wait: --concurrency is taken as given.",
+    ),
+]
 
 
 Where = Annotated[
@@ -67,13 +82,40 @@ Where = Annotated[
 ]
 
 
-def machine_at(address: str | None) -> "Machine | None":
+def check_place(
+    concurrency: int | None,
+    cpus: int | None,
+    workers: int | None,
+    device: str | None,
+    address: str | None = None,
+    autoscale: bool = False,
+) -> None:
+    """Refuse options about where trials run that are known to be wrong before torch and Ray are imported.
+
+    Raises:
+        InputError: a count is none, there is no such device, or `--autoscale` is given without a cluster.
+    """
+    from contrasweep.tuning.planning.resources import check_counts
+    from contrasweep.tuning.training.devices import AUTO, check_device_name
+
+    check_counts(concurrency, cpus, workers)
+    check_device_name(device or AUTO)
+    if autoscale and address is None:
+        raise InputError("--autoscale goes with --address: only a cluster starts nodes (docs/cluster.md)")
+
+
+def machine_at(address: str | None, autoscale: bool = False) -> "Machine | None":
     """Return the cores and GPUs of the cluster at `--address`; None if trials run on this machine."""
     if address is None:
         return None
     from contrasweep.tuning.ray.cluster import cluster_at
 
-    return cluster_at(address)
+    return cluster_at(address, autoscales=autoscale)
+
+
+def given(options: "Mapping[str, Any]") -> dict[str, Any]:
+    """Return the options that were given: those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def store_with(studies: "Iterable[str]", results: str) -> "ResultsStore":

@@ -12,13 +12,16 @@ from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
+    Autoscale,
     Concurrency,
+    Cpus,
     DataRoot,
     Device,
     GpusPerWorker,
     Results,
     Where,
     Workers,
+    check_place,
     machine_at,
     place_in,
 )
@@ -53,11 +56,12 @@ def run(
         typer.Option(metavar="E", help="Also keep the encoder after every E epochs; default: the last only."),
     ] = None,
     concurrency: Concurrency = None,
-    cpus_per_run: Annotated[int, typer.Option(help="Cores (and threads) per run, or per worker.")] = 1,
+    cpus_per_run: Cpus = None,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
     address: Address = None,
+    autoscale: Autoscale = False,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
@@ -71,12 +75,10 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
-    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name, gpus_for
     from contrasweep.tuning.store import open_location
 
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_counts(concurrency, cpus_per_run, workers)
-    check_device_name(device or AUTO)
+    check_place(concurrency, cpus_per_run, workers, device, address, autoscale)
     check_count("seeds", seeds)
     if snapshots is not None:
         check_count("snapshots", snapshots)
@@ -84,13 +86,15 @@ def run(
         _check_source(source, top, where or (), results)
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.final_plan import fresh_seed
+    from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.final import final_runs
+    from contrasweep.tuning.training.devices import AUTO
 
     by_study = _by_study(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
-    done, machine = [], machine_at(address)
+    done, machine = [], machine_at(address, autoscale)
     gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
     for setup in dict.fromkeys(_setup(c, data_root, gpus) for own in by_study.values() for c in own):
         remark(f"Each run: {setup}")
@@ -103,7 +107,7 @@ def run(
                 results=results,
                 data_root=data_root,
                 concurrency=concurrency,
-                cpus_per_run=cpus_per_run,
+                cpus_per_run=1 if cpus_per_run is None else cpus_per_run,
                 workers=1 if workers is None else workers,
                 gpus_per_worker=gpus,
                 machine=machine,

@@ -8,7 +8,9 @@ from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
+    Autoscale,
     Concurrency,
+    Cpus,
     DataRoot,
     Device,
     GpusPerWorker,
@@ -16,6 +18,8 @@ from contrasweep.tuning.cli.options import (
     Results,
     Set,
     Workers,
+    check_place,
+    given,
     machine_at,
     parse_settings,
 )
@@ -23,7 +27,6 @@ from contrasweep.tuning.cli.rendering import progress_line, remark
 from contrasweep.tuning.cli.sweep_options import (
     AshaMetric,
     Budget,
-    CpusPerTrial,
     Data,
     DryRun,
     Enqueue,
@@ -93,11 +96,12 @@ def sweep(
     enqueue: Enqueue = None,
     storage: Storage = None,
     concurrency: Concurrency = None,
-    cpus_per_trial: CpusPerTrial = None,
+    cpus_per_trial: Cpus = None,
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = None,
     device: Device = None,
     address: Address = None,
+    autoscale: Autoscale = False,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
     budget: Budget = None,
@@ -122,7 +126,6 @@ def sweep(
     from contrasweep.tuning.planning.enqueued import read_configurations
     from contrasweep.tuning.planning.halving import Halving
     from contrasweep.tuning.planning.own_space import space_of_file
-    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
     from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 
     if setting := next((word for word in methods if "=" in word), None):
@@ -146,14 +149,13 @@ def sweep(
     warm = None if warm_start is None else warm_start.split(",")
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
-    running |= {"keep_weights": keep_weights}
+    running |= {"keep_weights": keep_weights, "gpus_per_worker": gpus_per_worker, "device": device}
     bounds: dict[str, Any]
     bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
     bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_counts(concurrency, cpus_per_trial, workers)
-    check_device_name(device or AUTO)
-    limits, halving = Limits(**_given(bounds)), Halving(**_given({"eta": eta, "grace": grace}))
+    check_place(concurrency, cpus_per_trial, workers, device, address, autoscale)
+    limits, halving = Limits(**given(bounds)), Halving(**given({"eta": eta, "grace": grace}))
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
@@ -162,11 +164,11 @@ def sweep(
         if space is not None:
             held = stored.require_search().given
             rules["space"] = space_of_file(space, methods, stored.dataset, held)
-        machine, gpus = _place(address, device, gpus_per_worker, by_default=None)
+        machine = _machine(address, autoscale)
         values |= {} if epochs is None else {"epochs": epochs}
         expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
         expected |= {"eta": eta, "grace": grace}
-        running |= {**bounds, "machine": machine, "gpus_per_worker": gpus, "extend": extend or 0}
+        running |= {**bounds, "machine": machine, "extend": extend or 0}
         running["retry_failed"] = retry_failed
         _resume(methods, name, results, expected, json, **running)
         return
@@ -177,17 +179,16 @@ def sweep(
         remark(f"No --data was given: {DEFAULT_DATASET} is taken.")
     if space is not None:
         rules["space"] = space_of_file(space, methods, dataset, values)
-    asked = {**_given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
+    asked = {**given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
     asked |= {"halving": halving, "enqueue": () if enqueue is None else read_configurations(enqueue)}
     _check_new(methods, dataset, name, None if dry_run else results, asked)
-    machine, gpus = _place(address, device, gpus_per_worker, by_default=AUTO)
+    machine = _machine(address, autoscale)
     plans = _plans(
         methods,
         dataset,
         name,
         **asked,
-        **_given({**running, "warm_start": warm, "cpus_per_trial": cpus_per_trial}),
-        gpus_per_worker=gpus,
+        **given({**running, "warm_start": warm, "cpus_per_trial": cpus_per_trial}),
         machine=machine,
         limits=limits,
         results=results,
@@ -199,10 +200,6 @@ def sweep(
         print_plans(plans, json)
     else:
         _run(plans, machine, json)
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _check_new(
@@ -250,19 +247,10 @@ def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
     return first
 
 
-def _place(
-    address: str | None, device: str | None, gpus_per_worker: float | None, by_default: str | None
-) -> "tuple[Machine | None, float | None]":
-    """Return the machine on which trials run, None for this one, and the GPUs of each worker.
-
-    `by_default` is the device if none is given; with None, `gpus_per_worker` stays as it is.
-    """
-    from contrasweep.tuning.planning.resources import gpus_for
-
+def _machine(address: str | None, autoscale: bool) -> "Machine | None":
+    """Return the machine on which trials run, None for this one; say what takes a while."""
     remark("Loading torch ..." if address is None else f"Loading torch, and asking the cluster {address} ...")
-    machine = machine_at(address)
-    asked = device or by_default
-    return machine, gpus_per_worker if asked is None else gpus_for(asked, gpus_per_worker, machine)
+    return machine_at(address, autoscale)
 
 
 def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: Any) -> "list[SweepPlan]":

@@ -95,9 +95,6 @@ Storage = Annotated[
     str | None,
     typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
 ]
-CpusPerTrial = Annotated[
-    int | None, typer.Option(help="Cores (and threads) per trial, or per worker of one; default: 1.")
-]
 MaxFailures = Annotated[
     int | None,
     typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),

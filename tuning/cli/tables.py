@@ -14,9 +14,16 @@ from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
     AsJson,
+    Autoscale,
     Concurrency,
+    Cpus,
     DataRoot,
+    Device,
+    GpusPerWorker,
     Results,
+    Workers,
+    check_place,
+    given,
     machine_at,
 )
 from contrasweep.tuning.cli.rendering import (
@@ -116,7 +123,12 @@ def table(
         Path | None, typer.Option(help="Write the scores into this folder, as small Parquet.")
     ] = None,
     concurrency: Concurrency = None,
+    cpus_per_run: Cpus = None,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = None,
+    device: Device = None,
     address: Address = None,
+    autoscale: Autoscale = False,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
@@ -130,6 +142,7 @@ def table(
 
     spec = load_table(table)
     _check_outputs(spec, output, figure, save)
+    check_place(concurrency, cpus_per_run, workers, device, address, autoscale)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     remark("Loading torch ...")
@@ -149,8 +162,12 @@ def table(
         _print_plan(plan, json)
         return
     failed: Mapping[str, str] = {}
-    on = {"concurrency": concurrency, "machine": machine_at(address)}
     if run and plan.studies:
+        asked: dict[str, Any]
+        asked = {"concurrency": concurrency, "cpus_per_run": cpus_per_run, "workers": workers}
+        asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
+        on = given({**asked, "machine": machine_at(address, autoscale)})
+        _say_where(**on)
         with progress_line() as line:
             failed = _run(plan, line, results=results, data_root=data_root, **on)
     stored = StoredRuns(ResultsStore(results))
@@ -184,6 +201,17 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         check_file(output, "-o")
     if save is not None:
         check_folder(save, "--save")
+
+
+def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, **on: Any) -> None:
+    """Say what the runs of a table take; refuse what is not there before the first."""
+    from contrasweep.tuning.planning.resources import resources_for
+    from contrasweep.tuning.planning.trial import device_of
+
+    asked = {"concurrency": None, "cpus": cpus_per_run, "gpus": gpus_per_worker, **on}
+    resources = resources_for(**asked)
+    at_once = f"up to {resources.concurrency} at once, {resources.in_words}"
+    remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
 def _run(plan: "TablePlan", line: Shown, **on: Any) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from contrasweep.tuning.cli.options import (
     Preset,
     Set,
     Workers,
+    check_place,
     parse_settings,
 )
 from contrasweep.tuning.cli.rendering import print_json, progress_line, remark, warn
@@ -55,13 +56,12 @@ def train(
 
     Example: contrasweep train experiment.yaml --set epochs=20
     """
-    from contrasweep.tuning.planning.resources import AUTO, check_counts, check_device_name
     from contrasweep.tuning.planning.settings import known_experiment
+    from contrasweep.tuning.training.devices import AUTO, device_for
 
     # All that is known to be wrong is refused here, before torch is imported.
     alone, device = workers in (None, 1) and not gpus_per_worker, device or AUTO
-    check_counts(None, cpus, workers)
-    check_device_name(device)
+    check_place(None, cpus, workers, device)
     method, dataset, values = asked = _asked(experiment, parse_settings(set_))
     every_fault(lambda some: known_experiment(method, dataset, some, use_preset=preset), values)
     state = None
@@ -75,7 +75,7 @@ def train(
     from contrasweep.data import check_available
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.resolve import resolve
-    from contrasweep.tuning.planning.resources import device_for, gpus_for, resources_for
+    from contrasweep.tuning.planning.resources import gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words
     from contrasweep.tuning.planning.trial import device_of
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
@@ -86,7 +86,7 @@ def train(
     resolved = resolve(*asked, use_preset=preset, data_root=data_root)
     check_available(resolved.dataset, data_root)
     if alone:
-        torch.set_num_threads(resources_for(1, cpus).cpus)
+        torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
     with progress_line() as line:
         tracker = TrainingTracker(resolved.epochs)
 

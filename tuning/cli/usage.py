@@ -113,7 +113,7 @@ def _unknown_option(command: Any, option: str, given: Sequence[str]) -> str:
     sets = "--set" in options
     if sets and (hint := _of_settings(name, value, given)):
         return f"{told} {hint}"
-    near = nearest(name, plain)
+    near = nearest(name, plain, "option")
     if near is not None:
         return f"{told} Did you mean {plain[near]}?"
     if sets:

@@ -18,7 +18,7 @@ from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.planning.resolve import check_experiment
-from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.provenance import origin_of_results
@@ -118,7 +118,7 @@ class SweepPlan:
     @property
     def _budget(self) -> str:
         trials = f"{self.trials:,} trials of at most {self.experiment.epochs} epochs"
-        return f"{trials}, {self.resources.concurrency} at once"
+        return f"{trials}, {self.resources.concurrency} at once, {self.resources.in_words}"
 
     @property
     def metric(self) -> str:
@@ -217,6 +217,7 @@ def plan_of(
     concurrency: int | None = None,
     workers: int | None = None,
     gpus: float | None = None,
+    device: str | None = None,
     machine: Machine | None = None,
 ) -> SweepPlan:
     """Return the plan of a stored study, fitted to the machine on which it will go on.
@@ -225,6 +226,7 @@ def plan_of(
         record: the study.
         results: the results folder.
         data_root, workers, gpus: each replaces what the study has recorded.
+        device: decides about the GPUs anew; None goes on with those that are recorded.
         concurrency: the same; the default is the recorded number, or fewer if there is room for fewer.
         machine: where trials run; this machine by default.
 
@@ -238,9 +240,13 @@ def plan_of(
     root = data_root or (None if search.data_root is None else Path(search.data_root))
     check_experiment(record.experiment, root)
     workers = workers or search.workers
+    if device is not None:
+        gpus = gpus_for(device, gpus, machine)
     gpus = search.gpus if gpus is None else gpus
-    fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
-    at_once = concurrency or min(search.concurrency, fit)
+    at_once = concurrency or search.concurrency
+    if not concurrency and not (machine and machine.autoscales):
+        fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
+        at_once = min(at_once, fit)
     return SweepPlan(
         name=record.name,
         method=record.method,

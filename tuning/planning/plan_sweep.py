@@ -28,6 +28,7 @@ from contrasweep.tuning.planning.warm_start import earlier_trials
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, check_study_name
+from contrasweep.tuning.training.devices import AUTO
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,8 @@ class SweepOptions(TypedDict, total=False):
     concurrency: int | None
     cpus_per_trial: int
     workers: int
-    gpus_per_worker: float
+    gpus_per_worker: float | None
+    device: str
     machine: Machine | None
     limits: Limits | None
     keep_weights: int
@@ -89,7 +91,8 @@ def plan_sweep(
     concurrency: int | None = None,
     cpus_per_trial: int = 1,
     workers: int = 1,
-    gpus_per_worker: float = 0.0,
+    gpus_per_worker: float | None = None,
+    device: str = AUTO,
     machine: Machine | None = None,
     limits: Limits | None = None,
     keep_weights: int = KEPT,
@@ -129,7 +132,9 @@ def plan_sweep(
         concurrency: trials at once; by default as many as the machine has cores for.
         cpus_per_trial: cores and threads of a trial, or of each of its workers if there are several.
         workers: processes that train one trial together.
-        gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one.
+        gpus_per_worker: GPUs of each worker, 0 to 1; two trials of half a GPU share one. By default one, or
+            none where the device is the CPU.
+        device: `auto`, which is a GPU where there is one, `cpu` or `cuda`.
         machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
         limits: how often a trial's worker may die, how long a trial may take, and when the search ends early.
         keep_weights: of how many of the best completed trials the store keeps the encoders.
@@ -174,7 +179,7 @@ def plan_sweep(
     sampler_of(sampler).check(remaining, len(metrics))
     _check_extremes(method, dataset, remaining, fixed, root)
     resources = resources_for(
-        concurrency, cpus_per_trial, workers, gpus_per_worker, most=planned, machine=machine
+        concurrency, cpus_per_trial, workers, gpus_per_worker, device=device, most=planned, machine=machine
     )
     check_batches(experiment, remaining, workers)
     _refuse_more_than_there_is(experiment, remaining, spec_for(experiment, root))

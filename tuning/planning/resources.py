@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.machine import available_cores, available_gpus
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.training.devices import AUTO, check_device_name
 
 CLIENT_SCHEME = "ray://"
 """How the address of a cluster begins that is reached from outside, by Ray's client."""
@@ -17,11 +19,14 @@ class Machine:
         nodes: the cores of each node.
         node_gpus: the GPUs of each node; empty if no node has any.
         address: the cluster's address; None for this machine.
+        autoscales: whether the cluster starts further nodes for trials that wait. The nodes above are those
+            of now, so they do not limit what may be asked for.
     """
 
     nodes: tuple[int, ...]
     node_gpus: tuple[float, ...] = ()
     address: str | None = None
+    autoscales: bool = False
 
     @property
     def gpus(self) -> float:
@@ -51,10 +56,7 @@ class Machine:
         """
         if not asked.gpus:
             return sum(cpus // asked.cpus for cpus in self.nodes) // asked.workers
-        if not 0 <= asked.gpus <= 1:
-            raise InputError(
-                f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {asked.gpus:g}"
-            )
+        check_share(asked.gpus)
         # A worker's share lies on one GPU: three workers of 0.4 take two GPUs.
         shares = int(1 / asked.gpus + 1e-9)
         gpus = self.node_gpus or (0.0,) * len(self.nodes)
@@ -66,7 +68,8 @@ class Machine:
 class Resources:
     """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
 
-    `address` names a Ray cluster; None means this machine.
+    `address` names a Ray cluster; None means this machine. `autoscales` says that the cluster starts nodes
+    for trials that wait.
     """
 
     concurrency: int
@@ -74,6 +77,7 @@ class Resources:
     workers: int = 1
     gpus: float = 0.0
     address: str | None = None
+    autoscales: bool = False
 
     @property
     def cores(self) -> int:
@@ -93,21 +97,28 @@ def resources_for(
     concurrency: int | None,
     cpus: int,
     workers: int = 1,
-    gpus: float = 0.0,
+    gpus: float | None = None,
     *,
+    device: str = AUTO,
     most: int | None = None,
     machine: Machine | None = None,
 ) -> Resources:
     """Return the resources of `concurrency` trials; None takes as many trials as fit, at most `most`.
 
-    `machine` is a Ray cluster; None means this machine. Trials of one process without a GPU may outnumber the
-    cores if the user asks for that. Other trials run only as many at once as fit, because a group that waits
-    for some of its workers would wait for ever.
+    `gpus` and `device` are those of `gpus_for`. `machine` is a Ray cluster; None means this machine. Trials
+    of one process without a GPU may outnumber the cores if the user asks for that. Other trials run only as
+    many at once as fit, because a group that waits for some of its workers would wait for ever. A cluster
+    that autoscales takes `concurrency` as it is given.
 
     Raises:
-        InputError: a number is below 1 or above `limits.MOST`, or one trial needs more than there is.
+        InputError: a number is below 1 or above `limits.MOST`, one trial needs more than there is, the device
+            is not there, or a cluster that autoscales is asked for no number of trials.
     """
     check_counts(concurrency, cpus, workers)
+    gpus = gpus_for(device, gpus, machine)
+    if machine is not None and machine.autoscales:
+        asked = Resources(concurrency or 0, cpus, workers, gpus, machine.address, autoscales=True)
+        return _of_nodes_to_come(asked, most)
     here = Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
     place = here if machine is None else machine
     asked = Resources(concurrency or 0, cpus, workers, gpus, place.address)
@@ -124,24 +135,26 @@ def resources_for(
     return replace(asked, concurrency=wanted)
 
 
+def _of_nodes_to_come(asked: Resources, most: int | None) -> Resources:
+    """Return what is asked of a cluster that starts nodes for it: no node of now says what fits."""
+    check_share(asked.gpus)
+    if not asked.concurrency:
+        raise InputError(
+            "--autoscale needs --concurrency: nodes that are not there yet do not say how many trials fit"
+        )
+    return replace(asked, concurrency=min(asked.concurrency, most or asked.concurrency))
+
+
+def check_share(gpus: float) -> None:
+    """Raise InputError unless so many GPUs can be those of one worker."""
+    if not 0 <= gpus <= 1:
+        raise InputError(f"gpus-per-worker must be 0 to 1, a worker trains on one GPU; given {gpus:g}")
+
+
 def check_counts(concurrency: int | None, cpus: int | None, workers: int | None) -> None:
     """Raise InputError unless each of the given numbers is a count."""
     for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
         check_count(what, count)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use, by its affinity and its container's quota."""
-    import joblib
-
-    return int(joblib.cpu_count())
-
-
-def available_gpus() -> int:
-    """Return how many GPUs torch can use here."""
-    import torch
-
-    return torch.cuda.device_count()
 
 
 def counted(number: int, what: str) -> str:
@@ -149,42 +162,10 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-AUTO = "auto"
-DEVICES = (AUTO, "cpu", "cuda")
-
-
-def device_for(asked: str) -> str:
-    """Return torch's name for the device of a run in this process; `auto` prefers an accelerator.
-
-    Raises:
-        InputError: the name is unknown, or there is no such device here.
-    """
-    there = available_devices()
-    check_device_name(asked)
-    if asked == AUTO:
-        return there[0]
-    if asked not in there:
-        raise InputError(f"--device {asked} was asked for; torch finds here: {', '.join(there)}")
-    return asked
-
-
-def available_devices() -> tuple[str, ...]:
-    """Return the devices that torch can use here, accelerators first."""
-    import torch
-
-    return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
-
-
-def check_device_name(asked: str) -> None:
-    """Raise InputError unless there is a device of that name, here or elsewhere; it imports no torch."""
-    if asked == "mps":
-        raise InputError("device mps cannot be used: scores are computed in float64, which it does not have")
-    if asked not in DEVICES:
-        raise unknown_name("device", asked, DEVICES)
-
-
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
     """Return how many GPUs each worker of a trial takes: one, a part of one, or none to train on the CPU.
+
+    This is the rule of `auto` for commands and for Python alike: a GPU where there is one.
 
     Args:
         asked: the device.
@@ -192,15 +173,21 @@ def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> 
         machine: where trials run; this machine by default.
 
     Raises:
-        InputError: the name is unknown, there is no such device, or `gpus` contradicts it.
+        InputError: the name is unknown, there is no such device, `gpus` contradicts it, or nothing says
+            whether the nodes that a cluster will start have GPUs.
     """
     check_device_name(asked)
     there = available_gpus() if machine is None else machine.gpus
-    if asked == "cuda" and not there:
+    to_come = machine is not None and machine.autoscales
+    if asked == "cuda" and not there and not to_come:
         where = "this machine has no GPU that torch can use" if machine is None else machine.in_words
         raise InputError(f"--device cuda was asked for; {where}")
     if (asked == "cpu" and gpus) or (asked == "cuda" and gpus == 0):
         raise InputError(f"--device {asked} and --gpus-per-worker {gpus:g} exclude each other")
-    if gpus is None:
-        return 1.0 if there and asked != "cpu" else 0.0
-    return gpus
+    if gpus is not None:
+        return gpus
+    if asked == AUTO and to_come and not there:
+        raise InputError(
+            "--autoscale needs --device cpu or cuda: no node has a GPU now, and those that come may have some"
+        )
+    return 1.0 if asked == "cuda" or (there and asked == AUTO) else 0.0

@@ -1,6 +1,6 @@
 """Ray for one piece of work: a local Ray that starts and stops with it, or a cluster that already runs.
 
-Of a cluster: find it, send our code to its nodes, check that they see our files.
+Of a cluster: find it, and send our code to its nodes; `nodes` checks that they see our files.
 """
 
 import logging
@@ -8,26 +8,18 @@ import os
 import shutil
 import socket
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import NodeDiedError, TaskUnschedulableError, WorkerCrashedError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from contrasweep.data import DatasetMissing, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
-from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.ray.alive import stopping_without_ray
+from contrasweep.tuning.ray.nodes import Needs, live_nodes, refuse_blind_nodes
 from contrasweep.tuning.ray.signals import keeping_handlers, stopping_on_signals
-from contrasweep.tuning.store import Location
-from contrasweep.tuning.store.filesystem import ONCE
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +59,10 @@ ENVIRONMENT = {
 }
 
 
-def cluster_at(address: str) -> Machine:
+def cluster_at(address: str, autoscales: bool = False) -> Machine:
     """Return the cores and GPUs of a cluster's nodes; `address` is `auto` or `HOST:PORT`.
+
+    `autoscales` says that the cluster starts further nodes for trials that wait.
 
     Raises:
         InputError: no cluster answers at the address, or the address has another form.
@@ -78,13 +72,7 @@ def cluster_at(address: str) -> Machine:
         nodes = [node["Resources"] for node in live_nodes()]
     cpus = tuple(int(node.get("CPU", 0)) for node in nodes)
     gpus = tuple(float(node.get("GPU", 0.0)) for node in nodes)
-    return Machine(cpus, gpus, address)
-
-
-def live_nodes() -> list[dict[str, Any]]:
-    """Return Ray's description of each living node of the cluster that this process is connected to."""
-    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in found if node["Alive"]]
+    return Machine(cpus, gpus, address, autoscales)
 
 
 @contextmanager
@@ -183,84 +171,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a worker must find on its node: the results folder, the dataset, the encoder's file of weights."""
-
-    location: Location
-    dataset: str
-    data_root: Path | None
-    encoder: EncoderSettings = field(default_factory=EncoderSettings)
-
-
-Ask = Callable[[Needs, str], dict[str, str | None]]
-"""Ask every node; return the answer of `complaint_about` there, by the node's name."""
-
-
-def refuse_blind_nodes(needs: Needs, ask: Ask | None = None) -> None:
-    """Refuse a cluster in which a node cannot see the results folder or the dataset.
-
-    Raises:
-        InputError: names the nodes, and what each of them lacks.
-        OSError: the results folder cannot be written.
-    """
-    marker = f"_seen-{uuid.uuid4().hex[:12]}"
-    needs.location.write(marker, b"")
-    try:
-        found = (ask or _ask_all)(needs, marker)
-    finally:
-        needs.location.delete(marker)
-    blind = [f"{node}: {complaint}" for node, complaint in found.items() if complaint is not None]
-    if blind:
-        raise InputError(f"not every node can run trials. {'; '.join(blind)}")
-
-
-def complaint_about(needs: Needs, marker: str) -> str | None:
-    """Return what this node lacks, or None if it finds the marker in the results folder, and the dataset."""
-    location = replace(needs.location, retry=ONCE)
-    try:
-        location.read(marker)
-    except OSError as error:
-        why = "a local folder of another machine" if isinstance(error, FileNotFoundError) else str(error)
-        return (
-            f"the results folder {location.uri} cannot be seen from there ({why}); "
-            "use s3://, or a folder on shared storage"
-        )
-    try:
-        check_available(needs.dataset, needs.data_root)
-        refuse_other_file(needs.encoder)
-    except (InputError, DatasetMissing) as error:
-        return str(error)
-    return None
-
-
-def _ask_all(needs: Needs, marker: str) -> dict[str, str | None]:
-    nodes = [node for node in live_nodes() if node["Resources"].get("CPU")]
-    # One retry: a worker that dies at its start, on a full machine, says nothing about its node.
-    remote: Any = ray.remote(num_cpus=0, max_retries=1)(complaint_about)
-    asked = {
-        node["NodeID"]: remote.options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        ).remote(needs, marker)
-        for node in nodes
-    }
-    answers = {node: _answer(reference) for node, reference in asked.items()}
-    there = {node["NodeID"] for node in live_nodes()}  # a node that has left meanwhile gets no trials
-    return {
-        f"node {node['NodeManagerAddress']} ({node['NodeID'][:6]})": answers[node["NodeID"]]
-        for node in nodes
-        if node["NodeID"] in there
-    }
-
-
-def _answer(reference: Any) -> str | None:
-    try:
-        answer: str | None = ray.get(reference)
-    except (NodeDiedError, TaskUnschedulableError, WorkerCrashedError) as error:
-        return f"a worker died there before it could look ({type(error).__name__})"
-    return answer
-
-
 @contextmanager
 def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
     """Use the Ray that `resources` name for a `with` block; yield a scratch folder that lasts as long.
@@ -274,9 +184,11 @@ def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
         with local_ray(resources.cores) as scratch:
             yield scratch
         return
+    # All waiting trials ask for their nodes at once; the Tune of some versions would let one wait at a time.
+    pending = {"TUNE_MAX_PENDING_TRIALS_PG": str(resources.concurrency)} if resources.autoscales else {}
     with (
         stopping_on_signals(),
-        environment(ENVIRONMENT),
+        environment({**ENVIRONMENT, **pending}),
         connect(resources.address),
         _scratch_folder() as scratch,
     ):

@@ -22,7 +22,8 @@ from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.board import STARTED, EpochBoard
-from contrasweep.tuning.ray.cluster import Needs, ray_session
+from contrasweep.tuning.ray.cluster import ray_session
+from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
@@ -30,6 +31,7 @@ from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
+from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import FinalScores
 
 log = logging.getLogger(__name__)
@@ -52,7 +54,8 @@ def final_runs(
     concurrency: int | None = None,
     cpus_per_run: int = 1,
     workers: int = 1,
-    gpus_per_worker: float = 0.0,
+    gpus_per_worker: float | None = None,
+    device: str = AUTO,
     machine: Machine | None = None,
     snapshots: int | None = None,
     command: str = "",
@@ -75,7 +78,8 @@ def final_runs(
         concurrency: how many runs at once; by default as many as the machine has cores for.
         cpus_per_run: cores, and threads, of each worker of a run.
         workers: how many processes train one run together.
-        gpus_per_worker: GPUs of each worker, 0 to 1.
+        gpus_per_worker: GPUs of each worker, 0 to 1; by default one, or none where the device is the CPU.
+        device: `auto`, which is a GPU where there is one, `cpu` or `cuda`.
         machine: where the runs take place; by default this machine.
         snapshots: keep the encoder after every so many epochs too, as `epoch-00010.safetensors`; None for
             the last epoch alone.
@@ -89,7 +93,9 @@ def final_runs(
         SweepFailed: no run completed.
         SweepStopped: Ray died, or another driver has taken over the study; a second call goes on.
     """
-    resources = resources_for(concurrency, cpus_per_run, workers, gpus_per_worker, machine=machine)
+    resources = resources_for(
+        concurrency, cpus_per_run, workers, gpus_per_worker, device=device, machine=machine
+    )
     plan = plan_final_runs(
         selected,
         resources,
@@ -168,15 +174,23 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
 
 def run_group(request: TrialRequest, board: Any, resources: Resources, storage: Path) -> None:
     """Train and test one configuration on one seed, on several workers together."""
-    fit(_run_rank, {"request": request, "board": board}, resources, storage)
+    checks = resources.address is not None
+    fit(_run_rank, {"request": request, "board": board, "checks_node": checks}, resources, storage)
 
 
 def _run_rank(config: dict[str, Any]) -> None:
-    run_on_ray(config["request"], config["board"])
+    run_on_ray(**config)
 
 
-def run_on_ray(request: TrialRequest, board: Any) -> TrialReport:
-    """Do `run_one`, and post its beginning and each epoch on an `EpochBoard`."""
+def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> TrialReport:
+    """Do `run_one`, and post its beginning and each epoch on an `EpochBoard`.
+
+    Raises:
+        NodeLacks: the node is to be checked, and lacks what the run needs.
+    """
+    if checks_node:
+        refuse_this_node(request)
+    take_share_of_node(request.gpus)
     board.post.remote(name_of(request), STARTED)
     return run_one(request, lambda epoch: board.post.remote(name_of(request), epoch))
 
@@ -194,10 +208,8 @@ def _run_all(
     if not requests or here:
         yield from _run_here(requests, tracker, show)
         return
-    first = requests[0]
-    needs = Needs(first.location, first.experiment.dataset, first.data_root, first.experiment.encoder)
     show(STARTING_RAY)
-    with ray_session(resources, needs) as scratch:
+    with ray_session(resources, needs_of(requests[0])) as scratch:
         board = ray.remote(num_cpus=0)(EpochBoard).remote()
         start = _starter(resources, scratch / "train", board)
         waiting = deque(requests)
@@ -272,6 +284,6 @@ def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[Trial
     """Return the function that starts a run on Ray: in one process, or in a group of workers."""
     if resources.workers == 1:
         one = ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_on_ray)
-        return lambda request: one.remote(request, board)
+        return lambda request: one.remote(request, board, resources.address is not None)
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)
     return lambda request: group.remote(request, board, resources, storage)

@@ -138,7 +138,10 @@ class StoreSearcher(Searcher):
         self._running[trial_id] = request
         self._early.begin()
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
-        return {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
+        # A node of a cluster may have come after the others were asked.
+        checks_node = self._plan.resources.address is not None
+        config = {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
+        return {**config, "checks_node": checks_node}
 
     def on_trial_start(self, trial_id: str) -> None:
         """Note that the worker of a trial is there."""

@@ -18,12 +18,13 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
-from contrasweep.tuning.planning.resources import Machine
+from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
-from contrasweep.tuning.ray.cluster import Needs, ray_session, refuse_full_disk
+from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
+from contrasweep.tuning.ray.nodes import Needs
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
@@ -131,6 +132,7 @@ def resume_sweep(
     concurrency: int | None = None,
     workers: int | None = None,
     gpus_per_worker: float | None = None,
+    device: str | None = None,
     machine: Machine | None = None,
     max_failures: int | None = None,
     trial_timeout: float | None = None,
@@ -150,6 +152,7 @@ def resume_sweep(
         results: the results folder.
         data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
             recorded.
+        device: as in `plan_sweep`; by default the study goes on with the GPUs that it has recorded.
         max_failures, trial_timeout, budget, stop_when: as in `Limits`; the same.
         keep_weights, storage: as in `plan_sweep`; the same.
         machine: where trials run; by default this machine.
@@ -177,6 +180,7 @@ def resume_sweep(
         concurrency=concurrency,
         workers=workers,
         gpus=gpus_per_worker,
+        device=device,
         machine=machine,
     )
     refuse_difference(plan, record, expected or Expected())
@@ -236,8 +240,8 @@ def _run(
     retry_failed: bool = False,
 ) -> SweepResult:
     with ExitStack() as stack:
-        here = plan.resources.address
-        stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, here))
+        where = plan.resources
+        stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, where))
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         plan = replace(plan, trials=plan.trials + extend)
@@ -338,12 +342,13 @@ def _tune(
 
 @contextmanager
 def telling_how_to_go_on(
-    methods: Sequence[str], name: str, results: str | Path, address: str | None
+    methods: Sequence[str], name: str, results: str | Path, where: Machine | Resources | None
 ) -> Iterator[None]:
     """Add the command that goes on to what ends the block early, as a note."""
+    address, autoscales = (None, False) if where is None else (where.address, where.autoscales)
     try:
         yield
     except (KeyboardInterrupt, SweepStopped, StoreUnavailable) as stop:
-        go_on = resume_command(methods, name, results, address)
+        go_on = resume_command(methods, name, results, address, autoscales)
         stop.add_note(f"What was finished is kept; `{go_on}` goes on.")
         raise

@@ -80,7 +80,7 @@ def resume_group(
     prefix, machine = names[0].removesuffix(study_of("", methods[0])), options.get("machine")
     done: list[SweepResult] = []
     failed: dict[str, str] = {}
-    with telling_how_to_go_on(methods, prefix, results, machine and machine.address):
+    with telling_how_to_go_on(methods, prefix, results, machine):
         for name in names:
             try:
                 result = resume_sweep(

@@ -22,6 +22,7 @@ from contrasweep.tuning.planning.trial import device_of
 from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
+from contrasweep.tuning.ray.nodes import take_share_of_node
 from contrasweep.tuning.ray.worker import NEVER, backend_for, of_one_worker
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
@@ -149,6 +150,7 @@ def _post(config: dict[str, Any]) -> None:
     experiment: Experiment = config["experiment"]
     resources: Resources = config["resources"]
     torch.set_num_threads(resources.cpus)
+    take_share_of_node(resources.gpus)
     ranks, board = group_ranks(), config["board"]
     told, device = ranks.rank == 0, device_of(resources.gpus)
     state = ray.get(board.state.remote()) if told else None

@@ -23,6 +23,7 @@ from contrasweep.tuning.objectives.ranks import Ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
@@ -61,8 +62,10 @@ def backend_for(gpus: float) -> str:
 class RankActor:
     """One rank of a group, from its first trial on: rank 0 runs the `Trial`, the others follow it."""
 
-    def __init__(self, rank: int, first: TrialRequest, crashes: str) -> None:
+    def __init__(self, rank: int, first: TrialRequest, crashes: str, checks_node: bool) -> None:
         report_crashes(Path(crashes))
+        self._nowhere = trial_nowhere(first) if checks_node else None
+        take_share_of_node(first.gpus)
         self._ranks = Ranks(rank, first.workers)
         self._data = DataCache(first.seeds, first.device)
         self._trial: Any = None
@@ -84,13 +87,14 @@ class RankActor:
     def begin(self, request: TrialRequest) -> None:
         """Begin a trial."""
         torch.set_num_threads(max(1, request.cpus))
-        self._trial = new_trial(request, self._data, self._ranks)
+        self._trial = self._nowhere or new_trial(request, self._data, self._ranks)
 
     def advance(self) -> TrialReport:
         """Train one epoch and report it.
 
         Raises:
             StoreUnavailable, TrialOvertaken: raised by the first rank, see `Trial`.
+            NodeLacks: this node lacks what the trial needs.
             RanksLost: another rank is gone.
         """
         report: TrialReport = self._trial.advance()
@@ -108,8 +112,9 @@ class RankGroup:
     A `TrialWorker` uses it like the `Trial` that has begun.
     """
 
-    def __init__(self, crashes: str) -> None:
+    def __init__(self, crashes: str, checks_node: bool) -> None:
         self._crashes = crashes
+        self._checks_node = checks_node
         self._actors: list[Any] = []
 
     def begin(self, request: TrialRequest) -> "RankGroup":
@@ -163,7 +168,7 @@ class RankGroup:
                 scheduling_strategy=PlacementGroupSchedulingStrategy(
                     group, placement_group_bundle_index=rank
                 ),
-            ).remote(rank, request, self._crashes)
+            ).remote(rank, request, self._crashes, self._checks_node)
             for rank in range(request.workers)
         ]
         host, port = ray.get(actors[0].open.remote())
@@ -210,7 +215,8 @@ class TrialWorker(tune.Trainable):
 
     A trial that fails by itself (its loss becomes NaN, for example) ends as a normal result with `error` set:
     another try would fail again. If the store cannot be used, or another attempt has overtaken the trial, the
-    result has `lost` set: the driver then stops the sweep, and a resumed sweep goes on with the trial. Ray
+    result has `lost` set: the driver then stops the sweep, and a resumed sweep goes on with the trial. So it
+    does if the node lacks what the trial needs. Ray
     notices by itself when a worker dies. The workers of a trial that has several are in a `RankGroup`; this
     actor only waits for them.
     """
@@ -220,7 +226,10 @@ class TrialWorker(tune.Trainable):
         report_crashes(Path(config["crashes"]))
         request: TrialRequest = config["request"]
         self._data = DataCache(request.seeds, request.device)
-        self._group = RankGroup(config["crashes"]) if request.workers > 1 else None
+        checks = bool(config["checks_node"])
+        self._group = RankGroup(config["crashes"], checks) if request.workers > 1 else None
+        self._nowhere = trial_nowhere(request) if checks and self._group is None else None
+        take_share_of_node(request.gpus)
         self._begin(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -246,7 +255,9 @@ class TrialWorker(tune.Trainable):
         request: TrialRequest = config["request"]
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
-        self._trial = new_trial(request, self._data) if self._group is None else self._group.begin(request)
+        self._trial = self._nowhere or (
+            new_trial(request, self._data) if self._group is None else self._group.begin(request)
+        )
         # Otherwise Tune would send the configuration back with every result.
         self.config = {}
 

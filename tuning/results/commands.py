@@ -24,7 +24,13 @@ def show_command(study: str, results: str) -> str:
     return f"contrasweep show {shlex.quote(study)}{results_option(results)}"
 
 
-def resume_command(methods: Sequence[str], name: str, results: str | Path, address: str | None = None) -> str:
+def resume_command(
+    methods: Sequence[str],
+    name: str,
+    results: str | Path,
+    address: str | None = None,
+    autoscales: bool = False,
+) -> str:
     """Return the command that goes on with a study, or with the studies of several methods.
 
     Args:
@@ -32,9 +38,11 @@ def resume_command(methods: Sequence[str], name: str, results: str | Path, addre
         name: of the study; of several, what their names begin with.
         results: the results folder.
         address: of the cluster on which it ran; None for this machine.
+        autoscales: whether the cluster starts nodes for trials that wait.
     """
     words = ["contrasweep", "sweep", *methods, "--name", name]
     after = ["--resume", *([] if address is None else ["--address", address])]
+    after += ["--autoscale"] if autoscales else []
     return f"{shlex.join(words)}{results_option(str(results))} {shlex.join(after)}"
 
 

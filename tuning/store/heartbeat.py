@@ -57,13 +57,13 @@ class HeartbeatRecord(BaseModel):
 def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
     """Return the study's last heartbeat; None if there is none, or the file is damaged."""
     try:
-        return HeartbeatRecord.model_validate_json(location.read(_path(study)), strict=True)
+        return HeartbeatRecord.model_validate_json(location.read(heartbeat_path(study)), strict=True)
     except FileNotFoundError:
         return None
     except WrongKind as error:
         log.warning("A heartbeat is ignored: %s", error)
     except ValidationError as error:
-        path = location.path(_path(study))
+        path = location.path(heartbeat_path(study))
         log.warning("The heartbeat %s is damaged and is ignored: %s", path, first_reason(error))
     return None
 
@@ -186,7 +186,7 @@ class Heartbeat:
             time=self._now(),
             state=state,
         )
-        self._location.write(_path(self._study), record.model_dump_json().encode())
+        self._location.write(heartbeat_path(self._study), record.model_dump_json().encode())
 
 
 def record_interruptions() -> None:
@@ -195,7 +195,8 @@ def record_interruptions() -> None:
         driver.record_end("interrupted")
 
 
-def _path(study: str) -> str:
+def heartbeat_path(study: str) -> str:
+    """Return where the heartbeat of a study is kept, within the results folder."""
     # The extension keeps heartbeats apart from study records of any name.
     return f"studies/{study}.heartbeat"
 

@@ -36,7 +36,8 @@ minus printed covers zero.
 
 To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. After an
 interruption, the same command continues. It reuses runs and searches that other tables have made in the same
-results folder; the section then names them. `contrasweep tables` lists all tables. `--format latex` gives a
+results folder; the section then names them. `contrasweep tables` lists all tables. `--workers`,
+`--gpus-per-worker`, `--device` and `--address` say [where it runs](where-to-run.md). `--format latex` gives a
 booktabs table with its gaps and claims, `--format csv` one line for each cell and each claim, `--json` all of
 it.
 """

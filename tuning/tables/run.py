@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected
@@ -44,6 +45,10 @@ def run_table(
     results: str | Path = "results",
     data_root: Path | None = None,
     concurrency: int | None = None,
+    cpus_per_run: int | None = None,
+    workers: int | None = None,
+    gpus_per_worker: float | None = None,
+    device: str | None = None,
     machine: Machine | None = None,
     command: str = "",
     show: Show | None = None,
@@ -54,13 +59,26 @@ def run_table(
     left to that driver and counts as failed. The other studies run whether or not one fails. After an
     interruption, the same call continues.
 
+    Args:
+        plan: the table.
+        results, data_root, command: as in `ray.final.final_runs`.
+        concurrency, cpus_per_run, workers, gpus_per_worker, device, machine: the same, for runs and for the
+            trials of searches; None takes its default. A search that goes on keeps its cores.
+        show: called with the progress.
+
     Raises:
-        InputError: the store holds runs with other settings under the name of a study.
+        InputError: the store holds runs with other settings under the name of a study, or a batch does not
+            divide among the workers.
         StoreError: the results folder cannot be used.
     """
     report = show or (lambda progress: None)
     store = ResultsStore(open_location(results, writable=True))
-    on = {"data_root": data_root, "concurrency": concurrency, "machine": machine}
+    on: dict[str, Any] = {"data_root": data_root, "concurrency": concurrency, "machine": machine}
+    on |= {"workers": workers, "gpus_per_worker": gpus_per_worker, "device": device}
+    on = {name: value for name, value in on.items() if value is not None}
+    cpus = 1 if cpus_per_run is None else cpus_per_run
+    for cell in (one for cells in plan.studies.values() for one in cells):
+        check_batch_size(cell.planned.batch_size, workers or 1)
     failed: dict[str, str] = {}
     before = 0
     for study, cells in plan.studies.items():
@@ -73,8 +91,9 @@ def run_table(
         try:
             configs = [cell.config for cell in cells]
             if plan.tuned:
-                configs = [_searched(plan, cells[0], store, results, command, **on)]
-            _run_missing(plan, configs, store, results=results, command=command, progress=tell, **on)
+                configs = [_searched(plan, cells[0], store, results, command, cpus, **on)]
+            told = {"command": command, "progress": tell}
+            _run_missing(plan, configs, store, results=results, cpus_per_run=cpus, **told, **on)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
@@ -94,15 +113,22 @@ def _run_missing(plan: TablePlan, configs: list[BestConfig], store: ResultsStore
 
 
 def _searched(
-    plan: TablePlan, cell: CellPlan, store: ResultsStore, results: str | Path, command: str, **on: Any
+    plan: TablePlan,
+    cell: CellPlan,
+    store: ResultsStore,
+    results: str | Path,
+    command: str,
+    cpus: int,
+    **on: Any,
 ) -> BestConfig:
     """Return the best configuration of a row's search; start or continue the search where necessary."""
-    study = search_held(plan, cell, store, on["data_root"])
+    study = search_held(plan, cell, store, on.get("data_root"))
     if study is None:
         study = cell.study
         if study in study_names(store.location):
             raise InputError(f"study {study} searched an earlier space: use another results folder")
-        run_sweep(plan_search(plan, cell, results, command=command, **on), progress=False)
+        search = plan_search(plan, cell, results, command=command, cpus_per_trial=cpus, **on)
+        run_sweep(search, progress=False)
     else:
         expected = Expected(trials=plan.trials, values=dict(cell.settings))
         resume_sweep(study, results, expected=expected, progress=False, **on)

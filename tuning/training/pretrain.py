@@ -27,6 +27,7 @@ from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.averaging import WeightAverage
 from contrasweep.tuning.training.checkpoint import Snapshot, load_checkpoint, take_snapshot
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
+from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
 
@@ -58,6 +59,11 @@ class EpochRecord:
     def finished(self) -> bool:
         """Whether this is the last record of the run."""
         return self.epoch == self.epochs
+
+    @property
+    def device(self) -> torch.device:
+        """Where the run takes place."""
+        return self._run.data.device
 
     def checkpoint(self) -> bytes:
         """Return the run's state for `pretrain(resume=...)`; call it before asking for the next record."""
@@ -96,7 +102,7 @@ def pretrain(
     *,
     data: Prepared | None = None,
     data_root: Path | None = None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str = AUTO,
     ranks: Ranks = ONE,
     on_step: OnStep | None = None,
 ) -> Iterator[EpochRecord]:
@@ -107,7 +113,8 @@ def pretrain(
         resume: a checkpoint of the same experiment; the first record is the one after its epoch.
         data: the prepared dataset; None loads it from `data_root`.
         data_root: the folder that holds the datasets.
-        device: where the data, the network and the probes are.
+        device: where the data, the network and the probes are: torch's name, or `auto`, which is where `data`
+            is, else a GPU where there is one.
         ranks: the place of this process among those that train the run together. All of them call `pretrain`
             and ask for each record together; the numbers are those of one process. The first rank's
             checkpoint counts, and any number of ranks can go on from it.
@@ -120,7 +127,7 @@ def pretrain(
         RanksLost: another rank has ended.
     """
     check_batch_size(experiment.batch_size, ranks.world)
-    place = torch.device(device)
+    place = _device(device, data)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)
     with computing(experiment.compute, place):
         run = _start(experiment, prepared, ranks, on_step)
@@ -138,6 +145,12 @@ def pretrain(
         with computing(experiment.compute, place):
             record = _epoch_record(run, epoch)
         yield record
+
+
+def _device(asked: torch.device | str, data: Prepared | None) -> torch.device:
+    if asked != AUTO:
+        return torch.device(asked)
+    return torch.device(device_for(AUTO)) if data is None else data.device
 
 
 def build_objective(experiment: Experiment, data: Prepared) -> Objective:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from contrasweep.tuning.files import write_whole, written_whole
-from contrasweep.tuning.planning.resources import AUTO, device_for
 from contrasweep.tuning.reports.page import Section, render_page
 from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.transfer.encoders import GivenEncoder, encoded_parts, read_encoders
 from contrasweep.tuning.transfer.feature_map import MapPoints, feature_map
 from contrasweep.tuning.transfer.images import ImageSet, dataset_images, folder_images

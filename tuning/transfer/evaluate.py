@@ -11,10 +11,10 @@ import torch
 
 from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.files import check_file, written_whole
-from contrasweep.tuning.planning.resources import AUTO, device_for
 from contrasweep.tuning.results.columns import texts
 from contrasweep.tuning.results.commands import RESULTS
 from contrasweep.tuning.results.numbers import mean_and_std
+from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
 from contrasweep.tuning.transfer.fine_tune import fine_tuning_experiment
 from contrasweep.tuning.transfer.measure import Clustering, Measured, Measurement, measure
