@@ -31,8 +31,11 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """What is counted, by the beginnings of the events' names."""
 
-COPIES = 3
-"""Copies to the device a step of `infonce`: the parameters of two views, and the rows."""
+COPIES = 2
+"""The most copies to the device in a step of `infonce`; on the stand-in for a GPU it has one."""
+
+WAITS = 4
+"""The most waits for the device in a step of any method: some ask whether a decomposition worked."""
 
 UNSCORED = {"validation.fraction": 0.0}
 """Only steps are looked at: no encoder is scored."""
@@ -132,7 +135,7 @@ def _count_limits(place: Place) -> list[Limit]:
         "copies to the device a step, infonce": COPIES,
         "blocking copies to the device a step, infonce": 0,
         "most synchronisations a step of an optimizer": 0,
-        "most synchronisations a step of a method": 0,
+        "most synchronisations a step of a method": WAITS,
     }
     # Without launches, the profiler did not see the GPU, and the other counts mean nothing.
     seen = Limit("launches a step, infonce", "at least", 1, judged=place.on_gpu)

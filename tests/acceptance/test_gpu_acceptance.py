@@ -153,7 +153,12 @@ def test_every_part_has_its_function_and_none_needs_ray_to_be_imported() -> None
 def test_the_document_has_every_part_and_the_limits_of_the_script() -> None:
     text = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == [part.name for part in PARTS]
-    for bound in (f"{speed.FLOOR:,} images/s", f"{speed.VIEWS_COST:.0%}", f"{tracing.COPIES} copies"):
+    for bound in (
+        f"{speed.FLOOR:,} images/s",
+        f"{speed.VIEWS_COST:.0%}",
+        f"{tracing.COPIES} copies",
+        f"{tracing.WAITS} waits",
+    ):
         assert bound in text
     for tolerance in (parity.LOSS_TOLERANCE, parity.GRADIENT_TOLERANCE):
         assert f"{tolerance:g}".replace("1e-05", "1e-5") in text
