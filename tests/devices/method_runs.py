@@ -38,7 +38,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "optimizer.ema": 0.9,
         "probes.label_free_views": 2,
     },
-    "lars": {"optimizer.name": "lars", "compute.deterministic": True},
+    "lars": {"optimizer.name": "lars"},
     "larc": {"optimizer.name": "larc", "compute.precision": "bf16"},
     "views": {
         "views.size": 20,
@@ -85,7 +85,7 @@ class _Trace:
 def method_runs(methods: Iterable[str] = METHODS) -> dict[str, DeviceRun]:
     """Run methods for two epochs of three steps, on the CPU and on the device, and resume them there."""
     # One step of the logistic probe is enough here: one of `SETTINGS` has more.
-    quick = {"batch_size": BATCH, "probes.max_steps": 1}
+    quick = {"batch_size": BATCH, "probes.max_steps": 1, "compute.deterministic": True}
     return {method: device_run(experiment_of(method, **quick)) for method in methods}
 
 

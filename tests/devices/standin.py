@@ -31,6 +31,7 @@ from torch import Tensor
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from tests.devices.counting import note
+from tests.devices.gpu_limits import refuse_what_cuda_lacks
 
 NAME = "standin"
 INDEX = 0
@@ -197,6 +198,7 @@ def _is_float(value: Any) -> bool:
 def _run(overload: Any, *args: Any, **kwargs: Any) -> Any:
     """Run an operation by the CPU's kernel, in the memory of the device's tensors."""
     operation = _operation(overload)
+    refuse_what_cuda_lacks(operation.name, args)
     call = _Call(operation)
     host = [call.on_host(value, name) for value, name in zip(args, operation.arguments, strict=False)]
     named = {name: call.on_host(value, name) for name, value in kwargs.items()}

@@ -33,6 +33,15 @@ MIXED: dict[str, Callable[[Tensor, Tensor], object]] = {
     "foreach": lambda there, here: torch._foreach_add([there], [here]),
     "generator": lambda there, here: torch.rand(2, device=there.device, generator=torch.Generator()),
 }
+LACKING: dict[str, Callable[[Tensor], object]] = {
+    "whole numbers multiplied": lambda there: there.long() @ there.long().T,
+    "bytes resized": lambda there: torch.ops.aten.upsample_bicubic2d(there.byte()[None, None], [4, 4], False),
+    "padding, backwards": lambda there: (
+        functional.pad(there.requires_grad_(), (1, 1), mode="reflect").sum().backward()
+    ),
+    "median with its place": lambda there: there.median(dim=0),
+    "weights counted": lambda there: there.long()[0].bincount(weights=there[0]),
+}
 ALLOWED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "a number": lambda there, here: there * here.sum(),
     "a number chosen": lambda there, here: torch.where(there > 2, there, torch.tensor(0.0)),
@@ -97,6 +106,19 @@ def _refused() -> dict[str, str]:
     return messages
 
 
+def _lacking() -> list[str]:
+    """What is refused; deterministic algorithms are asked for."""
+    found = []
+    torch.use_deterministic_algorithms(True)
+    for name, act in LACKING.items():
+        try:
+            act(_matrices()[0])
+        except (NotImplementedError, RuntimeError) as error:
+            found += [name] if "CUDA" in str(error) else []
+    torch.use_deterministic_algorithms(False)
+    return found
+
+
 def _allowed() -> dict[str, tuple[Tensor, Tensor]]:
     there, here = _matrices()
     return {name: (act(there, here).cpu(), act(here, here)) for name, act in ALLOWED.items()}
@@ -117,6 +139,10 @@ def test_a_mix_of_devices_is_refused(process: DeviceProcess) -> None:
     for name, message in messages.items():
         what = "device type for generator" if name == "generator" else "to be on the same device"
         assert what in message, name
+
+
+def test_what_cuda_has_no_kernel_for_is_refused(process: DeviceProcess) -> None:
+    assert process(_lacking) == list(LACKING)
 
 
 def test_what_a_gpu_takes_of_the_cpu_is_allowed(process: DeviceProcess) -> None:
