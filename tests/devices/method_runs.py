@@ -4,7 +4,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +26,22 @@ IMAGES, BATCH = 48, 16
 
 CPU = torch.device("cpu")
 
+_untrained: dict[str, dict[str, dict[str, float]]] = {}
 _held: dict[tuple[str, int | None], dict[str, Prepared]] = {}
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "adam": {"optimizer.name": "adam", "probes.classifier": "knn", "probes.kmeans_starts": 2},
-    "adamw": {
+    "adam optimizer": {"optimizer.name": "adam", "probes.classifier": "knn", "probes.kmeans_starts": 2},
+    "adamw optimizer": {
         "optimizer.name": "adamw",
         "optimizer.decay_norm_and_bias": False,
         "optimizer.clip_norm": 0.5,
         "optimizer.ema": 0.9,
         "probes.label_free_views": 2,
     },
-    "lars": {"optimizer.name": "lars"},
-    "larc": {"optimizer.name": "larc", "compute.precision": "bf16"},
-    "views": {
+    "lars optimizer": {"optimizer.name": "lars"},
+    "larc optimizer": {"optimizer.name": "larc", "compute.precision": "bf16"},
+    "all kinds of views": {
         "views.size": 20,
         "views.brightness": 0.4,
         "views.contrast": 0.4,
@@ -89,10 +90,10 @@ def method_runs(methods: Iterable[str] = METHODS) -> dict[str, DeviceRun]:
     return {method: device_run(experiment_of(method, **quick)) for method in methods}
 
 
-def setting_runs() -> dict[str, DeviceRun]:
-    """Do the same with InfoNCE and each of `SETTINGS`."""
+def setting_runs(names: Iterable[str] = SETTINGS) -> dict[str, DeviceRun]:
+    """Do the same with InfoNCE and some of `SETTINGS`."""
     quick = {"batch_size": BATCH, "probes.max_steps": 5}
-    return {name: device_run(experiment_of("infonce", **quick, **own)) for name, own in SETTINGS.items()}
+    return {name: device_run(experiment_of("infonce", **quick, **SETTINGS[name])) for name in names}
 
 
 def device_run(experiment: Experiment) -> DeviceRun:
@@ -144,7 +145,9 @@ def lloyd_everywhere() -> Iterator[None]:
 
 def _data(experiment: Experiment, device: torch.device) -> Prepared:
     held = _held.setdefault((device.type, experiment.views.size), {})
-    return small(experiment, held, device=device, images=IMAGES)
+    data = small(experiment, held, device=device, images=IMAGES)
+    # As the trials of a sweep do, the runs share the scores of untrained encoders.
+    return replace(data, untrained=_untrained.setdefault(f"{device.type} {experiment.dataset}", {}))
 
 
 def _traced(records: Iterator[EpochRecord]) -> _Trace:
