@@ -96,6 +96,11 @@ def test_a_step_waits_only_where_it_may(method: str, methods: Runs) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
+def test_a_step_after_resuming_is_like_the_others(setting: str, settings: Runs) -> None:
+    assert settings[setting].step.places == settings[setting].resumed_step.places
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_gives_the_numbers_of_the_cpu(setting: str, settings: Runs) -> None:
     _check_same(settings[setting])
 
