@@ -5,9 +5,10 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
+import pytest
 import torch
 
-from tests.devices.standin import install
+from tests.devices.standin import can_install, install
 
 T = TypeVar("T")
 
@@ -16,9 +17,12 @@ class DeviceProcess:
     """A process with the device; call it with a function of a module and its arguments.
 
     It is forked from a server that has imported torch, so it starts in the time of a fork after the first.
+    The test that makes one is skipped where torch cannot have the device.
     """
 
     def __init__(self, *needs: str) -> None:
+        if not can_install():
+            pytest.skip(f"torch {torch.__version__} takes no device that is made in Python")
         multiprocessing.set_forkserver_preload(["torch", *needs])
         context = multiprocessing.get_context("forkserver")
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin)

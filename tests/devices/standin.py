@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from torch.utils import backend_registration
 
 from tests.devices.counting import note
 from tests.devices.gpu_limits import refuse_what_cuda_lacks
@@ -61,10 +61,15 @@ _HOST = torch.device("cpu")
 _libraries: list[torch.library.Library] = []
 
 
+def can_install() -> bool:
+    """Whether this torch takes a device that is made in Python; older ones do not."""
+    return hasattr(backend_registration, "_setup_privateuseone_for_python_backend")
+
+
 def install() -> torch.device:
     """Register the device with torch, once in a process, and return it."""
     if not _libraries:
-        _setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
+        backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
         aten, any_other = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")
         _libraries.extend((aten, any_other))
         any_other.fallback(_run, "PrivateUse1")
