@@ -24,7 +24,7 @@ def collective() -> Iterator[None]:
     """Turn the errors that torch raises while ranks exchange data into `RanksLost`."""
     try:
         yield
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, torch.AcceleratorError):
         raise
     except RuntimeError as error:
         raise RanksLost(f"another rank is gone: {error}") from error

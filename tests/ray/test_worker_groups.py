@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ray.exceptions import RayTaskError
+from ray.exceptions import RayActorError, RayTaskError
 from ray.train import WorkerGroupError
 from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
 from studies import with_faulty_method
@@ -16,8 +17,10 @@ from studies import with_faulty_method
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.trainer import cause_of, reason_of
+from contrasweep.tuning.ray.worker import _most_telling
 from contrasweep.tuning.store import ResultsStore, StoreUnavailable
 
 QUICK = ("probes.max_steps=5", "batch_size=64")
@@ -183,3 +186,31 @@ def test_a_group_fails_of_the_worker_that_says_most(failures: dict[int, Exceptio
     wrapped = {rank: UserExceptionWithTraceback(error, "trace") for rank, error in failures.items()}
     told: Exception = WorkerGroupError("told", wrapped) if failures else ValueError("of the owner")
     assert reason_of(cause_of(RayTaskError("fit", "trace", told))) == reason
+
+
+def of_rank(error: Exception) -> RayTaskError:
+    return RayTaskError("advance", "trace", error)
+
+
+EPOCH = TrialReport(1, {}, 0.0)
+LOST = RanksLost("another rank is gone: timed out")
+
+
+@pytest.mark.parametrize(
+    ("errors", "reports", "silent", "told"),
+    [
+        ({0: of_rank(LOST)}, {}, [1], "worker 1 hung: .* the others: another rank is gone: timed out"),
+        ({0: of_rank(LOST)}, {1: EPOCH}, [2, 3], "worker 2 and worker 3 hung: .* timed out"),
+        ({}, {0: EPOCH}, [1], "worker 1 hung: all others have ended the epoch"),
+        ({0: of_rank(LOST), 1: RayActorError(error_msg="died")}, {}, [2], "died"),
+        ({0: of_rank(LOST), 1: of_rank(ValueError("own"))}, {}, [], "own"),
+        ({0: of_rank(StoreUnavailable("full")), 1: of_rank(LOST)}, {}, [2], "^full$"),
+        ({0: of_rank(LOST)}, {1: EPOCH}, [], "another rank is gone"),
+        ({}, {0: EPOCH, 1: TrialReport(2, {}, 0.0)}, [], "different epochs"),
+    ],
+)
+def test_a_group_says_which_worker_hung(
+    errors: dict[int, Any], reports: dict[int, TrialReport], silent: list[int], told: str
+) -> None:
+    found = _most_telling(errors, reports, silent)
+    assert re.search(told, str(getattr(found, "cause", found)))

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.gather import collective, gather
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.objectives.waiting import wait_for_ranks
 
 T = TypeVar("T")
 
@@ -52,6 +53,8 @@ class Ranks:
                 told[0] = compute()
             except Exception as error:  # noqa: BLE001 - raised below, on all ranks: they wait for an answer
                 told[1] = error
+        # The computation may take longer than a collective may: the others wait for its end in another way.
+        wait_for_ranks(self.rank, [0])
         with collective():
             dist.broadcast_object_list(told, src=0)
         if told[1] is not None:
@@ -62,6 +65,8 @@ class Ranks:
     def copy_first(self, module: nn.Module) -> None:
         """Give every rank the first one's parameters and buffers."""
         if self.world > 1:
+            # A rank comes here when it has loaded its data, which takes longer on some nodes.
+            wait_for_ranks(self.rank, range(self.world))
             with collective(), torch.no_grad():
                 for tensor in module.state_dict().values():
                     dist.broadcast(tensor, src=0)

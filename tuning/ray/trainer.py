@@ -16,6 +16,7 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives import waiting
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
@@ -23,7 +24,7 @@ from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
-from contrasweep.tuning.ray.worker import NEVER, backend_for, of_one_worker
+from contrasweep.tuning.ray.worker import backend_for, of_one_worker
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
 log = logging.getLogger(__name__)
@@ -56,10 +57,11 @@ def fit(
             torch.cuda.set_device(device)
         loop(given)
 
+    timeout = int(waiting.COLLECTIVE.total_seconds())
     TorchTrainer(
         on_its_gpu,
         train_loop_config=config,
-        torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=int(NEVER.total_seconds())),
+        torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=timeout),
         scaling_config=ScalingConfig(
             num_workers=resources.workers,
             use_gpu=resources.gpus > 0,

@@ -7,7 +7,6 @@ placement group, which Tune removes with the trial. They stay for the next trial
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
+from contrasweep.losses import RanksLost
+from contrasweep.tuning.objectives import waiting
 from contrasweep.tuning.objectives.ranks import Ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.seeds import new_trial
@@ -32,9 +33,6 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 30.0
 """Seconds that the other ranks may still take once a rank has failed or the first has reported."""
-
-NEVER = timedelta(days=365)
-"""Ranks wait for each other without limit: the owner of the group notices a dead rank."""
 
 
 def of_one_worker(resources: Resources) -> dict[str, float]:
@@ -82,7 +80,9 @@ class RankActor:
         if self._store is None:
             self._store = TCPStore(host, port, self._ranks.world)
         rank, world = self._ranks.rank, self._ranks.world
-        dist.init_process_group(backend, store=self._store, rank=rank, world_size=world, timeout=NEVER)
+        dist.init_process_group(
+            backend, store=self._store, rank=rank, world_size=world, timeout=waiting.COLLECTIVE
+        )
 
     def begin(self, request: TrialRequest) -> None:
         """Begin a trial."""
@@ -141,7 +141,8 @@ class RankGroup:
         if first is not None and (first.error is not None or first.finished):
             # The trial itself has ended, so the failure of another rank does not matter.
             return first
-        raise _most_telling(errors, reports)
+        silent = [rank for rank in range(len(calls)) if rank not in reports and rank not in errors]
+        raise _most_telling(errors, reports, silent)
 
     def close(self) -> None:
         """Close the files of the trial, which may have been stopped in the middle."""
@@ -199,12 +200,26 @@ def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, R
     return reports, errors
 
 
-def _most_telling(errors: dict[int, RayError], reports: dict[int, TrialReport]) -> Exception:
-    """Return the most informative error: the store's, then a death, an exception, an error in a report."""
-    causes = [error.cause for error in errors.values() if isinstance(error, RayTaskError)]
-    of_store = [cause for cause in causes if isinstance(cause, StoreUnavailable | TrialOvertaken)]
+def _most_telling(
+    errors: dict[int, RayError], reports: dict[int, TrialReport], silent: Sequence[int]
+) -> Exception:
+    """Return the most informative error: the store's, then a death, an exception, an error in a report.
+
+    Ranks that wait for one that hangs end with `RanksLost`, and the one that hangs is `silent`.
+    """
+    causes = {rank: error.cause for rank, error in errors.items() if isinstance(error, RayTaskError)}
+    for cause in causes.values():
+        if isinstance(cause, StoreUnavailable | TrialOvertaken):
+            return cause
     deaths = [error for error in errors.values() if isinstance(error, RayActorError)]
-    for error in (*of_store, *deaths, *errors.values()):
+    own = [error for rank, error in errors.items() if not isinstance(causes.get(rank), RanksLost)]
+    for error in (*deaths, *own):
+        return error
+    if silent:
+        hung = " and ".join(f"worker {rank}" for rank in silent)
+        waited = f"; the others: {next(iter(causes.values()))}" if causes else ""
+        return RanksLost(f"{hung} hung: all others have ended the epoch, or have waited in vain{waited}")
+    for error in errors.values():
         return error
     told = [f"worker {rank}: {one.error}" for rank, one in reports.items() if one.error is not None]
     return RuntimeError("; ".join(told) or "the workers of a trial are at different epochs")
