@@ -31,6 +31,14 @@ class SweepStopped(SweepFailed):
     """Work stopped before its end for a reason outside it; what was finished is kept, and it can go on."""
 
 
+class GpuFault(SweepFailed):
+    """The GPU no longer serves this process; as far as the process can tell, its trial is not at fault."""
+
+
+class SharedGpuFull(SweepFailed):
+    """Memory ran out on a GPU that other trials use too; alone, the trial may have enough."""
+
+
 class TrainingDiverged(RuntimeError):
     """The loss became NaN or Inf, or a batch held no anchor; the message names method, step and settings."""
 

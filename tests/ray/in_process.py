@@ -6,6 +6,7 @@ starts no processes. Other tests run Ray, where Ray can fail: workers die, nodes
 """
 
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,12 @@ from typing import Any
 import pytest
 import torch
 from ray import cloudpickle, tune
+from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
+
+from contrasweep.tuning.errors import GpuFault, SharedGpuFull
 
 
 @contextmanager
@@ -52,9 +56,11 @@ class InProcessTuner:
         self._at_once = tune_config.max_concurrent_trials or 1
         self._stopper: Any = run_config.stop
         self._callbacks: list[Any] = list(run_config.callbacks or [])
+        self._max_failures = run_config.failure_config.max_failures if run_config.failure_config else 0
         self._trials: list[Any] = []
         self._running: list[tuple[Any, Any]] = []
         self._idle: list[Any] = []
+        self._folder = tempfile.TemporaryDirectory()
 
     def fit(self) -> None:
         """Run trials until the searcher has no more, or the stopper stops all."""
@@ -71,6 +77,7 @@ class InProcessTuner:
         finally:
             for worker in self._idle + [worker for _, worker in self._running]:
                 worker.stop()
+            self._folder.cleanup()
 
     def _start_next(self) -> bool:
         if len(self._trials) == self._samples:
@@ -81,7 +88,7 @@ class InProcessTuner:
             return False
         # A worker gets a copy, as it would by Ray.
         config: dict[str, Any] = cloudpickle.loads(cloudpickle.dumps(proposed))
-        trial = _trial(name, config)
+        trial = _trial(name, config, self._folder.name)
         self._trials.append(trial)
         self._scheduler.on_trial_add(None, trial)
         if self._idle:
@@ -96,8 +103,36 @@ class InProcessTuner:
         self._tell("on_trial_start", trial=trial)
         return True
 
+    def _fail(self, trial: Any, worker: Any, error: Exception) -> None:
+        """Do what Tune does with a worker that raised: `TuneController._process_trial_failure`."""
+        trial.num_failures += 1
+        with Path(trial.error_file).open("a", encoding="utf-8") as file:
+            told = "".join(traceback.format_exception(error))
+            file.write(f"Failure # {trial.num_failures} (occurred at noon)\n{told}\n")
+        self._running.remove((trial, worker))
+        if trial.num_failures <= self._max_failures:
+            worker.stop()
+            trial.status = Trial.ERROR
+            self._scheduler.on_trial_error(None, trial)
+            trial.status = Trial.PENDING
+            self._scheduler.on_trial_add(None, trial)
+            self._tell("on_trial_recover", trial=trial)
+            trial.status = Trial.RUNNING
+            again = self._trainable(cloudpickle.loads(cloudpickle.dumps(trial.config)))
+            self._running.append((trial, again))
+            self._tell("on_trial_start", trial=trial)
+            return
+        self._scheduler.on_trial_error(None, trial)
+        self._search.on_trial_complete(trial.trial_id, error=True)
+        worker.stop()
+        self._tell("on_trial_error", trial=trial)
+
     def _step(self, trial: Any, worker: Any) -> None:
-        result = worker.train()
+        try:
+            result = worker.train()
+        except (GpuFault, SharedGpuFull) as error:
+            self._fail(trial, worker, error)
+            return
         flat = flatten_dict(result)
         stopped = self._stopper(trial.trial_id, result) or flat["done"]
         decision = TrialScheduler.STOP
@@ -118,14 +153,19 @@ class InProcessTuner:
             getattr(callback, event)(iteration=0, trials=self._trials, **what)
 
 
-def _trial(name: str, config: dict[str, Any]) -> Any:
+def _trial(name: str, config: dict[str, Any], folder: str) -> Any:
     metadata = SimpleNamespace(last_result={}, metric_analysis={}, metric_n_steps={})
-    return SimpleNamespace(
+    trial = SimpleNamespace(
         trial_id=name,
+        status=Trial.RUNNING,
         config=config,
         evaluated_params=dict(config),
         experiment_tag=name,
         run_metadata=metadata,
-        error_file=None,
+        error_file=f"{folder}/{name}.txt",
         num_failures=0,
+        resources=[],
     )
+    trial.update_resources = trial.resources.append
+    Path(trial.error_file).touch()
+    return trial

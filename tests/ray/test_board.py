@@ -9,7 +9,7 @@ from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final
 from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
-from contrasweep.tuning.ray.trainer import STEP_SECONDS, now_and_then
+from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
 
 RUN = "trial 0, seed 1"
@@ -42,12 +42,38 @@ def test_the_latest_step_is_told_until_its_epoch_ends() -> None:
     board = Board(None)
     board.post_step((1, 3, 9))
     board.post_step((1, 7, 9))
-    assert board.take() == ([], None, (1, 7, 9))
-    assert board.take() == ([], None, None)
+    assert board.take() == ([], (1, 7, 9))
+    assert board.take() == ([], None)
     row = Row(1, 2, {})
     board.post_step((1, 9, 9))
     board.post(row, b"state")
-    assert board.take() == ([row], b"state", None)
+    assert board.take() == ([row], None)
+
+
+def test_the_state_is_kept_until_the_next_and_travels_when_asked_for() -> None:
+    board = Board(b"given")
+    assert board.state() == b"given"
+    for state in (None, b"of epoch 1", None):
+        board.post(Row(0, 9, {}), state)
+    assert board.state() == b"of epoch 1"
+    assert not any(isinstance(part, bytes) for part in board.take())
+
+
+def test_epochs_that_a_new_group_repeats_count_once() -> None:
+    board = Board(None)
+    for epoch in (0, 1, 2, 1, 2, 3):
+        board.post(Row(epoch, 3, {}), None)
+    board.post(Row(0, 3, {}, "loss nan"), None)
+    assert [row.epoch for row in board.take()[0]] == [0, 1, 2, 3, 0]
+
+
+def test_workers_save_their_state_as_often_as_it_is_wanted() -> None:
+    clock = SimpleNamespace(now=0.0)
+    always, seldom = every(0.0, lambda: clock.now), every(10.0, lambda: clock.now)
+    said = []
+    for clock.now in (1.0, 9.0, 11.0, 12.0, 21.0):
+        said.append((always(), seldom()))
+    assert said == [(True, False), (True, False), (True, True), (True, False), (True, True)]
 
 
 def test_a_worker_posts_a_step_now_and_then_and_the_last() -> None:

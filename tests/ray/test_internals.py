@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import ray
+from ray import tune
 from ray.exceptions import RayTaskError
 from ray.train import WorkerGroupError
 from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
@@ -63,6 +64,17 @@ def test_a_trial_tells_how_often_it_failed_and_why(trial: Trial) -> None:
     assert failures == 2, MEND
     assert "the first" not in told, MEND
     assert told.strip().endswith("KeyError: 'a'"), MEND
+
+
+def test_a_trial_that_begins_again_takes_other_resources(trial: Trial) -> None:
+    trial.set_status(Trial.RUNNING)
+    assert not internals.begins_again(trial), MEND
+    trial.set_status(Trial.ERROR)
+    assert internals.begins_again(trial), MEND
+    other = Kept()
+    internals.change(trial, {"request": other}, tune.PlacementGroupFactory([{"CPU": 1, "GPU": 1.0}]))
+    assert trial.config["request"] is other, MEND
+    assert trial.placement_group_factory.required_resources == {"CPU": 1, "GPU": 1.0}, MEND
 
 
 def test_nothing_of_a_trial_that_is_forgotten_stays(trial: Trial) -> None:

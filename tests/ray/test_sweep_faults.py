@@ -17,10 +17,19 @@ TIMEOUT = 100_000
 DRIVER = """
 import functools, os, time
 from pathlib import Path
-from contrasweep.tuning.ray import sweep, watch
+from contrasweep.tuning.planning import resources, trial
+from contrasweep.tuning.ray import cluster, searcher, sweep, watch
 hanging = Path(os.environ["FAULTS"], "hanging")
 clock = lambda: time.monotonic() + 1e6 * hanging.exists()
 sweep.TrialWatch = functools.partial(watch.TrialWatch, clock=clock)
+
+# Ray shares out a GPU that is not there. The class travels with the requests, as it is of this program.
+class OnCpu(trial.TrialRequest):
+    device = "cpu"
+
+searcher.TrialRequest = OnCpu
+resources.available_gpus = lambda: 1
+cluster.start_ray = functools.partial(cluster.start_ray, num_gpus=1)
 from contrasweep.tuning.cli import main
 main()
 """
@@ -35,8 +44,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.C
     """
     folder = tmp_path_factory.mktemp("faults")
     write_foreign_packages(folder)
-    options = {"trials": 7, "epochs": 3, "scheduler": "none", "sampler": "random", "concurrency": 1}
+    options = {"trials": 9, "epochs": 3, "scheduler": "none", "sampler": "random", "concurrency": 1}
     options |= {"name": "faults", "max-failures": 1, "trial-timeout": TIMEOUT}
+    options |= {"gpus-per-worker": 0.5}
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, "sweep", "faulty", "--set", "probes.max_steps=5", *arguments],
@@ -87,11 +97,23 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert own == {0: 1, 1: 1, 2: 2, 3: 2}, "it goes on from the checkpoint of epoch 1"
 
 
+@pytest.mark.parametrize(("fault", "gpus"), [("gpu-once", 0.5), ("gpu-memory-once", 1.0)])
+def test_what_a_gpu_did_is_tried_again_in_a_new_process(
+    rows: dict[str, dict[str, Any]], swept: tuple[Path, Any], fault: str, gpus: float
+) -> None:
+    """After a fault as it was; after memory that ran out beside others, with the whole GPU."""
+    row, whole = rows[fault], rows["none"]
+    assert (row["status"], row["attempt"], row["gpus"]) == ("completed", 2, gpus)
+    assert row["metric.val.accuracy"] == whole["metric.val.accuracy"]
+    first, second = (swept[0].parent / fault).read_text().split()
+    assert first != second
+
+
 def test_the_summary_says_so(swept: tuple[Path, "subprocess.CompletedProcess[str]"]) -> None:
     results, done = swept
     assert done.returncode == 0, done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    assert "2 completed" in said
+    assert "4 completed" in said
     assert "5 failed" in said
     assert "5 trials failed" in done.stderr
     assert "this trial always fails" in done.stdout

@@ -43,9 +43,9 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
 
     first, second = begin(), begin()
     assert [first.advance().epoch for _ in range(2)] == [0, 1]
-    first.close()
+    first._checkpoints.wait()
     assert second.advance().epoch == 2, "it goes on from the checkpoint"
-    second.close()
+    second._checkpoints.wait()
     kept = request_.location.read(request_.checkpoint_path)
     with pytest.raises(TrialOvertaken, match="trial 0 was taken over"):
         first.advance()

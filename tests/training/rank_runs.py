@@ -5,6 +5,7 @@
 
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,13 +87,17 @@ def small(
 
 @dataclass
 class Trace:
-    """A run's losses by step, gradients of the first step, last state, metrics, and checkpoint of epoch 1."""
+    """A run's losses by step, gradients of the first step, last state, metrics, and checkpoint of epoch 1.
+
+    `freed` says whether its networks were gone as soon as nothing used them any more.
+    """
 
     losses: list[float]
     gradients: dict[str, torch.Tensor]
     state: dict[str, torch.Tensor]
     metrics: list[dict[str, float]]
     checkpoint: bytes
+    freed: bool
 
 
 def traced(experiment: Experiment, data: Prepared, ranks: Ranks) -> Trace:
@@ -116,7 +121,9 @@ def traced(experiment: Experiment, data: Prepared, ranks: Ranks) -> Trace:
                 checkpoint = record.checkpoint()
     assert last is not None
     state = {name: value.clone() for name, value in last.state_dict().items()}
-    return Trace(losses, gradients, state, metrics, checkpoint)
+    held = weakref.ref(last)
+    del last, record
+    return Trace(losses, gradients, state, metrics, checkpoint, freed=held() is None)
 
 
 class _losses_into:  # noqa: N801

@@ -97,6 +97,14 @@ def test_a_run_is_a_function_of_its_experiment_wherever_its_images_are(
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_it_lets_go_of_its_networks_without_a_search_for_cycles(
+    method: str, trained: Mapping[str, Trace]
+) -> None:
+    """Such a search comes late: until then, a GPU would hold the networks of trials that have ended."""
+    assert trained[method].freed
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_another_seed_is_another_run(method: str, trained: Mapping[str, Trace]) -> None:
     e = experiment_of(method, seed=2)
     other = islice(pretrain(e, data=small(e, {})), 2)

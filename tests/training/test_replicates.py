@@ -84,7 +84,7 @@ def test_all_seeds_are_saved_in_the_same_round(
     saved = []
     for _ in range(3):
         trial.advance()
-        trial.close()  # waits until all is written
+        trial._members[0]._checkpoints.wait()  # type: ignore[union-attr]
         saved.append([path.exists() for path in kept])
     assert saved == [[False, False], [False, False], [True, True]]
     trial.close()

@@ -29,7 +29,7 @@ def test_a_checkpoint_is_kept_about_every_ten_seconds_and_not_longer_than_the_tr
     assert not kept.exists()
     clock.seconds += 1
     trial.advance()
-    trial.close()  # waits until it is written
+    trial._checkpoints.wait()
     assert kept.exists()
     assert trial.advance().finished
     assert not kept.exists()

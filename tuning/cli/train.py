@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -74,6 +73,7 @@ def train(
 
     from contrasweep.data import check_available
     from contrasweep.tuning.objectives.prepared import spec_for
+    from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.planning.resolve import resolve
     from contrasweep.tuning.planning.resources import gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words
@@ -98,11 +98,14 @@ def train(
             records: Records = ((record, record.checkpoint) for record in own)
         else:
             given = 1 if workers is None else workers
-            records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step)
+            kept = checkpoint is not None
+            records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step, kept)
         setup = setup_in_words(resolved, spec_for(resolved, data_root), here or device_of(gpus))
         stage = SCORING if state is None else "going on from the checkpoint"
         stage = stage if alone else f"{STARTING_RAY} and its workers"
-        rows = _show(resolved, setup, stage, records, checkpoint, sys.stderr if json else sys.stdout, line)
+        file = sys.stderr if json else sys.stdout
+        with gpu_errors_in_words(resolved):
+            rows = _show(resolved, setup, stage, records, checkpoint, file, line)
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
@@ -153,14 +156,21 @@ def _on_workers(
     workers: int,
     gpus: float,
     on_step: "OnStep",
+    keeps_states: bool,
 ) -> "Records":
     """Return the records of the workers; refuse impossible resources now, not with the first record."""
     from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.ray.trainer import pretrain_on_workers
 
     resources = resources_for(1, cpus, workers, gpus)
-    rows = pretrain_on_workers(experiment, resources, state=state, data_root=data_root, on_step=on_step)
-    return ((row, partial(bytes, saved)) for row, saved in rows)
+    return pretrain_on_workers(
+        experiment,
+        resources,
+        state=state,
+        data_root=data_root,
+        on_step=on_step,
+        keeps_states=keeps_states,
+    )
 
 
 def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -32,6 +32,31 @@ class Clustering:
     concentrations: Tensor
 
 
+class ProtoNCE:
+    """InfoNCE against the queue, plus the mean over the `clusterings` of the prototypes' cross-entropy.
+
+    It is an object of its own: a method of the objective in its place would tie the objective to itself, and
+    its memory would stay until Python looks for such cycles.
+    """
+
+    def __init__(self, temperature: float) -> None:
+        self.temperature = temperature
+        self.instances = QueueInfoNCE(temperature)
+        self.prototypes = PrototypeNCE()
+        self.clusterings: list[Clustering] = []
+
+    def __call__(self, contrast: Contrast) -> tuple[LossTerms, Metrics]:
+        """Return the terms of the queries, and the prototypes' part as a metric."""
+        queries = contrast.queries[0]
+        values, valid = self.instances.terms(queries, contrast.keys[0], contrast.queue)
+        pulled = torch.zeros_like(values)
+        for one in self.clusterings:
+            clusters = one.clusters[contrast.batch.index]
+            terms = self.prototypes.terms(queries, one.prototypes, one.concentrations, clusters)
+            pulled = pulled + terms.values / len(self.clusterings)
+        return LossTerms(values + pulled, valid), {"prototype_loss": pulled.detach().mean()}
+
+
 class PrototypicalContrast(MomentumObjective):
     """ProtoNCE: InfoNCE against the queue, plus the mean over clusterings of the prototypes' cross-entropy.
 
@@ -42,15 +67,18 @@ class PrototypicalContrast(MomentumObjective):
 
     def __init__(self, experiment: Experiment, encoder: Encoder, labels: Tensor) -> None:
         settings = experiment.hyperparameters
-        super().__init__(experiment, encoder, self._terms, queried=slice(0, 1), keyed=slice(1, 2))
+        terms = ProtoNCE(float(settings["temperature"]))
+        super().__init__(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
         self.labels = labels
-        self.temperature = float(settings["temperature"])
-        self.instances = QueueInfoNCE(self.temperature)
-        self.prototypes = PrototypeNCE()
+        self.terms = terms
         self.cluster_counts = cluster_counts(experiment)
         self.instance_epochs = int(settings["instance_epochs"])
         self.experiment = experiment
-        self.clusterings: list[Clustering] = []
+
+    @property
+    def clusterings(self) -> list[Clustering]:
+        """The clusterings of the present epoch, the coarsest first; none in the epochs of InfoNCE alone."""
+        return self.terms.clusterings
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
         """Cluster the training images anew; return what the coarsest clusters tell of the labels (bits).
@@ -58,11 +86,13 @@ class PrototypicalContrast(MomentumObjective):
         Raises:
             TrainingDiverged: the embeddings are not finite, or fewer of them differ than there are clusters.
         """
-        self.clusterings = []
+        self.terms.clusterings = []
         coarsest = torch.zeros_like(self.labels)
         if epoch > self.instance_epochs:
             embeddings = F.normalize(embed(), dim=1)
-            self.clusterings = [self._cluster(embeddings, count, epoch) for count in self.cluster_counts]
+            self.terms.clusterings = [
+                self._cluster(embeddings, count, epoch) for count in self.cluster_counts
+            ]
             coarsest = self.clusterings[0].clusters
         return information_about(coarsest, self.labels)
 
@@ -71,18 +101,8 @@ class PrototypicalContrast(MomentumObjective):
         numbers = kmeans_of_epoch(self.experiment, epoch, embeddings, count, seed)
         clusters = torch.unique(numbers, return_inverse=True)[1].to(embeddings.device)
         prototypes = cluster_prototypes(embeddings, clusters)
-        concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.temperature)
+        concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.terms.temperature)
         return Clustering(clusters, prototypes, concentrations)
-
-    def _terms(self, contrast: Contrast) -> tuple[LossTerms, Metrics]:
-        queries = contrast.queries[0]
-        values, valid = self.instances.terms(queries, contrast.keys[0], contrast.queue)
-        pulled = torch.zeros_like(values)
-        for one in self.clusterings:
-            clusters = one.clusters[contrast.batch.index]
-            terms = self.prototypes.terms(queries, one.prototypes, one.concentrations, clusters)
-            pulled = pulled + terms.values / len(self.clusterings)
-        return LossTerms(values + pulled, valid), {"prototype_loss": pulled.detach().mean()}
 
 
 def cluster_counts(experiment: Experiment) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
+from contrasweep.tuning.planning.gpu_errors import refuse_result
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store.schema import Status
@@ -31,6 +32,7 @@ class Follower:
 
         Raises:
             RanksLost: another rank has ended.
+            GpuFault, SharedGpuFull: as `Trial.advance`.
         """
         try:
             if self._records is None:
@@ -42,6 +44,9 @@ class Follower:
             record = next(self._records)
         except TrainingDiverged as error:
             return TrialReport(self._epoch, {}, 0.0, error=str(error))
+        except RuntimeError as error:
+            refuse_result(error, shared=self._request.shares_gpu)
+            raise
         self._epoch = record.epoch
         return TrialReport(record.epoch, record.metrics, record.train_seconds, finished=record.finished)
 
@@ -49,7 +54,7 @@ class Follower:
         """Leave it to the first rank to record the failure."""
 
     def close(self) -> None:
-        """Train no further."""
+        """Train no further, and let go of the networks."""
         self._records = None
 
 
@@ -94,7 +99,7 @@ class Replicates:
                 return mean_report(self._latest)
 
     def close(self) -> None:
-        """Close the files; the trial may have been stopped before its end."""
+        """Close the files and let go of the networks; the trial may have been stopped before its end."""
         for member in self._members:
             member.close()
 

@@ -20,6 +20,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
+from contrasweep.tuning.planning.gpu_errors import reason_of, refuse_result
 from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
@@ -48,7 +49,8 @@ class TrialRequest:
     `flush_at` holds the epochs after which the scheduler may stop the trial: the trial writes its rows before
     it reports them, because a stopped trial gets no other chance. `workers` processes train it together, each
     with `cpus` cores and `gpus` GPUs. `keeps_encoder` says that a completed trial writes its encoder, and
-    `snapshots` after how many epochs each it writes one before.
+    `snapshots` after how many epochs each it writes one before. `alone` says that no other trial uses its
+    GPUs, although `gpus` may be a part of one.
     """
 
     location: Location
@@ -65,11 +67,17 @@ class TrialRequest:
     gpus: float = 0.0
     keeps_encoder: bool = False
     snapshots: int | None = None
+    alone: bool = False
 
     @property
     def device(self) -> str:
         """The device on which each worker trains."""
         return device_of(self.gpus)
+
+    @property
+    def shares_gpu(self) -> bool:
+        """Whether other trials may use the memory of the same GPUs."""
+        return 0 < self.gpus < 1 and not self.alone
 
     def replicates(self) -> "tuple[TrialRequest, ...]":
         """Return a request for each seed: the experiment's seed and those that follow it."""
@@ -207,6 +215,8 @@ class Trial:
             StoreUnavailable: the results cannot be kept. The trial is not at fault, and can go on later.
             TrialOvertaken: another worker has the trial now; this one writes nothing more.
             RanksLost: another process of the trial is gone. The trial is not at fault.
+            GpuFault: the GPU no longer serves this process, which must end.
+            SharedGpuFull: memory ran out on a GPU that other trials use too.
         """
         if self._ended:
             raise StoreError(f"trial {self._request.trial} has ended: there is nothing to advance")
@@ -226,11 +236,19 @@ class Trial:
                 return held
             if isinstance(error, TrialOvertaken):
                 raise
+            # Another try would begin from the last checkpoint.
+            self._checkpoints.end()
+            refuse_result(error, shared=self._request.shares_gpu)
             log.exception("trial %d failed", self._request.trial)
-            return self._fail(f"{type(error).__name__}: {error}")
+            return self._fail(reason_of(error, self._request.experiment))
         self._epoch = record.epoch
         metrics = {**record.metrics, **added}
-        self._write(record, metrics, time.perf_counter() - started)
+        try:
+            self._write(record, metrics, time.perf_counter() - started)
+        except RuntimeError as error:
+            # CUDA tells of a fault when it is waited for, such as for a copy of the state.
+            refuse_result(error, shared=self._request.shares_gpu)
+            raise
         return TrialReport(record.epoch, metrics, record.train_seconds, finished=record.finished)
 
     def fail(self, error: str) -> None:
@@ -239,9 +257,10 @@ class Trial:
             self._fail(error)
 
     def close(self) -> None:
-        """Close the files; the trial may have been stopped before its end."""
+        """Close the files and let go of the networks; the trial may have been stopped before its end."""
         self._checkpoints.end()
         self._events.close()
+        self._records = None
 
     def _begin(self) -> Iterator[EpochRecord]:
         request = self._request

@@ -27,10 +27,16 @@ class Board:
         self._rows: list[Row] = []
         self._state = state
         self._step: Step | None = None
+        self._epoch = -1
 
     def post(self, row: Row, state: bytes | None) -> None:
-        """Add a record and keep the state after it."""
-        self._rows.append(row)
+        """Add a record and keep the state after it, if it comes with one.
+
+        A new group goes on from the last state, and repeats the epochs after it: they count once.
+        """
+        if row.error is not None or row.epoch > self._epoch:
+            self._rows.append(row)
+            self._epoch = row.epoch
         self._state = state or self._state
         self._step = None
 
@@ -38,11 +44,11 @@ class Board:
         """Keep the latest step of the present epoch."""
         self._step = step
 
-    def take(self) -> tuple[list[Row], bytes | None, Step | None]:
-        """Return the records since the last call, the latest state, and the step since then."""
+    def take(self) -> tuple[list[Row], Step | None]:
+        """Return the records since the last call, and the step since then; the state is asked for apart."""
         rows, self._rows = self._rows, []
         step, self._step = self._step, None
-        return rows, self._state, step
+        return rows, step
 
     def state(self) -> bytes | None:
         """Return the latest state."""

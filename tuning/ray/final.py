@@ -11,9 +11,10 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from contrasweep.tuning.errors import SweepFailed, SweepStopped
+from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
+from contrasweep.tuning.planning.gpu_errors import refuse_result
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
@@ -21,6 +22,7 @@ from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.alive import what_is_silent
+from contrasweep.tuning.ray.alone import alone, gpus_of_ray
 from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import ray_session
 from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
@@ -154,7 +156,11 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
     torch.set_num_threads(max(1, int(request.cpus)))
     cache, ranks = DataCache(device=request.device), group_ranks()
     experiment = request.experiment
-    data = cache.get(experiment, request.data_root)
+    try:
+        data = cache.get(experiment, request.data_root)
+    except RuntimeError as error:
+        refuse_result(error, shared=request.shares_gpu)
+        raise
     path = encoder_path(request.study.name, request.trial, experiment.seed)
 
     def export(content: bytes) -> None:
@@ -205,6 +211,8 @@ def _run_all(
 ) -> Iterator[None]:
     """Run all requests; each step ends with the end of a run."""
     here = resources.concurrency == 1 and resources.workers == 1 and resources.address is None
+    # A fault of a GPU ends the process that uses it, which must not be this one.
+    here = here and not resources.gpus
     if not requests or here:
         yield from _run_here(requests, tracker, show)
         return
@@ -226,6 +234,9 @@ def _run_all(
                 show()
                 continue
             request = running.pop(ended[0])
+            if _gpu_was_full(ended[0]):
+                waiting.append(alone(request, gpus_of_ray()))
+                continue
             tracker.end(name_of(request))
             _check_end(ended[0], request)
             yield
@@ -261,6 +272,15 @@ def _take(board: Any, tracker: RunsTracker) -> None:
         log.debug("the board of the epochs is gone: %s", error)
 
 
+def _gpu_was_full(ended: Any) -> bool:
+    """Return whether a run has ended because memory ran out on a GPU that others use too."""
+    try:
+        ray.get(ended)
+    except RayError as error:
+        return isinstance(cause_of(error), SharedGpuFull)
+    return False
+
+
 def _check_end(ended: Any, request: TrialRequest) -> None:
     """Record the failure of a run that has ended because its worker is gone.
 
@@ -283,7 +303,12 @@ def _check_end(ended: Any, request: TrialRequest) -> None:
 def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[TrialRequest], Any]:
     """Return the function that starts a run on Ray: in one process, or in a group of workers."""
     if resources.workers == 1:
-        one = ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=1)(run_on_ray)
-        return lambda request: one.remote(request, board, resources.address is not None)
+        # Each try has a process of its own, so a fault of the GPU ends with it.
+        tries: dict[str, Any] = {"max_retries": 1, "retry_exceptions": [GpuFault]}
+        # A task that asks for its GPUs by `options` would not have a process of its own by itself.
+        tries |= {"num_gpus": resources.gpus, "max_calls": 1} if resources.gpus else {}
+        one: Any = ray.remote(num_cpus=resources.cpus, **tries)(run_on_ray)
+        checks_node = resources.address is not None
+        return lambda request: one.options(num_gpus=request.gpus).remote(request, board, checks_node)
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)
-    return lambda request: group.remote(request, board, resources, storage)
+    return lambda request: group.remote(request, board, replace(resources, gpus=request.gpus), storage)

@@ -36,6 +36,24 @@ def last_failure(trial: Trial) -> tuple[int, str] | None:
     return trial.num_failures, told.partition("\n")[2]
 
 
+def begins_again(trial: Trial) -> bool:
+    """Return whether Tune will begin a trial again, in `on_trial_error` of a scheduler.
+
+    Tune asks there about both kinds of failures, and has ended the trial only if it begins again.
+    """
+    return bool(trial.status == Trial.ERROR)
+
+
+def change(trial: Trial, config: dict[str, Any], resources: Any) -> None:
+    """Change the configuration and the resources of a trial that is about to begin again.
+
+    Its status must still be that of `begins_again`: Tune counts waiting trials by their resources.
+    """
+    # In place, for `forget`.
+    trial.config.update(config)
+    trial.update_resources(resources)
+
+
 def forget(trial: Any) -> None:
     """Free the memory of a trial that has ended: Tune keeps its configuration and results to the end."""
     # A private attribute of the trial holds the same mapping.

@@ -1,14 +1,33 @@
-"""ASHA for resumed sweeps: its rungs are filled again from the store."""
+"""The schedulers of a sweep: ASHA whose rungs are filled again from the store, or none.
 
-from collections.abc import Mapping
+Both pass on that Tune begins a trial again.
+"""
+
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import AsyncHyperBandScheduler
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
+
+Again = Callable[[Trial], object]
+"""Called with a trial whose worker failed, after the worker's end and before Tune begins the trial again."""
+
+
+class InOrder(FIFOScheduler):
+    """Every trial runs to its end."""
+
+    def __init__(self, again: Again = lambda trial: None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._again = again
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """Pass on that a worker has failed."""
+        super().on_trial_error(tune_controller, trial)
+        self._again(trial)
 
 
 class ResumableASHA(AsyncHyperBandScheduler):
@@ -20,6 +39,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         past: for each trial that ended before this sweep was resumed, its scores by epoch.
         interrupted: for each trial that will go on, by its number, its scores by epoch.
         halving: when trials are compared, and how many go on.
+        again: called with a trial that Tune begins again.
     """
 
     def __init__(
@@ -29,6 +49,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         past: list[Mapping[int, float]],
         interrupted: Mapping[int, Mapping[int, float]],
         halving: Halving,
+        again: Again = lambda trial: None,
     ) -> None:
         super().__init__(
             time_attr="epoch",
@@ -39,6 +60,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
             reduction_factor=halving.eta,
         )
         self._interrupted = interrupted
+        self._again = again
         for number, scores in enumerate(past):
             self._replay(SimpleNamespace(trial_id=f"past-{number}"), scores)
 
@@ -46,6 +68,11 @@ class ResumableASHA(AsyncHyperBandScheduler):
         """Admit a trial. A trial that goes on brings its earlier scores, under its new Ray id."""
         super().on_trial_add(tune_controller, trial)
         self._report(trial, self._interrupted.get(trial.config["request"].trial, {}))
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """Pass on that a worker has failed."""
+        super().on_trial_error(tune_controller, trial)
+        self._again(trial)
 
     def _replay(self, stand_in: Any, scores: Mapping[int, float]) -> None:
         super().on_trial_add(NO_CONTROLLER, stand_in)

@@ -18,6 +18,8 @@ from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import waiting
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
+from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
+from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
 from contrasweep.tuning.ray.board import Board, Row
@@ -78,8 +80,9 @@ def pretrain_on_workers(
     state: bytes | None = None,
     data_root: Path | None = None,
     on_step: OnStep | None = None,
-) -> Iterator[tuple[Row, bytes]]:
-    """Train an experiment on the workers of `resources`; yield each record with the state after it.
+    keeps_states: bool = True,
+) -> Iterator[tuple[Row, Callable[[], bytes]]]:
+    """Train an experiment on the workers of `resources`; yield each record and a way to get the latest state.
 
     Args:
         experiment: a resolved experiment.
@@ -87,6 +90,8 @@ def pretrain_on_workers(
         state: a checkpoint to go on from; any number of workers may have written it.
         data_root: the folder of the datasets.
         on_step: called now and then with the epoch, the number of the step, and the steps of an epoch.
+        keeps_states: whether the workers save their state after every epoch. Otherwise they do so every
+            `CHECKPOINT_SECONDS`, for a group that starts anew, and the state may be of an earlier epoch.
 
     Raises:
         InputError: the batches do not divide among the workers.
@@ -95,7 +100,8 @@ def pretrain_on_workers(
     """
     # Checked here and not in the generator, whose body starts with the first record.
     check_batch_size(experiment.batch_size, resources.workers)
-    return _records(experiment, resources, state, folder_of_data(data_root).absolute(), on_step)
+    root = folder_of_data(data_root).absolute()
+    return _records(experiment, resources, state, root, on_step, keeps_states)
 
 
 def _records(
@@ -104,21 +110,23 @@ def _records(
     state: bytes | None,
     data_root: Path,
     on_step: OnStep | None,
-) -> Iterator[tuple[Row, bytes]]:
+    keeps_states: bool,
+) -> Iterator[tuple[Row, Callable[[], bytes]]]:
     with local_ray(resources.cores) as scratch:
         board: Any = ray.remote(num_cpus=0)(Board).remote(state)
         config = {"experiment": experiment, "resources": resources, "data_root": data_root, "board": board}
+        config |= {"seconds": 0.0 if keeps_states else CHECKPOINT_SECONDS}
         running = ray.remote(num_cpus=0, max_retries=0)(fit).remote(
             _post, config, resources, scratch / "train"
         )
         ended = False
         while not ended:
             ended = bool(ray.wait([running], timeout=POLL)[0])
-            rows, latest, step = ray.get(board.take.remote())
+            rows, step = ray.get(board.take.remote())
             for row in rows:
                 if row.error is not None:
                     raise TrainingDiverged(row.error)
-                yield row, latest
+                yield row, lambda: ray.get(board.state.remote())
             if step is not None and on_step is not None:
                 on_step(*step)
         try:
@@ -142,7 +150,7 @@ def reason_of(error: BaseException) -> str:
 
 def _in_words(error: RayError) -> Exception:
     cause = cause_of(error)
-    if isinstance(cause, InputError):
+    if isinstance(cause, InputError | SweepFailed):
         return cause
     return SweepFailed(f"the workers failed {RESTARTS + 1} times, the last time with {reason_of(cause)}")
 
@@ -157,17 +165,34 @@ def _post(config: dict[str, Any]) -> None:
     told, device = ranks.rank == 0, device_of(resources.gpus)
     state = ray.get(board.state.remote()) if told else None
     on_step = now_and_then(board) if told else None
+    due = every(config["seconds"])
     try:
-        for record in pretrain(
-            experiment, state, data_root=config["data_root"], device=device, ranks=ranks, on_step=on_step
-        ):
-            if told:
-                row = Row(record.epoch, record.epochs, record.metrics)
-                ray.get(board.post.remote(row, record.checkpoint()))
+        with gpu_errors_in_words(experiment):
+            for record in pretrain(
+                experiment, state, data_root=config["data_root"], device=device, ranks=ranks, on_step=on_step
+            ):
+                if told:
+                    row = Row(record.epoch, record.epochs, record.metrics)
+                    ray.get(board.post.remote(row, record.checkpoint() if due() else None))
     except TrainingDiverged as error:
         # A restart would diverge again, so the worker ends normally and posts the error.
         if told:
             ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))
+
+
+def every(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
+    """Return what says whether so many seconds have passed since it last said so, or since now."""
+    last = clock()
+
+    def due() -> bool:
+        nonlocal last
+        now = clock()
+        if now - last < seconds:
+            return False
+        last = now
+        return True
+
+    return due
 
 
 def now_and_then(board: Any, clock: Callable[[], float] = time.monotonic) -> OnStep:

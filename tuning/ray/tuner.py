@@ -7,13 +7,13 @@ from typing import Any
 
 from ray import tune
 from ray.tune import Callback
-from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import Stopper
 
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
-from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.alone import alone_if_gpu_was_full
+from contrasweep.tuning.ray.scheduler import InOrder, ResumableASHA
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.worker import TrialWorker, bundles
 from contrasweep.tuning.search import PastTrial
@@ -51,14 +51,16 @@ def tuner_of(
 
 
 def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
+    again = alone_if_gpu_was_full(plan.resources)
     if plan.scheduler == "none":
-        return FIFOScheduler()  # type: ignore[no-untyped-call]
+        return InOrder(again)
     return ResumableASHA(
         plan.experiment.epochs,
         plan.experiment.schedule.warmup_epochs,
         past=[trial.epochs for trial in past if not trial.unfinished],
         interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
         halving=plan.halving,
+        again=again,
     )
 
 

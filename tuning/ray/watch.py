@@ -12,10 +12,15 @@ import ray
 from ray.tune import Callback
 from ray.tune.experiment import Trial
 
+from contrasweep.tuning.errors import GpuFault
 from contrasweep.tuning.ray import internals
 
 DEATH = "worker process has died"
 """Part of Ray's message when a worker disappears. Ray knows neither the signal nor the exit code."""
+
+
+OURS = f"{GpuFault.__module__}."
+"""How a traceback names the module of our own errors."""
 
 
 def kernel_oom_kills() -> int | None:
@@ -101,7 +106,8 @@ class TrialWatch(Callback):
         return f"its worker failed{times}: {self._in_words(told)}"
 
     def _in_words(self, told: str) -> str:
-        if "low on memory" in told or "OutOfMemory" in told:
+        # A GPU's memory is another matter.
+        if "low on memory" in told or "OutOfMemory" in told.replace("torch.OutOfMemoryError", ""):
             used = re.search(r"was ([\d.]+GB) used / ([\d.]+GB) limit", told)
             amount = "" if used is None else f": {used[1]} of {used[2]} used"
             return f"Ray ended it because memory ran out on its node{amount}"
@@ -130,7 +136,7 @@ class TrialWatch(Callback):
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason was given"
+    return lines[-1].removeprefix(OURS) if lines else "no reason was given"
 
 
 def report_crashes(folder: Path) -> None:

@@ -65,6 +65,7 @@ class RankActor:
         self._nowhere = trial_nowhere(first) if checks_node else None
         take_share_of_node(first.gpus)
         self._ranks = Ranks(rank, first.workers)
+        self._device = first.device
         self._data = DataCache(first.seeds, first.device)
         self._trial: Any = None
         self._store: Any = None
@@ -101,9 +102,10 @@ class RankActor:
         return report
 
     def close(self) -> None:
-        """Close the trial's files."""
+        """Close the trial's files, and free its memory."""
         if self._trial is not None:
             self._trial.close()
+            free_memory(self._device)
 
 
 class RankGroup:
@@ -229,17 +231,18 @@ class TrialWorker(tune.Trainable):
     """Advances a `Trial` by one epoch at each step; Tune reuses the actor for the next trial.
 
     A trial that fails by itself (its loss becomes NaN, for example) ends as a normal result with `error` set:
-    another try would fail again. If the store cannot be used, or another attempt has overtaken the trial, the
-    result has `lost` set: the driver then stops the sweep, and a resumed sweep goes on with the trial. So it
-    does if the node lacks what the trial needs. Ray
-    notices by itself when a worker dies. The workers of a trial that has several are in a `RankGroup`; this
-    actor only waits for them.
+    another try would fail again. A fault of the GPU is raised: it ends this actor, and Tune tries the trial
+    again in another one. If the store cannot be used, or another attempt has overtaken the trial, the result
+    has `lost` set: the driver then stops the sweep, and a resumed sweep goes on with the trial. So it does if
+    the node lacks what the trial needs. Ray notices by itself when a worker dies. The workers of a trial that
+    has several are in a `RankGroup`; this actor only waits for them.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
         """Begin the first trial."""
         report_crashes(Path(config["crashes"]))
         request: TrialRequest = config["request"]
+        self._device = request.device
         self._data = DataCache(request.seeds, request.device)
         checks = bool(config["checks_node"])
         self._group = RankGroup(config["crashes"], checks) if request.workers > 1 else None
@@ -249,14 +252,17 @@ class TrialWorker(tune.Trainable):
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Begin the next trial in this actor."""
-        self._trial.close()
+        self._let_go()
         self._begin(new_config)
         return True
 
     def step(self) -> dict[str, Any]:
         """Train one epoch and report it."""
         try:
-            return report_of(self._trial.advance(), self._rung_metric)
+            report = self._trial.advance()
+            if report.finished or report.error is not None:
+                self._let_go()
+            return report_of(report, self._rung_metric)
         except (StoreUnavailable, TrialOvertaken) as error:
             return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
 
@@ -265,6 +271,10 @@ class TrialWorker(tune.Trainable):
         self._trial.close()
         if self._group is not None:
             self._group.end()
+
+    def _let_go(self) -> None:
+        self._trial.close()
+        free_memory(self._device)
 
     def _begin(self, config: dict[str, Any]) -> None:
         request: TrialRequest = config["request"]
@@ -275,6 +285,15 @@ class TrialWorker(tune.Trainable):
         )
         # Otherwise Tune would send the configuration back with every result.
         self.config = {}
+
+
+def free_memory(device: str) -> None:
+    """Give what the last trial had of the GPU's memory back: other processes may share the GPU.
+
+    torch would keep the most that any trial of this process has taken.
+    """
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from contrasweep.losses import InfoNCE
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
@@ -35,7 +37,11 @@ def _save_and_wait(self: checkpoints.Checkpoints, *state: Any) -> None:
 
 checkpoints.Checkpoints.save = _save_and_wait  # type: ignore[method-assign]
 
-FAULTS = ("none", "killed-once", "crash", "nan", "memory", "error", "hang")
+FAULTS = ("none", "killed-once", "crash", "nan", "memory", "error", "hang", "gpu-once", "gpu-memory-once")
+OF_GPUS = {
+    "gpu-once": torch.AcceleratorError("CUDA error: device-side assert triggered\nCompile with ..."),
+    "gpu-memory-once": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+}
 
 
 class Faulty:
@@ -67,6 +73,15 @@ class Faulty:
             bytearray(1 << 60)
         elif self.fault == "error":
             raise ValueError("this trial always fails")
+        elif self.fault in OF_GPUS:
+            with (notes / self.fault).open("a+") as file:
+                file.seek(0)
+                earlier = file.read()
+                file.write(f"{os.getpid()}\n")
+            if not earlier:
+                raise OF_GPUS[self.fault]
+            # A batch later, in the same process.
+            self.fault = "none"
         elif self.fault == "hang":
             (notes / "hanging").touch()
             threading.Event().wait()
