@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
     from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters
     from contrasweep.data.transductive import MultiView, TransductiveData, TransductiveFamily
-    from contrasweep.data.views import RandomViews, ViewParameters
+    from contrasweep.data.view_plan import ViewParameters
+    from contrasweep.data.views import RandomViews
 
 __all__ = [
     "CLUSTERINGS",

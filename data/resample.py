@@ -7,16 +7,19 @@ box is larger than the output, the weights widen (antialiasing), as in torchvisi
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from contrasweep.data.packing import constant
 from contrasweep.names import unknown
 
 Interpolation = Literal["bilinear", "bicubic"]
 
 _CROPPED_AT_ONCE, _FEWEST_AT_ONCE = 64, 16
+_FLOATS_AT_ONCE = 2**26
 
 
 def whole_image(
@@ -43,60 +46,72 @@ def whole_image(
     resized = round(size / centre)
     if height == width == size == resized:
         return images.float() / 255.0
-    start = torch.zeros(1, dtype=torch.int64, device=images.device)
-    first = round((resized - size) / 2)
     rows, columns = (
-        _weights(start, start + side, resized, side, interpolation=interpolation)[:, first : first + size]
-        for side in (height, width)
+        constant(images.device, _whole_side, side, resized, size, interpolation) for side in (height, width)
     )
     return _resample_alike(images, rows, columns, interpolation)
 
 
-def crop(
-    images: Tensor,
-    boxes: Tensor,
-    flip: Tensor,
-    size: int,
-    interpolation: Interpolation = "bilinear",
-    shift: Tensor | None = None,
-) -> Tensor:
-    """Crop each image to its own box, resize the crop, shift and mirror it.
+def crop_axes(boxes: Tensor, flip: Tensor, size: int, shift: Tensor | None = None) -> Tensor:
+    """Return what `crop` needs to know of its boxes along both axes, on the CPU.
 
     Args:
-        images: uint8 ``(B, C, H, W)``, any device.
         boxes: int64 ``(B, 4)``: top, left, height, width in pixels, inside the image.
         flip: bool ``(B,)``: mirrored left to right.
         size: output height and width S in pixels.
-        interpolation: bilinear or bicubic, both antialiased.
         shift: int64 ``(B, 2)``: the offset of the view in the resized box, in output pixels down and right
             (negative: up and left); outside the box it is black. None shifts nothing.
 
     Returns:
+        float32 ``(5, 2, B)``, or ``(6, 2, B)`` with a shift, of which `_weights` describes the rows.
+    """
+    start, count = boxes.T.float().view(2, 2, -1)
+    scale = count / size
+    mirror = torch.stack((torch.zeros_like(flip), flip)) * float(size - 1)
+    axes = [mirror, start, start + count, scale, scale.clamp(min=1.0)]
+    return torch.stack(axes if shift is None else [*axes, shift.T.float()])
+
+
+def crop(images: Tensor, axes: Tensor, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
+    """Crop each image to its own box, resize the crop, shift and mirror it.
+
+    Args:
+        images: uint8 ``(B, C, H, W)``, any device.
+        axes: the boxes, as `crop_axes` describes them, on the same device.
+        size: output height and width S in pixels.
+        interpolation: bilinear or bicubic, both antialiased.
+
+    Returns:
         float32 ``(B, C, S, S)`` in 0..1 on the images' device.
     """
-    boxes, flip = boxes.to(images.device), flip.to(images.device)
-    down, right = (None, None) if shift is None else shift.to(images.device).unbind(1)
     count, channels, *source = images.shape
     views = torch.empty((count, channels, size, size), device=images.device)
-    step = images_at_once(images, size, like=_CROPPED_AT_ONCE)
+    step = images_at_once(images.device, images.shape[1:], size, like=_CROPPED_AT_ONCE)
     for first in range(0, count, step):
         part = slice(first, first + step)
-        top, left, height, width = boxes[part].unbind(1)
-        rows = _weights(top, height, size, source[0], None, interpolation, _part(down, part))
-        columns = _weights(left, width, size, source[1], flip[part], interpolation, _part(right, part))
+        if source[0] == source[1]:
+            # One call for both axes.
+            both = _weights(axes[..., part].flatten(1), size, source[0], interpolation)
+            rows, columns = both.chunk(2)
+        else:
+            rows, columns = (
+                _weights(axes[:, axis, part], size, side, interpolation) for axis, side in enumerate(source)
+            )
         _resample(images[part], rows, columns, interpolation, out=views[part])
     return views
 
 
-def images_at_once(images: Tensor, size: int, *, like: int) -> int:
-    """Return how many images to process at a time; on a CPU, as many as `like` images of 3 x 32 x 32 fill.
+def images_at_once(device: torch.device, shape: Sequence[int], size: int, *, like: int) -> int:
+    """Return how many images ``(C, H, W)`` to make into views of so many pixels a side at a time.
 
-    Then intermediate results stay in the cache of the CPU. An accelerator takes all images at once.
+    On a CPU, as many as `like` images of 3 x 32 x 32 fill, so that intermediate results stay in its cache. An
+    accelerator takes as many as fill a quarter of a gigabyte: several results of this size exist at a time.
     """
-    if images.device.type != "cpu":
-        return max(1, len(images))
-    floats = images.shape[1] * max(size * size, images.shape[2] * images.shape[3])
-    return max(_FEWEST_AT_ONCE, like * 3 * 32 * 32 // max(1, floats))
+    channels, height, width = shape
+    floats = max(1, channels * max(size * size, height * width))
+    if device.type != "cpu":
+        return max(1, _FLOATS_AT_ONCE // floats)
+    return max(_FEWEST_AT_ONCE, like * 3 * 32 * 32 // floats)
 
 
 def require_images(images: Tensor) -> None:
@@ -150,43 +165,36 @@ def _resample(
         out.clamp_(0.0, 1.0)
 
 
-def _weights(
-    start: Tensor,
-    length: Tensor,
-    size: int,
-    source: int,
-    flip: Tensor | None = None,
-    interpolation: Interpolation = "bilinear",
-    shift: Tensor | None = None,
-) -> Tensor:
-    """Return the weights ``(B, size, source)`` that resize ``length`` pixels from ``start`` on to ``size``.
+def _whole_side(side: int, resized: int, size: int, interpolation: Interpolation) -> Tensor:
+    """Return the weights ``(1, size, side)`` of the middle pixels of a whole side at ``resized`` pixels."""
+    axes = crop_axes(torch.tensor([[0, 0, side, side]]), torch.zeros(1, dtype=torch.bool), resized)
+    first = round((resized - size) / 2)
+    return _weights(axes[:, 0], resized, side, interpolation)[:, first : first + size]
+
+
+def _weights(axes: Tensor, size: int, source: int, interpolation: Interpolation) -> Tensor:
+    """Return the weights ``(B, size, source)`` that resize a range of pixels to ``size``.
 
     The weights are a triangle, or Keys' cubic, around the centre of each output pixel, cut off at the border
     of the box and normalised to sum 1. For enlarging, this is the usual rule with a repeated border.
 
-    ``start`` and ``length`` are int64 ``(B,)`` in stored pixels, of which there are ``source``; ``flip``,
-    bool ``(B,)``, reverses the output; ``shift``, int64 ``(B,)``, is the number of output pixels to skip;
-    pixels outside the box are 0.
+    ``axes``, float32 ``(5, B)`` or ``(6, B)``, has for each image: ``size - 1`` if the output is mirrored,
+    else 0; the first pixel of the range among ``source`` stored ones; the pixel after its last one; stored
+    pixels to an output pixel; the same, at least 1; and, if the output is shifted, the output pixels to skip.
+    Pixels outside the range are 0.
     """
-    output = torch.arange(size, device=start.device).expand(len(start), size)
-    if flip is not None:
-        output = torch.where(flip[:, None], size - 1 - output, output)
+    mirror, first, end, scale, spread, *shift = axes[..., None].unbind(0)
+    output = (torch.arange(size, device=axes.device) - mirror).abs_()
     inside = None
-    if shift is not None:
-        output = output + shift[:, None]
-        inside = (output >= 0) & (output < size)
+    if shift:
+        moved = output.add_(shift[0])
         # Pixels outside are computed like the border, so that no sum is 0, and set to 0 afterwards.
-        output = output.clamp(0, size - 1)
-    first, count = start[:, None].float(), length[:, None].float()
-    scale = count / size
-    centre = first + (output + 0.5) * scale
-    pixel = torch.arange(source, device=start.device) + 0.5
-    distance = (pixel - centre[..., None]).abs_().div_(scale.clamp(min=1.0)[..., None])
-    weights = distance.neg_().add_(1.0).clamp_(min=0.0) if interpolation == "bilinear" else _cubic(distance)
-    weights *= ((pixel > first) & (pixel < first + count))[:, None]
+        output = moved.clamp(0, size - 1)
+        inside = output == moved
+    centre = output.add_(0.5).mul_(scale).add_(first)
+    pixel = torch.arange(source, device=axes.device) + 0.5
+    distance = (pixel - centre[..., None]).abs_().div_(spread[..., None])
+    weights = (1.0 - distance).clamp_(min=0.0) if interpolation == "bilinear" else _cubic(distance)
+    weights *= ((pixel > first) & (pixel < end))[:, None]
     weights.div_(weights.sum(dim=-1, keepdim=True))
     return weights if inside is None else weights.mul_(inside[..., None])
-
-
-def _part(tensor: Tensor | None, rows: slice) -> Tensor | None:
-    return None if tensor is None else tensor[rows]

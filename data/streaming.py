@@ -14,6 +14,7 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
+from contrasweep.data.packing import host_bytes
 from contrasweep.data.share import decoding_threads, resident_limit
 
 Placement = Literal["auto", "resident", "stream"]
@@ -105,9 +106,8 @@ class StreamedImages:
         order = torch.cat([rows.flatten() for rows in wanted]) if wanted else self.rows[:0]
         if not bool((order[1:] > order[:-1]).all()):
             self.source.prepare_random_access()
-        decoded = _decoded_ahead(self.source, wanted, decoding_threads(self.device))
-        for rows, images in zip(wanted, decoded, strict=True):
-            yield images.view(*rows.shape, *self.source.shape).to(self.device)
+        for rows, images in zip(wanted, _decoded_ahead(self.source, wanted, self.device), strict=True):
+            yield images.view(*rows.shape, *self.source.shape).to(self.device, non_blocking=True)
 
 
 Images = Tensor | StreamedImages
@@ -157,13 +157,13 @@ def place(images: Images, placement: Placement = "auto") -> Images:
     return images.resident()
 
 
-def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], threads: int) -> Iterator[Tensor]:
+def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], device: torch.device) -> Iterator[Tensor]:
     """Yield each batch, flat, while the next ones are being decoded."""
     waiting: deque[tuple[Tensor, list[Future[None]]]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
+    pool = ThreadPoolExecutor(decoding_threads(device), thread_name_prefix="decode")
     try:
         for rows in batches:
-            waiting.append(_submit(pool, source, rows.flatten().tolist()))
+            waiting.append(_submit(pool, source, rows.flatten().tolist(), device))
             if len(waiting) > BATCHES_AHEAD:
                 yield _finished(*waiting.popleft())
         while waiting:
@@ -174,9 +174,9 @@ def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], threads: int) -
 
 
 def _submit(
-    pool: ThreadPoolExecutor, source: ImageRows, rows: list[int]
+    pool: ThreadPoolExecutor, source: ImageRows, rows: list[int], device: torch.device
 ) -> tuple[Tensor, list[Future[None]]]:
-    images = torch.empty((len(rows), *source.shape), dtype=torch.uint8)
+    images = host_bytes(device, len(rows), *source.shape)
     starts = range(0, len(rows), _IMAGES_A_TASK)
     parts = [slice(start, start + _IMAGES_A_TASK) for start in starts]
     return images, [pool.submit(source.decode, rows[part], images[part]) for part in parts]

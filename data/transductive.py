@@ -64,7 +64,10 @@ class MultiView:
         Raises:
             ValueError: ``index`` is not one-dimensional whole numbers, or names a missing row.
         """
-        rows = checked_rows(index, len(self), self.views[0].device)
+        return self.take(checked_rows(index, len(self), self.views[0].device))
+
+    def take(self, rows: Tensor) -> "MultiView":
+        """Return ``rows``, int64 ``(M,)`` on the same device, unchecked: a check would make the host wait."""
         return self._mapped(lambda tensor: tensor[rows])
 
     def to(self, device: torch.device | str) -> "MultiView":
@@ -83,7 +86,8 @@ class MultiView:
 def _require_labels(labels: Tensor) -> None:
     if labels.dtype != torch.int64 or labels.dim() not in (1, 2):
         raise ValueError(f"labels must be int64 (N,) or (N, c), got {labels.dtype} {tuple(labels.shape)}")
-    if labels.dim() == 2 and labels.device.type != "meta" and not bool(((labels == 0) | (labels == 1)).all()):
+    # Data is read on the CPU. To look at it again elsewhere would make the host wait.
+    if labels.dim() == 2 and labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1)).all()):
         raise ValueError(f"columns of labels must hold 0 and 1, got {int(labels.min())}..{int(labels.max())}")
 
 

@@ -1,82 +1,40 @@
 """Random views of images, batched: every image has its own parameters, and there is no loop over images.
 
-Parameters are first drawn, then applied. They are drawn on the CPU for the whole (global) batch, so that all
-devices and any number of ranks agree. A rank applies its slice on the device of its images.
+Parameters are drawn on the CPU for the whole (global) batch, so that all devices and any number of ranks
+agree. A plan, made on the CPU too, has all that is needed to make the views of a rank's slice. It travels to
+the device of the images in one copy (`data.packing`), and nothing that follows makes the host wait.
 
-The order is the usual one of torchvision: crop, resize, shift and flip (`data.resample`), colour jitter,
-greyscale, blur and normalisation (`data.photometric`). Operations that are off cost nothing.
+The order is the usual one of torchvision: crop, resize, shift and flip (`data.resample`), colour jitter
+(`data.jitter`), greyscale, blur and normalisation (`data.photometric`). Operations that are off cost nothing.
 
 Shapes: B images, C channels, H x W stored pixels, S the output size.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from contrasweep.data.photometric import OPERATIONS, blur_, grey_, jitter, normalise
+from contrasweep.data.jitter import OPERATIONS, GroupedJitter, StagedJitter, operations_on, staged
+from contrasweep.data.packing import to_device
+from contrasweep.data.photometric import blur_, blur_kernels, grey_, normalise
 from contrasweep.data.resample import (
     Interpolation,
     crop,
+    crop_axes,
     images_at_once,
     require_images,
     require_interpolation,
 )
+from contrasweep.data.view_plan import PlannedViews, ViewParameters, ViewPlan, cut
 
 _TRIES = 10
 # Standard deviations of the blur in pixels, the same in SimCLR (Chen et al. 2020, appendix A) and MoCo-v2.
 _BLUR_SIGMA = (0.1, 2.0)
 _SMALLEST_BLURRED = 20
 _COLOURED_AT_ONCE = 256
-
-
-@dataclass(frozen=True, eq=False)
-class ViewParameters:
-    """The drawn parameters of each image; those of operations that are off are drawn too, without effect.
-
-    Attributes:
-        boxes: int64 ``(B, 4)``: top, left, height, width in stored pixels.
-        flip: bool ``(B,)``: mirrored left to right.
-        shift: int64 ``(B, 2)``: the offset of the view in the resized crop, in its pixels down and right.
-        source_size: the stored (height, width) for which the boxes were drawn.
-        jitter: bool ``(B,)``: brightness, contrast, saturation and hue change.
-        factors: float32 ``(B, 4)``: multipliers of brightness, contrast and saturation (1 changes nothing),
-            and the shift of the hue in turns.
-        order: int64 ``(B, 4)``: the four operations (0..3, as in `factors`) in their order.
-        grayscale: bool ``(B,)``: colours removed.
-        blur: bool ``(B,)``: blurred.
-        sigma: float32 ``(B,)``: standard deviation of the blur in pixels.
-    """
-
-    boxes: Tensor
-    flip: Tensor
-    shift: Tensor
-    source_size: tuple[int, int]
-    jitter: Tensor
-    factors: Tensor
-    order: Tensor
-    grayscale: Tensor
-    blur: Tensor
-    sigma: Tensor
-
-    def __len__(self) -> int:
-        return len(self.boxes)
-
-    def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
-        """Return the parameters of some images, such as one rank's slice of the global batch."""
-        return self._mapped(lambda tensor: tensor[index])
-
-    def to(self, device: torch.device | str) -> "ViewParameters":
-        """Return the same parameters on ``device``."""
-        return self._mapped(lambda tensor: tensor.to(device))
-
-    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
-        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
-        changed: dict[str, Any] = {name: change(tensor) for name, tensor in tensors.items()}
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
@@ -196,9 +154,8 @@ class RandomViews:
     def apply(self, images: Tensor, parameters: ViewParameters) -> Tensor:
         """Make one view of each image, uint8 ``(B, C, H, W)``, with its own parameters.
 
-        There is one row of parameters for each image, drawn for ``(H, W)``. Leave them on the CPU: reading
-        sizes from them would make an accelerator wait. Returns float32 ``(B, C, S, S)`` on the images'
-        device, in 0..1 unless normalised.
+        There is one row of parameters for each image, drawn for ``(H, W)``, on the CPU. Returns float32
+        ``(B, C, S, S)`` on the images' device, in 0..1 unless normalised.
 
         Raises:
             ValueError: the images are not uint8 ``(B, C, H, W)``, the parameters do not fit the images, or
@@ -210,31 +167,87 @@ class RandomViews:
                 f"the parameters are for {len(parameters)} images of {parameters.source_size} pixels, "
                 f"got {len(images)} of {tuple(images.shape[2:])}"
             )
-        if (self._jitters or self.grayscale) and images.shape[1] not in (1, 3):
-            raise ValueError(f"colours change in images of 1 or 3 channels, got {images.shape[1]}")
-        drawn = parameters.to("cpu")
-        step = images_at_once(images, self.size, like=_COLOURED_AT_ONCE)
-        if len(images) <= step:
-            return self._apply(images, drawn)
-        parts = [slice(first, first + step) for first in range(0, len(images), step)]
-        return torch.cat([self._apply(images[part], drawn[part]) for part in parts])
+        plan = self.plan([parameters.to("cpu")], images.shape[1], images.device)
+        return self.make(images, to_device(plan, images.device))
+
+    def plan(
+        self,
+        parameters: Sequence[ViewParameters],
+        channels: int,
+        device: torch.device,
+        first: Sequence[int] | None = None,
+    ) -> ViewPlan:
+        """Return how to make several views of images; `data.packing.to_device` takes the plan to the device.
+
+        ``parameters`` has the parameters of the images in each view, on the CPU; all were drawn for one size.
+        View v shows the images from row ``first[v]`` on, by default from the first one.
+
+        Raises:
+            ValueError: the settings do not fit the number of channels.
+        """
+        if (self._jitters or self.grayscale) and channels not in (1, 3):
+            raise ValueError(f"colours change in images of 1 or 3 channels, got {channels}")
+        stored = (channels, *parameters[0].source_size)
+        step = images_at_once(device, stored, self.size, like=_COLOURED_AT_ONCE)
+        on_cpu = device.type == "cpu"
+        parts = cut(parameters, first or [0] * len(parameters), step, in_order=on_cpu)
+        planned = (self._planned(shown, drawn, channels, grouped=on_cpu) for shown, drawn in parts)
+        return ViewPlan(stored, tuple(planned))
+
+    def make(self, images: Tensor, plan: ViewPlan) -> Tensor:
+        """Make the views of a plan, which is on the images' device, of images, uint8 ``(N, C, H, W)``.
+
+        Returns float32 ``(B, C, S, S)``, the views one after the other, in 0..1 unless normalised.
+
+        Raises:
+            ValueError: the images are not uint8, or of another shape than in the plan.
+        """
+        require_images(images)
+        if tuple(images.shape[1:]) != plan.stored:
+            raise ValueError(f"the plan is for images {plan.stored}, got {tuple(images.shape[1:])}")
+        made = [self._made(images[part.shown], part) for part in plan.parts]
+        return made[0] if len(made) == 1 else torch.cat(made)
 
     @property
     def _jitters(self) -> list[str]:
         """The operations of the jitter that are on."""
         return [name for name in OPERATIONS if getattr(self, name) > 0.0]
 
-    def _apply(self, images: Tensor, drawn: ViewParameters) -> Tensor:
+    def _planned(
+        self, shown: Tensor | slice, drawn: ViewParameters, channels: int, *, grouped: bool
+    ) -> PlannedViews:
+        colours: GroupedJitter | StagedJitter | None = None
+        back = None
+        active = operations_on(self._jitters, channels)
+        if active and grouped:
+            colours = GroupedJitter(active, drawn.jitter, drawn.factors, drawn.order)
+        elif active:
+            by, colours = staged(active, drawn.jitter, drawn.factors, drawn.order)
+            assert isinstance(shown, Tensor)
+            shown, drawn, back = shown[by], drawn[by], by.argsort()
         shift = drawn.shift if self.padding else None
-        views = crop(images, drawn.boxes, drawn.flip, self.size, self.interpolation, shift)
-        if self._jitters:
-            views = jitter(views, drawn.jitter, drawn.factors, drawn.order, self._jitters)
-        if self.grayscale:
-            grey_(views, drawn.grayscale.nonzero()[:, 0])
-        if self.blur:
-            rows = drawn.blur.nonzero()[:, 0]
-            blur_(views, rows, drawn.sigma[rows])
-        return views if self.mean is None or self.std is None else normalise(views, self.mean, self.std)
+        blurred = drawn.blur.nonzero()[:, 0] if self.blur else None
+        return PlannedViews(
+            shown,
+            crop_axes(drawn.boxes, drawn.flip, self.size, shift),
+            colours,
+            grey=drawn.grayscale.nonzero()[:, 0] if self.grayscale else None,
+            blurred=blurred,
+            kernels=None if blurred is None else blur_kernels(drawn.sigma[blurred], self.size),
+            back=back,
+        )
+
+    def _made(self, images: Tensor, part: PlannedViews) -> Tensor:
+        views = crop(images, part.axes, self.size, self.interpolation)
+        if part.colours is not None:
+            views = part.colours.apply(views)
+        if part.grey is not None:
+            grey_(views, part.grey)
+        if part.blurred is not None and part.kernels is not None:
+            blur_(views, part.blurred, part.kernels)
+        if self.mean is not None and self.std is not None:
+            views = normalise(views, self.mean, self.std)
+        return views if part.back is None else views.index_select(0, part.back)
 
     def _factor_ranges(self) -> tuple[Tensor, Tensor]:
         """Return the lowest and the highest of the four factors, each ``(4,)``."""

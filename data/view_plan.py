@@ -1,0 +1,121 @@
+"""The drawn parameters of random views, and the plan by which a device makes the views.
+
+Shapes: B images or views, C channels, H x W stored pixels, K the span of the blur.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrasweep.data.jitter import GroupedJitter, StagedJitter
+
+
+@dataclass(frozen=True, eq=False)
+class ViewParameters:
+    """The drawn parameters of each image; those of operations that are off are drawn too, without effect.
+
+    Attributes:
+        boxes: int64 ``(B, 4)``: top, left, height, width in stored pixels.
+        flip: bool ``(B,)``: mirrored left to right.
+        shift: int64 ``(B, 2)``: the offset of the view in the resized crop, in its pixels down and right.
+        source_size: the stored (height, width) for which the boxes were drawn.
+        jitter: bool ``(B,)``: brightness, contrast, saturation and hue change.
+        factors: float32 ``(B, 4)``: multipliers of brightness, contrast and saturation (1 changes nothing),
+            and the shift of the hue in turns.
+        order: int64 ``(B, 4)``: the four operations (0..3, as in `factors`) in their order.
+        grayscale: bool ``(B,)``: colours removed.
+        blur: bool ``(B,)``: blurred.
+        sigma: float32 ``(B,)``: standard deviation of the blur in pixels.
+    """
+
+    boxes: Tensor
+    flip: Tensor
+    shift: Tensor
+    source_size: tuple[int, int]
+    jitter: Tensor
+    factors: Tensor
+    order: Tensor
+    grayscale: Tensor
+    blur: Tensor
+    sigma: Tensor
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
+        """Return the parameters of some images, such as one rank's slice of the global batch."""
+        return self._mapped(lambda tensor: tensor[index])
+
+    def to(self, device: torch.device | str) -> "ViewParameters":
+        """Return the same parameters on ``device``."""
+        return self._mapped(lambda tensor: tensor.to(device))
+
+    @staticmethod
+    def joined(parts: Sequence["ViewParameters"]) -> "ViewParameters":
+        """Return the parameters of all parts, one after the other; they were drawn for one size."""
+        names = [name for name, value in vars(parts[0]).items() if isinstance(value, Tensor)]
+        tensors: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+        return replace(parts[0], **tensors)
+
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        changed: dict[str, Any] = {name: change(tensor) for name, tensor in tensors.items()}
+        return replace(self, **changed)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedViews:
+    """How to make some views together; an operation that is off is None.
+
+    Attributes:
+        shown: the rows of the images that the views show: a slice, or int64 ``(B,)`` in any order.
+        axes: their crops, see `resample.crop_axes`.
+        colours: the jitter.
+        grey: int64, the views without colours.
+        blurred: int64 ``(n,)``, the blurred views.
+        kernels: float32 ``(n, K)``, see `photometric.blur_kernels`.
+        back: int64 ``(B,)``, the place of each view among those made; None where they are in order.
+    """
+
+    shown: Tensor | slice
+    axes: Tensor
+    colours: GroupedJitter | StagedJitter | None
+    grey: Tensor | None
+    blurred: Tensor | None
+    kernels: Tensor | None
+    back: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class ViewPlan:
+    """How to make all views of a batch, part by part, of images of the stored shape ``(C, H, W)``."""
+
+    stored: tuple[int, int, int]
+    parts: tuple[PlannedViews, ...]
+
+
+def cut(
+    parameters: Sequence[ViewParameters], first: Sequence[int], step: int, *, in_order: bool
+) -> list[tuple[Tensor | slice, ViewParameters]]:
+    """Return parts of at most ``step`` views, each with the rows of its images and its parameters.
+
+    View v shows the images from row ``first[v]`` on. If ``in_order``, a part is of one view, and its rows are
+    a slice: images need no copy, and no bit depends on the number of views. Else views share equal parts.
+    """
+    if in_order:
+        return [
+            (slice(start + begin, start + min(begin + step, len(drawn))), drawn[begin : begin + step])
+            for start, drawn in zip(first, parameters, strict=True)
+            for begin in range(0, max(1, len(drawn)), step)
+        ]
+    whole = ViewParameters.joined(parameters)
+    rows = torch.cat(
+        [start + torch.arange(len(drawn)) for start, drawn in zip(first, parameters, strict=True)]
+    )
+    parts = max(1, -(-len(whole) // step))
+    size = max(1, -(-len(whole) // parts))
+    starts = range(0, max(1, len(whole)), size)
+    return [(rows[begin : begin + size], whole[begin : begin + size]) for begin in starts]
