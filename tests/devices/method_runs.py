@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from contrasweep.data import clusters
+from contrasweep.data import RandomViews, clusters
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.prepared import Prepared
@@ -99,7 +99,7 @@ def setting_runs(names: Iterable[str] = SETTINGS) -> dict[str, DeviceRun]:
 def device_run(experiment: Experiment) -> DeviceRun:
     """Run an experiment on the CPU and on the device."""
     try:
-        with lloyd_everywhere():
+        with lloyd_everywhere(), plans_of_a_device():
             return _device_run(experiment, install())
     except Exception:  # noqa: BLE001 - whatever a method raises is what the test shows
         return DeviceRun(error=traceback.format_exc(limit=-20))
@@ -141,6 +141,22 @@ def lloyd_everywhere() -> Iterator[None]:
         yield
     finally:
         clusters._scikit_kmeans = usual
+
+
+@contextmanager
+def plans_of_a_device() -> Iterator[None]:
+    """Let views on the CPU be made as on a device: usually they differ by rounding where colours change."""
+    usual = RandomViews.plan
+
+    def plan(views: RandomViews, *arguments: Any, **named: Any) -> Any:
+        parameters, channels, _, *first = arguments
+        return usual(views, parameters, channels, install(), *first, **named)
+
+    RandomViews.plan = plan  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        RandomViews.plan = usual  # type: ignore[method-assign]
 
 
 def _data(experiment: Experiment, device: torch.device) -> Prepared:

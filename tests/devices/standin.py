@@ -29,6 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils import backend_registration
+from torch.utils._device import _device_constructors
 
 from tests.devices.counting import note
 from tests.devices.gpu_limits import refuse_what_cuda_lacks
@@ -81,6 +82,9 @@ def install() -> torch.device:
         torch.serialization.register_package(0, _location, _restored)
         torch.UntypedStorage.clone = _storage_clone(torch.UntypedStorage.clone)  # type: ignore[method-assign]
         torch.Tensor.pin_memory, torch.Tensor.is_pinned = _pin_memory, _is_pinned  # type: ignore[assignment]
+        # `with torch.device(...)` looks up torch's own function, in a list made at its first use.
+        _device_constructors()
+        torch.empty = _empty_pinned(torch.empty)  # type: ignore[assignment]
     return torch.device(NAME, INDEX)
 
 
@@ -348,6 +352,14 @@ def _copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     to, of = (_on_host(one) if one.device.type == NAME else one for one in (target, source))
     to.copy_(of)
     return target
+
+
+def _empty_pinned(of_torch: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def empty(*size: Any, pin_memory: bool = False, **kwargs: Any) -> Tensor:
+        memory = of_torch(*size, **kwargs)
+        return _pin_memory(memory) if pin_memory else memory
+
+    return empty
 
 
 def _pin_memory(tensor: Tensor, device: Any = None) -> Tensor:

@@ -19,11 +19,6 @@ MOST_LAUNCHES = 640
 """The operations of a step with few kinds of views, whatever the method."""
 
 WAITS: Mapping[str, tuple[int, str]] = {
-    "copy_ in data.resample.crop": (8, "where each view is cut out: two copies a view"),
-    "copy_ in data.streaming.image_batches": (1, "which images are in the batch"),
-    "copy_ in tuning.objectives.batches.ImageFeed.epoch": (1, "which images are in the batch, once more"),
-    "copy_ in data.images.checked_rows": (2, "which objects of several views are in the batch"),
-    "_local_scalar_dense in data.images.checked_rows": (2, "whether these rows exist"),
     "_unique2 in losses.groups.group_index": (5, "the groups are numbered"),
     "_local_scalar_dense in losses.groups.group_index": (1, "how many groups there are"),
     "_local_scalar_dense in losses.groups.group_sums": (2, "how many groups there are"),

@@ -23,9 +23,12 @@ from contrasweep.data import (
     shard,
     torch_generator,
 )
+from contrasweep.data.packing import to_device
+from contrasweep.data.view_plan import ViewPlan
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, ViewSettings
 from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prefetch import one_ahead
 from contrasweep.tuning.objectives.prepared import PreparedData, PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
@@ -88,43 +91,70 @@ class ImageFeed:
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """Yield the batches of the epoch (from 1)."""
-        train, whole = self.train, self.sampler.epoch(epoch)
-        rows = [_of_rank(batch, self.ranks) for batch in whole]
-        # Images that are not in memory are decoded ahead, while the batch before them trains.
-        for step, (own, images) in enumerate(zip(rows, image_batches(train.images, rows), strict=True)):
-            yield self._batch(own.to(images.device), images, epoch, step, whole[step].shape[-1])
+        return one_ahead(self._batches(epoch), self.train.labels.device)
 
     def shared(self, ranks: Ranks) -> "ImageFeed":
         """Return the feed of one of several ranks."""
         _refuse_empty_parts(self.sampler.epoch(1), ranks)
         return replace(self, ranks=ranks)
 
-    def _batch(self, rows: Tensor, images: Tensor, epoch: int, step: int, count: int) -> Batch:
-        train, index = self.train, rows if rows.dim() == 1 else rows[0]
-        shown = images.expand(self.views, *images.shape) if rows.dim() == 1 else images
+    def _batches(self, epoch: int) -> Iterator[Batch]:
+        images, whole = self.train.images, self.sampler.epoch(epoch)
+        own = [_of_rank(batch, self.ranks) for batch in whole]
+        # Images that are not in memory are decoded ahead, while the batch before them trains.
+        decoded = None if isinstance(images, Tensor) else image_batches(images, own)
+        for step, rows in enumerate(own):
+            plan = to_device(self._plan(rows, epoch, step, whole[step].shape[-1]), images.device)
+            yield self._batch(plan, images[plan.rows] if decoded is None else next(decoded))
 
-        def view(number: int) -> Tensor:
-            transform = self.transform if number < self.views or self.local is None else self.local
-            # Where the views show different images, local crops are of those of the first view.
-            own = shown[number] if number < self.views else shown[0]
-            return self._view(transform, own, torch_generator(self.seed, "views", epoch, step, number), count)
+    def _plan(self, rows: Tensor, epoch: int, step: int, count: int) -> "_Plan":
+        channels, size = self.train.images.shape[1], self.train.images.shape[-1]
+        # The images of the first view, which local crops show too, come first.
+        other = rows.shape[-1] if rows.dim() == 2 else 0
 
-        local = [view(self.views + number) for number in range(self.local_crops)]
+        def planned(transform: RandomViews, numbers: range, first: list[int]) -> ViewPlan:
+            drawn = []
+            for number in numbers:
+                parameters = transform.draw(
+                    count, size, torch_generator(self.seed, "views", epoch, step, number)
+                )
+                drawn.append(parameters if self.ranks.world == 1 else parameters[self._part(count)])
+            return transform.plan(drawn, channels, self.train.images.device, first)
+
+        views = range(self.views)
+        local = range(self.views, self.views + self.local_crops)
+        return _Plan(
+            rows,
+            planned(self.transform, views, [number * other for number in views]),
+            planned(self.local, local, [0] * len(local)) if self.local is not None and local else None,
+        )
+
+    def _part(self, count: int) -> Tensor:
+        return shard(torch.arange(count), self.ranks.rank, self.ranks.world)
+
+    def _batch(self, plan: "_Plan", images: Tensor) -> Batch:
+        train, index = self.train, plan.rows if plan.rows.dim() == 1 else plan.rows[0]
+        shown = images if plan.rows.dim() == 1 else images.flatten(0, 1)
+        views = self.transform.make(shown, plan.views)
+        local = None if plan.local is None or self.local is None else self.local.make(shown, plan.local)
         return Batch(
-            torch.stack([view(number) for number in range(self.views)]),
+            views.view(self.views, -1, *views.shape[1:]),
             labels=train.labels[index],
             index=index,
             condition=None if train.condition is None else train.condition[index],
             bias=None if train.bias is None else train.bias[index],
             clusters=None if self.clusters is None else self.clusters[index],
-            local=torch.stack(local) if local else None,
+            local=None if local is None else local.view(self.local_crops, -1, *local.shape[1:]),
         )
 
-    def _view(self, transform: RandomViews, images: Tensor, generator: torch.Generator, count: int) -> Tensor:
-        parameters = transform.draw(count, images.shape[-1], generator)
-        if self.ranks.world > 1:
-            parameters = parameters[shard(torch.arange(count), self.ranks.rank, self.ranks.world)]
-        return transform.apply(images, parameters)
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the CPU decides of one batch: its `rows`, its views and its local crops."""
+
+    rows: Tensor
+    views: ViewPlan
+    local: ViewPlan | None
 
 
 @dataclass(frozen=True)
@@ -137,13 +167,16 @@ class TransductiveFeed:
 
     def epoch(self, epoch: int) -> Iterator[TransductiveBatch]:
         """Yield the batches of the epoch (from 1)."""
+        return one_ahead(self._batches(epoch), self.data.unlabelled.views[0].device)
+
+    def _batches(self, epoch: int) -> Iterator[TransductiveBatch]:
+        data = self.data
         for batch in self.sampler.epoch(epoch):
             rows = SemiSupervisedRows(
                 _of_rank(batch.labelled, self.ranks), _of_rank(batch.unlabelled, self.ranks)
             )
-            yield TransductiveBatch(
-                self.data.labelled.subset(rows.labelled), self.data.unlabelled.subset(rows.unlabelled)
-            )
+            own = to_device(rows, data.unlabelled.views[0].device)
+            yield TransductiveBatch(data.labelled.take(own.labelled), data.unlabelled.take(own.unlabelled))
 
     def shared(self, ranks: Ranks) -> "TransductiveFeed":
         """Return the feed of one of several ranks."""
