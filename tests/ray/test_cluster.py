@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,16 +15,19 @@ from ray.cluster_utils import Cluster
 from ray.exceptions import WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
+from typer.testing import CliRunner
 
 from contrasweep.data import Share
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings
-from contrasweep.tuning.planning.resources import Machine, resources_for
+from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import cluster_at, our_code
 from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes, take_share_of_node
-from contrasweep.tuning.ray.sweep import run_sweep
+from contrasweep.tuning.ray.sweep import run_sweep, telling_how_to_go_on
+from contrasweep.tuning.ray.worker import bundles
 from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import pretrain
@@ -69,6 +73,42 @@ def test_a_gpu_and_its_cores_are_on_one_node() -> None:
     assert resources_for(None, 8, 1, 1.0, machine=machine).concurrency == 2
     with pytest.raises(InputError, match="room for 0"):
         resources_for(None, 16, 1, 1.0, machine=machine)
+
+
+def test_workers_of_a_trial_are_on_one_node_if_they_must_be() -> None:
+    """With three cores on each of two nodes, three trials of two workers fit, or two that span no nodes."""
+    apart = Machine((3, 3), (), "head:6379")
+    together = replace(apart, one_node=True)
+    spread, packed = (resources_for(None, 1, 2, 0.0, machine=machine) for machine in (apart, together))
+    assert (spread.concurrency, packed.concurrency) == (3, 2)
+    assert (bundles(spread).strategy, bundles(packed).strategy) == ("PACK", "STRICT_PACK")
+    coming = replace(together, autoscales=True)
+    assert resources_for(8, 1, 2, 0.0, machine=coming).one_node
+    with pytest.raises(
+        InputError, match=r"4 workers of 1 cpu each on one node were asked for; .* room for 0"
+    ):
+        resources_for(1, 1, 4, 0.0, machine=together)
+
+
+def test_one_node_with_gpus() -> None:
+    machine = Machine((64, 64), (4.0, 2.0), "head:6379", one_node=True)
+    assert resources_for(None, 1, 3, 1.0, machine=machine).concurrency == 1
+    assert resources_for(None, 1, 2, 1.0, machine=machine).concurrency == 3
+    assert resources_for(None, 1, 2, 0.5, machine=machine).concurrency == 6
+
+
+@pytest.mark.parametrize("command", [["sweep", "infonce"], ["table", "cclk-t3"], ["run", "study"]])
+def test_one_node_is_for_clusters(command: list[str]) -> None:
+    told = CliRunner().invoke(app, [*command, "--workers", "2", "--one-node"])
+    assert told.exit_code == 2
+    assert "--one-node goes with --address" in told.stderr
+
+
+def test_the_command_that_goes_on_keeps_to_one_node(tmp_path: Path) -> None:
+    place = Resources(1, workers=2, address="head:6379", one_node=True)
+    with pytest.raises(KeyboardInterrupt) as stopped, telling_how_to_go_on(["a"], "x", tmp_path, place):
+        raise KeyboardInterrupt
+    assert stopped.value.__notes__[-1].endswith("--resume --address head:6379 --one-node` goes on.")
 
 
 def test_nodes_that_cannot_see_the_results_are_named(tmp_path: Path) -> None:

@@ -71,6 +71,13 @@ Autoscale = Annotated[
         help="The cluster at --address starts nodes for trials that wait: --concurrency is taken as given.",
     ),
 ]
+OneNode = Annotated[
+    bool,
+    typer.Option(
+        "--one-node",
+        help="All workers of a trial or run are on one node of the cluster; default: on as few as may be.",
+    ),
+]
 
 
 Where = Annotated[
@@ -89,11 +96,12 @@ def check_place(
     device: str | None,
     address: str | None = None,
     autoscale: bool = False,
+    one_node: bool = False,
 ) -> None:
     """Refuse options about where trials run that are known to be wrong before torch and Ray are imported.
 
     Raises:
-        InputError: a count is none, there is no such device, or `--autoscale` is given without a cluster.
+        InputError: a count is none, there is no such device, or an option for clusters is given without one.
     """
     from contrasweep.tuning.planning.resources import check_counts
     from contrasweep.tuning.training.devices import AUTO, check_device_name
@@ -102,15 +110,17 @@ def check_place(
     check_device_name(device or AUTO)
     if autoscale and address is None:
         raise InputError("--autoscale goes with --address: only a cluster starts nodes (docs/cluster.md)")
+    if one_node and address is None:
+        raise InputError("--one-node goes with --address: a machine is always one node (docs/many-gpus.md)")
 
 
-def machine_at(address: str | None, autoscale: bool = False) -> "Machine | None":
+def machine_at(address: str | None, autoscale: bool = False, one_node: bool = False) -> "Machine | None":
     """Return the cores and GPUs of the cluster at `--address`; None if trials run on this machine."""
     if address is None:
         return None
     from contrasweep.tuning.ray.cluster import cluster_at
 
-    return cluster_at(address, autoscales=autoscale)
+    return cluster_at(address, autoscales=autoscale, one_node=one_node)
 
 
 def given(options: "Mapping[str, Any]") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from contrasweep.tuning.cli.options import (
     DataRoot,
     Device,
     GpusPerWorker,
+    OneNode,
     Results,
     Where,
     Workers,
@@ -62,6 +63,7 @@ def run(
     device: Device = None,
     address: Address = None,
     autoscale: Autoscale = False,
+    one_node: OneNode = False,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
@@ -78,7 +80,7 @@ def run(
     from contrasweep.tuning.store import open_location
 
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_place(concurrency, cpus_per_run, workers, device, address, autoscale)
+    check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
     check_count("seeds", seeds)
     if snapshots is not None:
         check_count("snapshots", snapshots)
@@ -94,7 +96,7 @@ def run(
         [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
-    done, machine = [], machine_at(address, autoscale)
+    done, machine = [], machine_at(address, autoscale, one_node)
     gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
     for setup in dict.fromkeys(_setup(c, data_root, gpus) for own in by_study.values() for c in own):
         remark(f"Each run: {setup}")

@@ -14,6 +14,7 @@ from contrasweep.tuning.cli.options import (
     DataRoot,
     Device,
     GpusPerWorker,
+    OneNode,
     Preset,
     Results,
     Set,
@@ -102,6 +103,7 @@ def sweep(
     device: Device = None,
     address: Address = None,
     autoscale: Autoscale = False,
+    one_node: OneNode = False,
     max_failures: MaxFailures = None,
     trial_timeout: TrialTimeout = None,
     budget: Budget = None,
@@ -154,7 +156,7 @@ def sweep(
     bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
     bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_place(concurrency, cpus_per_trial, workers, device, address, autoscale)
+    check_place(concurrency, cpus_per_trial, workers, device, address, autoscale, one_node)
     limits, halving = Limits(**given(bounds)), Halving(**given({"eta": eta, "grace": grace}))
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
@@ -164,7 +166,7 @@ def sweep(
         if space is not None:
             held = stored.require_search().given
             rules["space"] = space_of_file(space, methods, stored.dataset, held)
-        machine = _machine(address, autoscale)
+        machine = _machine(address, autoscale, one_node)
         values |= {} if epochs is None else {"epochs": epochs}
         expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
         expected |= {"eta": eta, "grace": grace}
@@ -182,7 +184,7 @@ def sweep(
     asked = {**given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
     asked |= {"halving": halving, "enqueue": () if enqueue is None else read_configurations(enqueue)}
     _check_new(methods, dataset, name, None if dry_run else results, asked)
-    machine = _machine(address, autoscale)
+    machine = _machine(address, autoscale, one_node)
     plans = _plans(
         methods,
         dataset,
@@ -247,10 +249,10 @@ def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
     return first
 
 
-def _machine(address: str | None, autoscale: bool) -> "Machine | None":
+def _machine(address: str | None, autoscale: bool, one_node: bool) -> "Machine | None":
     """Return the machine on which trials run, None for this one; say what takes a while."""
     remark("Loading torch ..." if address is None else f"Loading torch, and asking the cluster {address} ...")
-    return machine_at(address, autoscale)
+    return machine_at(address, autoscale, one_node)
 
 
 def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: Any) -> "list[SweepPlan]":

@@ -20,6 +20,7 @@ from contrasweep.tuning.cli.options import (
     DataRoot,
     Device,
     GpusPerWorker,
+    OneNode,
     Results,
     Workers,
     check_place,
@@ -129,6 +130,7 @@ def table(
     device: Device = None,
     address: Address = None,
     autoscale: Autoscale = False,
+    one_node: OneNode = False,
     data_root: DataRoot = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
@@ -142,7 +144,7 @@ def table(
 
     spec = load_table(table)
     _check_outputs(spec, output, figure, save)
-    check_place(concurrency, cpus_per_run, workers, device, address, autoscale)
+    check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     remark("Loading torch ...")
@@ -166,7 +168,7 @@ def table(
         asked: dict[str, Any]
         asked = {"concurrency": concurrency, "cpus_per_run": cpus_per_run, "workers": workers}
         asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
-        on = given({**asked, "machine": machine_at(address, autoscale)})
+        on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
         _say_where(**on)
         with progress_line() as line:
             failed = _run(plan, line, results=results, data_root=data_root, **on)

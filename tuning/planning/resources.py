@@ -21,12 +21,14 @@ class Machine:
         address: the cluster's address; None for this machine.
         autoscales: whether the cluster starts further nodes for trials that wait. The nodes above are those
             of now, so they do not limit what may be asked for.
+        one_node: whether the workers of a trial must be on one node; otherwise they may be on several.
     """
 
     nodes: tuple[int, ...]
     node_gpus: tuple[float, ...] = ()
     address: str | None = None
     autoscales: bool = False
+    one_node: bool = False
 
     @property
     def gpus(self) -> float:
@@ -54,14 +56,21 @@ class Machine:
         Raises:
             InputError: a worker asks for more than one GPU.
         """
+        slots = self._slots(asked)
+        if self.one_node:
+            return sum(there // asked.workers for there in slots)
+        return sum(slots) // asked.workers
+
+    def _slots(self, asked: "Resources") -> list[int]:
+        """Return how many workers fit on each node."""
         if not asked.gpus:
-            return sum(cpus // asked.cpus for cpus in self.nodes) // asked.workers
+            return [cpus // asked.cpus for cpus in self.nodes]
         check_share(asked.gpus)
         # A worker's share lies on one GPU: three workers of 0.4 take two GPUs.
         shares = int(1 / asked.gpus + 1e-9)
         gpus = self.node_gpus or (0.0,) * len(self.nodes)
         nodes = zip(self.nodes, gpus, strict=True)
-        return sum(min(cpus // asked.cpus, int(there) * shares) for cpus, there in nodes) // asked.workers
+        return [min(cpus // asked.cpus, int(there) * shares) for cpus, there in nodes]
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ class Resources:
     """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
 
     `address` names a Ray cluster; None means this machine. `autoscales` says that the cluster starts nodes
-    for trials that wait.
+    for trials that wait, `one_node` that the workers of a trial must be on one node.
     """
 
     concurrency: int
@@ -78,6 +87,7 @@ class Resources:
     gpus: float = 0.0
     address: str | None = None
     autoscales: bool = False
+    one_node: bool = False
 
     @property
     def cores(self) -> int:
@@ -90,7 +100,7 @@ class Resources:
         cpus, gpus = counted(self.cpus, "cpu"), f" and {self.gpus:g} GPU" if self.gpus else ""
         if self.workers == 1:
             return f"{cpus}{gpus} each"
-        return f"{self.workers} workers of {cpus}{gpus} each"
+        return f"{self.workers} workers of {cpus}{gpus} each{' on one node' * self.one_node}"
 
 
 def resources_for(
@@ -117,11 +127,11 @@ def resources_for(
     check_counts(concurrency, cpus, workers)
     gpus = gpus_for(device, gpus, machine)
     if machine is not None and machine.autoscales:
-        asked = Resources(concurrency or 0, cpus, workers, gpus, machine.address, autoscales=True)
+        asked = Resources(concurrency or 0, cpus, workers, gpus, machine.address, True, machine.one_node)
         return _of_nodes_to_come(asked, most)
     here = Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
     place = here if machine is None else machine
-    asked = Resources(concurrency or 0, cpus, workers, gpus, place.address)
+    asked = Resources(concurrency or 0, cpus, workers, gpus, place.address, one_node=place.one_node)
     fit = place.room_for(asked)
     wanted = min(concurrency or fit, most or concurrency or fit)
     if machine is None and (workers > 1 or gpus):

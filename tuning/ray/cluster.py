@@ -59,10 +59,11 @@ ENVIRONMENT = {
 }
 
 
-def cluster_at(address: str, autoscales: bool = False) -> Machine:
+def cluster_at(address: str, autoscales: bool = False, one_node: bool = False) -> Machine:
     """Return the cores and GPUs of a cluster's nodes; `address` is `auto` or `HOST:PORT`.
 
-    `autoscales` says that the cluster starts further nodes for trials that wait.
+    `autoscales` says that the cluster starts further nodes for trials that wait, `one_node` that the workers
+    of a trial must be on one node.
 
     Raises:
         InputError: no cluster answers at the address, or the address has another form.
@@ -72,7 +73,7 @@ def cluster_at(address: str, autoscales: bool = False) -> Machine:
         nodes = [node["Resources"] for node in live_nodes()]
     cpus = tuple(int(node.get("CPU", 0)) for node in nodes)
     gpus = tuple(float(node.get("GPU", 0.0)) for node in nodes)
-    return Machine(cpus, gpus, address, autoscales)
+    return Machine(cpus, gpus, address, autoscales, one_node)
 
 
 @contextmanager

@@ -345,10 +345,10 @@ def telling_how_to_go_on(
     methods: Sequence[str], name: str, results: str | Path, where: Machine | Resources | None
 ) -> Iterator[None]:
     """Add the command that goes on to what ends the block early, as a note."""
-    address, autoscales = (None, False) if where is None else (where.address, where.autoscales)
+    place = () if where is None else (where.address, where.autoscales, where.one_node)
     try:
         yield
     except (KeyboardInterrupt, SweepStopped, StoreUnavailable) as stop:
-        go_on = resume_command(methods, name, results, address, autoscales)
+        go_on = resume_command(methods, name, results, *place)
         stop.add_note(f"What was finished is kept; `{go_on}` goes on.")
         raise

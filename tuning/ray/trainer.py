@@ -26,7 +26,7 @@ from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
-from contrasweep.tuning.ray.worker import backend_for, of_one_worker
+from contrasweep.tuning.ray.worker import backend_for, of_one_worker, placement
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ def fit(
             num_workers=resources.workers,
             use_gpu=resources.gpus > 0,
             resources_per_worker=of_one_worker(resources),
+            placement_strategy=placement(resources),
         ),
         run_config=RunConfig(storage_path=str(storage), failure_config=FailureConfig(max_failures=RESTARTS)),
     ).fit()

@@ -49,7 +49,12 @@ def bundles(resources: Resources) -> Any:
     if resources.workers == 1:
         return one
     # Ray leaves the empty bundle out of the group, so the bundle of rank 0 is the first.
-    return tune.PlacementGroupFactory([{}, *[one] * resources.workers])
+    return tune.PlacementGroupFactory([{}, *[one] * resources.workers], strategy=placement(resources))
+
+
+def placement(resources: Resources) -> str:
+    """Return Ray's word for where the workers of a trial are: on few nodes, or all on one."""
+    return "STRICT_PACK" if resources.one_node else "PACK"
 
 
 def backend_for(gpus: float) -> str:

@@ -30,6 +30,7 @@ def resume_command(
     results: str | Path,
     address: str | None = None,
     autoscales: bool = False,
+    one_node: bool = False,
 ) -> str:
     """Return the command that goes on with a study, or with the studies of several methods.
 
@@ -39,10 +40,11 @@ def resume_command(
         results: the results folder.
         address: of the cluster on which it ran; None for this machine.
         autoscales: whether the cluster starts nodes for trials that wait.
+        one_node: whether the workers of a trial must be on one node.
     """
     words = ["contrasweep", "sweep", *methods, "--name", name]
     after = ["--resume", *([] if address is None else ["--address", address])]
-    after += ["--autoscale"] if autoscales else []
+    after += [*["--autoscale"] * autoscales, *["--one-node"] * one_node]
     return f"{shlex.join(words)}{results_option(str(results))} {shlex.join(after)}"
 
 
