@@ -2,7 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,10 +116,33 @@ def _held_up(monkeypatch: pytest.MonkeyPatch, act: Callable[[Callable[[], None]]
     monkeypatch.setattr(Location, "write", slow)
 
 
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What holds writes up; it is open after the test, so that no thread waits for ever."""
+    found = threading.Event()
+    yield found
+    found.set()
+
+
+def _opened_by_waiting(monkeypatch: pytest.MonkeyPatch, gate: threading.Event) -> None:
+    """Open the gate once someone waits for the writes."""
+    wait = Checkpoints.wait
+
+    def opening(self: Checkpoints) -> None:
+        gate.set()
+        wait(self)
+
+    monkeypatch.setattr(Checkpoints, "wait", opening)
+
+
 def test_training_goes_on_during_a_write_and_its_end_waits_for_it(
-    request_of: Request, cache: DataCache, location: Location, monkeypatch: pytest.MonkeyPatch
+    request_of: Request,
+    cache: DataCache,
+    location: Location,
+    gate: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun, gate, written = threading.Event(), threading.Event(), []
+    begun, written = threading.Event(), []
 
     def wait(write: Callable[[], None]) -> None:
         begun.set()
@@ -136,17 +160,17 @@ def test_training_goes_on_during_a_write_and_its_end_waits_for_it(
     begun.wait()
     assert trial.advance().epoch == 2
     assert written == []
-    threading.Timer(0.02, gate.set).start()
+    _opened_by_waiting(monkeypatch, gate)
     assert trial.advance().finished
     assert written == [True]
     assert not kept.exists(), "nothing is written after the end"
 
 
 def test_where_a_trial_may_be_stopped_its_state_is_written_first(
-    request_of: Request, cache: DataCache, location: Location, monkeypatch: pytest.MonkeyPatch
+    request_of: Request, cache: DataCache, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever stops it deletes its state; a later write would bring it back."""
-    gate, written = threading.Event(), []
+    written = []
 
     def wait(write: Callable[[], None]) -> None:
         gate.wait()
@@ -159,7 +183,8 @@ def test_where_a_trial_may_be_stopped_its_state_is_written_first(
     trial.advance()
     clock.seconds = CHECKPOINT_SECONDS
     trial.advance()
-    threading.Timer(0.02, gate.set).start()
+    assert written == []
+    _opened_by_waiting(monkeypatch, gate)
     assert trial.advance().epoch == 2
     assert written == [True]
     trial.close()
@@ -168,10 +193,7 @@ def test_where_a_trial_may_be_stopped_its_state_is_written_first(
 def test_a_write_that_failed_is_told_after_the_next_epoch(
     request_of: Request, cache: DataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed = threading.Event()
-
     def fail(write: Callable[[], None]) -> None:
-        failed.set()
         raise StoreUnavailable("the bucket is gone")
 
     _held_up(monkeypatch, fail)
@@ -180,8 +202,7 @@ def test_a_write_that_failed_is_told_after_the_next_epoch(
     trial.advance()
     clock.seconds = CHECKPOINT_SECONDS
     assert trial.advance().epoch == 1
-    failed.wait()
-    clock.seconds += CHECKPOINT_SECONDS
+    wait_for(trial._checkpoints._writes)
     with pytest.raises(StoreUnavailable, match="the bucket is gone"):
         trial.advance()
 

@@ -351,7 +351,6 @@ class Trial:
         if self._has_checkpoint:
             self._refuse_overtaken()
         self._ended = True
-        self._checkpoints.end()
         self._writer.finish(status, metrics, error=error)
         self._events.session_end(status)
         self.close()
