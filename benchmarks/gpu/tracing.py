@@ -35,7 +35,7 @@ COPIES = 2
 """The most copies to the device in a step of `infonce`; on the stand-in for a GPU it has one."""
 
 WAITS = 2
-"""The most waits for the device in a step of any method: libraries of linear algebra may wait by themselves."""
+"""The most waits for the device in a step of any method: libraries of linear algebra may wait."""
 
 UNSCORED = {"validation.fraction": 0.0}
 """Only steps are looked at: no encoder is scored."""
