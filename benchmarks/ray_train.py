@@ -33,7 +33,7 @@ from typing import Any
 import ray
 from ray.cluster_utils import Cluster
 
-from benchmarks.ray_train_driver import STUDY, look
+from benchmarks.ray_train_driver import LASTS, STUDY, look, nothing_in
 from contrasweep.tuning.store import ResultsStore
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -59,8 +59,6 @@ ON_CLUSTER = ("driver killed", "Ctrl-C")
 START = "start"
 START_CASE = {"trials": 4, "epochs": 3}
 LOOKS = (0, 2, 5, 10, 20)
-LASTS = "_AutoscalingCoordinatorActor"
-"""A named actor that Ray's data library starts once in a cluster: it is no leak of a trial."""
 
 Record = dict[str, Any]
 NOTHING: Record = {"ended": "no trial began", "left": [], "events": [], "most": {"groups": 0, "actors": {}}}
@@ -125,10 +123,10 @@ def run_starts(asked: Asked) -> None:
 
 def gaps_of(events: Sequence[Any]) -> list[float]:
     """Return the seconds from each trial's end to the first report of the next."""
-    ends = [(when, what) for when, what, _, epoch, _ in events if what == "end" or epoch == 0]
+    marks = [(when, what) for when, what, _, epoch, _ in events if what == "end" or epoch == 0]
     return [
         after - before
-        for (before, what), (after, then) in pairwise(ends)
+        for (before, what), (after, then) in pairwise(marks)
         if (what, then) == ("end", "report")
     ]
 
@@ -165,7 +163,7 @@ def run(case: str, way: str, settings: Record, asked: Asked) -> Record:
             told = json.loads(out.read_text()) if out.exists() else NOTHING
             if address is not None:
                 told = {**told, "left": left_in(address)}
-        record = {"case": case, "way": way, "seconds": time.monotonic() - began, **given, **told}
+        record = {**given, **told, "case": case, "way": way, "seconds": time.monotonic() - began}
         record["store"] = in_store(Path(given["results"]), given["trials"])
         record["load"] = os.getloadavg()[0]
     if asked.out is not None:
@@ -204,7 +202,7 @@ def left_in(address: str) -> list[Record]:
         for seconds in LOOKS:
             time.sleep(max(0.0, began + seconds - time.monotonic()))
             looks.append(look(seconds))
-            if not looks[-1]["groups"] and not looks[-1]["actors"]:
+            if nothing_in(looks[-1]):
                 break
     finally:
         ray.shutdown()

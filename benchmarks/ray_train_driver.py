@@ -37,10 +37,14 @@ from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialRequest
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.ray import cluster, sweep, tuner
+from contrasweep.tuning.ray.internals import actor_of
 from contrasweep.tuning.ray.trainer import RESTARTS
-from contrasweep.tuning.ray.worker import NEVER, TrialWorker, backend_for, bundles, report_of
+from contrasweep.tuning.ray.worker import TrialWorker, backend_for, bundles, report_of
 
 STUDY = "x"
+LASTS = "_AutoscalingCoordinatorActor"
+"""A named actor that Ray's data library starts once in a cluster: it is no leak of a trial."""
+
 QUICK = {"probes.max_steps": 5, "batch_size": 64, "optimizer.lr": 0.001}
 
 
@@ -152,7 +156,7 @@ def torch_trainer(config: dict[str, Any], storage: str, checkpoint_bytes: int) -
     TorchTrainer(
         train_and_report,
         train_loop_config=config | {"checkpoint_bytes": checkpoint_bytes},
-        torch_config=TorchConfig(backend=backend_for(request.gpus), timeout_s=int(NEVER.total_seconds())),
+        torch_config=TorchConfig(backend=backend_for(request.gpus)),
         scaling_config=ray.train.ScalingConfig(num_workers=request.workers, resources_per_worker={"CPU": 1}),
         run_config=ray.train.RunConfig(
             # A trial that Tune starts again finds its Train run by this name.
@@ -242,7 +246,7 @@ class Seen(tune.Callback):
         for seconds in (0, 2, 5, 10, 20):
             time.sleep(max(0.0, ended + seconds - time.monotonic()))
             self._left.append(look(seconds))
-            if not self._left[-1]["groups"] and not self._left[-1]["actors"]:
+            if nothing_in(self._left[-1]):
                 return
 
     def save(self, ended: str) -> None:
@@ -274,6 +278,11 @@ def look(seconds: float) -> dict[str, Any]:
     return {"seconds": seconds, "groups": groups(), "states": states(), "actors": dict(actors())}
 
 
+def nothing_in(seen: dict[str, Any]) -> bool:
+    """Return whether a look found neither groups nor actors of trials."""
+    return not seen["groups"] and set(seen["actors"]) <= {LASTS}
+
+
 def groups() -> int:
     """Return how many placement groups there are."""
     return len(states())
@@ -303,7 +312,7 @@ def kill_worker(trial: Any) -> None:
 
 def kill_trial(trial: Any) -> None:
     """Kill the trial's actor, as the time limit of a trial does, and as a fault would."""
-    ray.kill(trial.temporary_state.ray_actor, no_restart=True)
+    ray.kill(actor_of(trial), no_restart=True)
 
 
 def to_driver(number: signal.Signals) -> Callable[[Any], None]:
