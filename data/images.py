@@ -112,14 +112,14 @@ def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device)
     Raises:
         ValueError: it is not one-dimensional whole numbers, or names a missing row.
     """
-    rows = torch.as_tensor(index, device=device)
+    rows = torch.as_tensor(index)
     if rows.numel() == 0:
         rows = rows.long()
     if rows.dtype != torch.int64 or rows.dim() != 1:
         raise ValueError(f"index must be int64 (M,), got {rows.dtype} {tuple(rows.shape)}")
     if len(rows) and not bool(((rows >= 0) & (rows < size)).all()):
         raise ValueError(f"index must be in 0..{size - 1}, got {int(rows.min())}..{int(rows.max())}")
-    return rows
+    return rows.to(device)
 
 
 def _require(name: str, tensor: Tensor, dtype: torch.dtype, shape: str, dimensions: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from contrasweep.losses.groups import group_index
+from contrasweep.losses.groups import group_index, sizes_by_group
 from contrasweep.losses.infonce import info_nce_terms
 from contrasweep.losses.supcon import supcon_terms
 from contrasweep.losses.terms import Loss, LossTerms
@@ -48,7 +48,7 @@ class ClInfoNCE(Loss):
 def sample_partners(clusters: Tensor, generator: torch.Generator) -> Tensor:
     """Return for each image the index (B,) of an image drawn uniformly from its cluster, itself included."""
     group = group_index(clusters)
-    sizes = torch.bincount(group)
+    sizes = sizes_by_group(group)
     members = torch.argsort(group, stable=True)
     first = sizes.cumsum(0) - sizes
     share = torch.rand(len(group), generator=generator, device=clusters.device, dtype=torch.float64)

@@ -8,7 +8,14 @@ Shapes: V views, B images, D width, N = V * B anchors, C classes, A biases, Z bi
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums
+from contrasweep.losses.groups import (
+    anchor_values,
+    group_index,
+    group_sizes,
+    group_sums,
+    sizes_by_group,
+    sums_by_group,
+)
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.supcon import mean_positive_score
 from contrasweep.losses.terms import Loss, LossTerms
@@ -145,13 +152,15 @@ def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> 
 
 def _groups(views: Tensor, labels: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Group numbers (N,) of the anchors by class, by bias, and by both."""
-    by_class, by_bias = (group_index(anchor_values(values, views)) for values in (labels, bias))
-    return by_class, by_bias, group_index(by_class, by_bias)
+    by_class, by_bias, by_cell = (
+        anchor_values(of_image, views)
+        for of_image in (group_index(labels), group_index(bias), group_index(labels, bias))
+    )
+    return by_class, by_bias, by_cell
 
 
 def _cosines_by_group(z: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
     """Sum of cos (G,) over each group's unordered pairs, from `|sum z|^2`, and their total number."""
-    sizes = torch.bincount(group)
-    sums = z.new_zeros(len(sizes), z.shape[1]).index_add(0, group, z)
-    own = z.new_zeros(len(sizes)).index_add(0, group, z.square().sum(1))
+    sizes, sums = sizes_by_group(group), sums_by_group(z, group)
+    own = sums_by_group(z.square().sum(1), group)
     return (sums.square().sum(1) - own) / 2, (sizes * (sizes - 1)).sum() / 2

@@ -48,13 +48,14 @@ def eps_sup_info_nce_terms(
 
     `views` (V, B, D), `labels` (B,). Errors: ValueError on shapes.
     """
-    z, chosen = _anchors_and_positives(views, labels)
+    # Variant d passes over the columns one by one, so their number is read whatever the device.
+    z, chosen = _anchors_and_positives(views, labels, columns=True if variant == "d" else None)
     valid = chosen.counts > 0
     if variant == "c":
         return LossTerms(_MarginTerms.apply(z, chosen, temperature, epsilon) - epsilon, valid)
     scores = self_scores(z, temperature)
-    attraction = scores.gather(1, chosen.columns).masked_fill(~chosen.present, 0)
-    negatives = _negative_scores(scores, chosen)
+    attraction = chosen.among(scores).masked_fill(~chosen.present, 0)
+    negatives = chosen.left_out(scores)
     if variant == "d":
         values = _pairwise(attraction, chosen.present, negatives, epsilon)
     else:
@@ -67,14 +68,11 @@ def eps_sup_info_nce_terms(
     return LossTerms(values - epsilon, valid)
 
 
-def _anchors_and_positives(views: Tensor, labels: Tensor) -> tuple[Tensor, Positives]:
+def _anchors_and_positives(
+    views: Tensor, labels: Tensor, columns: bool | None = None
+) -> tuple[Tensor, Positives]:
     require_views(views, labels=labels)
-    return flat_views(views), positives(group_index(anchor_values(labels, views)))
-
-
-def _negative_scores(scores: Tensor, chosen: Positives) -> Tensor:
-    """Scores (N, N) with -inf for each anchor's positives and for itself (the padding points there)."""
-    return scores.scatter(1, chosen.columns, -torch.inf)
+    return flat_views(views), positives(anchor_values(group_index(labels), views), columns=columns)
 
 
 def _mean_over(values: Tensor, counted: Tensor) -> Tensor:
@@ -108,22 +106,21 @@ class _MarginTerms(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, chosen: Positives, temperature: float, epsilon: float) -> Tensor:
         scores = torch.mm(z / temperature, z.T)
-        attraction = scores.gather(1, chosen.columns)
-        scores.scatter_(1, chosen.columns, -torch.inf)  # the columns of an anchor include the anchor itself
-        share, repulsion = softmax_and_logsumexp(scores, 1)
+        attraction = chosen.among(scores)
+        share, repulsion = softmax_and_logsumexp(chosen.left_out(scores, in_place=True), 1)
         gap = (repulsion[:, None] + epsilon).sub(attraction)
         weight = chosen.present / chosen.counts.clamp_min(1)[:, None].to(z.dtype)
-        ctx.save_for_backward(z, share, gap, weight, chosen.columns)
-        ctx.temperature = temperature
+        ctx.save_for_backward(z, share, gap, weight)
+        ctx.chosen, ctx.temperature = chosen, temperature
         return (softplus(gap) * weight).sum(1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        z, share, gap, weight, columns = ctx.saved_tensors
+        z, share, gap, weight = ctx.saved_tensors
         slopes = gap.sigmoid().mul_(weight).mul_(grad[:, None])
-        # `share` is 0 where the columns point, and the slopes are 0 at the padding (the diagonal)
-        slope_of_scores = (share * slopes.sum(1, keepdim=True)).scatter_(1, columns, -slopes)
+        # `share` is 0 for positives and on the diagonal, where the slopes of padding are 0 too
+        slope_of_scores = ctx.chosen.put(share * slopes.sum(1, keepdim=True), -slopes)
         return gram_gradient(slope_of_scores, z, ctx.temperature), None, None, None
 
 
@@ -163,8 +160,8 @@ class EpsSupCon(Loss):
         """N terms for `views` (V, B, D) and `labels` (B,). Errors: ValueError on shapes."""
         z, chosen = _anchors_and_positives(views, labels)
         scores, valid = self_scores(z, self.temperature), chosen.counts > 0
-        attraction = scores.gather(1, chosen.columns)
-        repulsion = logsumexp(_negative_scores(scores, chosen))
+        attraction = chosen.among(scores).masked_fill(~chosen.present, -torch.inf)
+        repulsion = logsumexp(chosen.left_out(scores))
         denominator = logsumexp(torch.stack([logsumexp(attraction) - self.epsilon, repulsion]), 0)
         values = denominator - _mean_over(attraction.masked_fill(~chosen.present, 0), chosen.present)
         return LossTerms(values.masked_fill(~valid, 0), valid)

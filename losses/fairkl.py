@@ -16,21 +16,20 @@ the conflicting (c) positives, the other one does the same for the negatives:
     released    the formula of the published code, see `_released`
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from contrasweep.losses.groups import anchor_values, group_index
+from contrasweep.losses.groups import anchor_values
+from contrasweep.losses.pair_populations import PairPopulations, pair_populations
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import require_views
 from contrasweep.rules import OneOf
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
-
-POSITIVE_ALIGNED, POSITIVE_CONFLICTING, NEGATIVE_ALIGNED, NEGATIVE_CONFLICTING = range(4)
 
 
 class FairKL(Loss):
@@ -56,7 +55,7 @@ class FairKL(Loss):
             require_views(views, labels=labels, bias=bias)
             if self.form == "released":
                 return _released(views[0], labels, bias)
-            pairs = _PairGroups.of(anchor_values(labels, views), anchor_values(bias, views))
+            pairs = pair_populations(anchor_values(labels, views), anchor_values(bias, views))
             mean, variance = _Moments.apply(cosines(flat_views(views)), pairs)
             # The counts hold each pair in both orders.
             return _compared(2 - 2 * mean, 4 * variance, pairs.counts >= 4, self.form)
@@ -84,10 +83,10 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
     distances = 2 - 2 * cosines(flat_views(views))
     b = bias_similarity.to(distances.dtype).repeat(len(views), len(views))
     classes = anchor_values(labels, views)
-    pairs = _PairGroups.of(classes, torch.zeros_like(classes))
+    pairs = pair_populations(classes, torch.zeros_like(classes))
     aligned, conflicting = (_Moments.apply(weight * distances, pairs) for weight in (b, 1 - b))
     # All anchors have the same bias here, so these are all the positives and all the negatives.
-    both = [POSITIVE_ALIGNED, NEGATIVE_ALIGNED]
+    both = slice(0, None, 2)
     mean, variance = (
         torch.stack([a[both], c[both]], 1).flatten() for a, c in zip(aligned, conflicting, strict=True)
     )
@@ -134,62 +133,20 @@ def _released(first_view: Tensor, labels: Tensor, bias: Tensor) -> LossTerms:
     `(mu_a - mu_c)^2 + (S_a - S_c)^2 + mu_a`.
     """
     s = cosines(normalised(first_view))
-    pairs = _PairGroups.of(labels, bias, with_self=True)
+    pairs = pair_populations(labels, bias, with_self=True)
     mean, variance = _Moments.apply(s, pairs)
     count = pairs.counts.to(s.dtype)
     inside, outside = count / max(s.numel() - 1, 1), 1 - count / s.numel()
     deviation = _floored((variance + mean.square() * outside) * inside).sqrt()
     moments = torch.stack([mean, deviation]).view(2, 2, 2)  # moment, sign, aligned or conflicting
     values = (moments[..., 0] - moments[..., 1]).square().sum(0)
-    values = values + (mean * mean.new_tensor([0, -1, 1, 0])).view(2, 2).sum(1)
+    values = values + torch.stack([-mean[1], mean[2]])
     return LossTerms(values, torch.ones(2, dtype=torch.bool, device=s.device))
 
 
 def _floored(variance: Tensor) -> Tensor:
     """Raise variances to the rounding error of a distance, so that roots and ratios stay differentiable."""
     return variance.clamp_min(torch.finfo(variance.dtype).eps ** 2)
-
-
-class _PairGroups(NamedTuple):
-    """The population of each pair of anchors, stored by group (anchors of the same class and bias).
-
-    `group` (N,) is the group of each anchor, `population` (G, G) the population of each pair of groups,
-    `counts` (4,) the number of ordered pairs in each population; `with_self` says whether an anchor pairs
-    with itself. Nothing here is N x N.
-    """
-
-    group: Tensor
-    population: Tensor
-    counts: Tensor
-    with_self: bool
-
-    @staticmethod
-    def of(labels: Tensor, bias: Tensor, with_self: bool = False) -> "_PairGroups":
-        group = group_index(labels, bias)
-        sizes = torch.bincount(group)
-        member = torch.empty_like(sizes).scatter_(0, group, torch.arange(len(group), device=group.device))
-        classes, biases = labels[member], bias[member]
-        population = 2 * (classes[:, None] != classes).long() + (biases[:, None] != biases).long()
-        pairs = sizes[:, None] * sizes
-        if not with_self:
-            pairs.diagonal().sub_(sizes)
-        counts = pairs.new_zeros(4).scatter_add_(0, population.flatten(), pairs.flatten())
-        return _PairGroups(group, population, counts, with_self)
-
-    def sums(self, x: Tensor) -> Tensor:
-        """Sums (4,) of `x` (N, N) over the populations, by rows and then by columns of each group."""
-        groups = len(self.population)
-        rows = x.new_zeros(groups, len(x)).index_add_(0, self.group, x)
-        blocks = x.new_zeros(groups, groups).index_add_(1, self.group, rows)
-        if not self.with_self:
-            blocks.diagonal().sub_(x.new_zeros(groups).index_add_(0, self.group, x.diagonal()))
-        masks = torch.nn.functional.one_hot(self.population.flatten(), 4).to(x.dtype)
-        return blocks.flatten() @ masks
-
-    def spread(self, values: Tensor) -> Tensor:
-        """The value (4,) of each pair's population, (N, N)."""
-        columns = values[self.population].index_select(1, self.group)
-        return columns.index_select(0, self.group)
 
 
 class _Moments(torch.autograd.Function):
@@ -199,7 +156,7 @@ class _Moments(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, pairs: _PairGroups) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, pairs: PairPopulations) -> tuple[Tensor, Tensor]:
         count = pairs.counts.clamp_min(1).to(x.dtype)
         mean = pairs.sums(x) / count
         centred = pairs.spread(mean).sub_(x).neg_()

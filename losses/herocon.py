@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from contrasweep.losses.groups import group_index
 from contrasweep.losses.scores import cosines, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Count, require_views
+from contrasweep.losses.waiting import reading_waits
 from contrasweep.rules import OneOf
 
 NEGATIVES = ("both", "cross")
@@ -84,13 +86,15 @@ class HeroConSupervised(Loss):
     def terms(self, features: Tensor, labels: Tensor) -> LossTerms:
         """Terms (c,) for `features` (n, D) and `labels` (n, c) of 0 and 1, or class numbers (n,).
 
-        The features join both views if there are two. Errors: ValueError on shapes, and on other labels.
+        The features join both views if there are two. Errors: ValueError on shapes, and on other labels; on
+        an accelerator, a loss of NaN tells of these.
         """
         Y, is_multiclass = _label_matrix(features, labels)
-        if self.distance == "indicator" or (self.distance == "auto" and is_multiclass):
-            apart = _hamming(Y).clamp_max(1)
-        else:
-            apart = _hamming(Y)
+        apart = _hamming(Y)
+        if self.distance == "indicator":
+            apart = apart.clamp_max(1)
+        elif self.distance == "auto":
+            apart = torch.where(is_multiclass, apart.clamp_max(1), apart)
         c, counts = Y.shape[1], Y.sum(0)
         cos = cosines(normalised(features))
         f = cos.exp()
@@ -131,18 +135,21 @@ class _OffDiagonalSums(torch.autograd.Function):
         return slopes @ b, slopes.T @ a
 
 
-def _label_matrix(features: Tensor, labels: Tensor) -> tuple[Tensor, bool]:
-    """Labels as a 0/1 matrix (n, c) in the features' dtype, and whether every row has exactly one."""
+def _label_matrix(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Labels as a 0/1 matrix (n, c) in the features' dtype, and whether every row has exactly one (bool)."""
     if features.dim() != 2 or labels.dim() not in (1, 2) or len(labels) != len(features) or len(labels) == 0:
         shapes = f"{tuple(features.shape)} and {tuple(labels.shape)}"
         raise ValueError(f"features must be (n, D) and labels (n, c) or (n,) of the same n > 0, got {shapes}")
     if labels.dim() == 1:
-        classes = torch.unique(labels, return_inverse=True)[1]
-        return torch.nn.functional.one_hot(classes).to(features.dtype), True
-    if not ((labels == 0) | (labels == 1)).all():
+        number = group_index(labels)
+        classes = len(labels) if reading_waits(labels) else int(number.max()) + 1
+        Y = number[:, None] == torch.arange(classes, device=labels.device)
+        return Y.to(features.dtype), Y.new_ones(())
+    allowed = (labels == 0) | (labels == 1)
+    if not reading_waits(labels) and not allowed.all():
         raise ValueError("a label matrix must hold 0 and 1 only; class numbers go in shape (n,)")
-    Y = labels.to(features.dtype)
-    return Y, Y.shape[1] > 1 and bool((Y.sum(1) == 1).all())
+    Y = labels.to(features.dtype).masked_fill(~allowed, torch.nan)
+    return Y, (Y.sum(1) == 1).all() & (Y.shape[1] > 1)
 
 
 def _hamming(Y: Tensor) -> Tensor:
@@ -185,6 +192,8 @@ class _PairLogSums(torch.autograd.Function):
 
 def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Chunks of labels (k,), their positive rows (k, p), and weights (k, p), which are 0 at padding rows."""
+    if reading_waits(Y):
+        return _even_chunks(Y, valid)
     counts = Y.sum(0).long()
     order = torch.argsort(counts, descending=True, stable=True)
     order = order[valid[order]]
@@ -198,6 +207,14 @@ def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor
         chunks.append((labels, rows[labels, :p], present.to(Y.dtype)))
         start += len(labels)
     return chunks
+
+
+def _even_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """The same where reading the number of positive rows would wait: all rows, most of them with weight 0."""
+    n = len(Y)
+    rows, weights = torch.arange(n, device=Y.device), Y.T * valid[:, None]
+    labels = torch.split(torch.arange(Y.shape[1], device=Y.device), max(LARGEST_CHUNK // n**2, 1))
+    return [(chunk, rows.expand(len(chunk), n), weights[chunk]) for chunk in labels]
 
 
 def _pair_positions(rows: Tensor, n: int) -> Tensor:

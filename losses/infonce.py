@@ -63,9 +63,16 @@ def _all_negatives(views: Tensor, temperature: float) -> Tensor:
     blocks = scores.view(V, B, V, B)
     positive = blocks.diagonal(dim1=1, dim2=3)
     per_view = logsumexp(blocks).transpose(1, 2)
-    first, second = (~torch.eye(V, dtype=torch.bool, device=scores.device)).nonzero(as_tuple=True)
-    denominator = torch.logaddexp(per_view[first, first], per_view[first, second])
-    return (denominator - positive[first, second]).flatten()
+    own_view = per_view.diagonal().T[:, None]
+    values = torch.logaddexp(own_view, per_view) - positive
+    return _off_diagonal(values).flatten()
+
+
+def _off_diagonal(matrix: Tensor) -> Tensor:
+    """Return the entries (V(V - 1), B) of `matrix` (V, V, B) beside its diagonal, row by row."""
+    V, _, B = matrix.shape
+    # Without its first entry, the matrix splits into rows of V + 1 that each end in one of the diagonal.
+    return matrix.flatten(0, 1)[1:].view(V - 1, V + 1, B)[:, :-1].reshape(-1, B)
 
 
 class InfoNCE(Loss):

@@ -13,6 +13,9 @@ KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
 
 SMALLEST_RELEASED_WEIGHT = 1e-6
 
+ROUNDING = 10.0
+"""How far rounding moves an eigenvalue of a kernel matrix, at most, in units of precision times trace."""
+
 
 @torch.no_grad()
 def kernel_matrix(condition: Tensor, kernel: str, sigma2: float) -> Tensor:
@@ -56,8 +59,9 @@ def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: floa
     It uses float64 for a condition of any dtype. At lam = 0.01 a float32 solve has errors of 1e-4 to 6e-4 of
     the largest weight, moves up to 8 % of the weights across the released clip at 1e-6 where conditions
     repeat, and gives noise for the linear kernel of 8-bit colours. Linear and cosine kernels with Z < B solve
-    a Z x Z system. Where rounding makes the system indefinite, Cholesky fails and the eigenvalues of K_Z are
-    used instead, which always works. A condition with NaN or Inf gives NaN weights.
+    a Z x Z system. Where lam is below the rounding error of K_Z, that error takes its place: the system is
+    then never indefinite, and no step has to ask whether it was. A condition with NaN or Inf gives NaN
+    weights.
     """
     condition = condition.to(torch.float64)
     factor = _linear_factor(condition, kernel, sigma2)
@@ -68,36 +72,33 @@ def conditional_weights(condition: Tensor, kernel: str, sigma2: float, lam: floa
 
 def _low_rank_weights(factor: Tensor, lam: float) -> Tensor:
     """`W = A (A'A + lam I)^-1 A'` as `(L^-1 A')' (L^-1 A')`; L is the Cholesky factor of the small matrix."""
-    gram = factor.T @ factor
-    gram.diagonal().add_(lam)
-    lower, info = torch.linalg.cholesky_ex(gram)
-    if info.item() != 0:
-        return _spectral_weights(factor @ factor.T, lam)
+    lower, _, info = _shifted_cholesky(factor.T @ factor, lam)
     half = torch.linalg.solve_triangular(lower, factor.T, upper=False)
-    W: Tensor = half.T @ half
-    return W
+    return _if_solved(half.T @ half, info)
 
 
 def _regularised_inverse_product(K: Tensor, lam: float) -> Tensor:
     """`W = I - lam (K + lam I)^-1`, with the inverse by Cholesky."""
-    shifted = K.clone()
-    shifted.diagonal().add_(lam)
-    lower, info = torch.linalg.cholesky_ex(shifted)
-    if info.item() != 0:
-        return _spectral_weights(K, lam)
-    W = torch.cholesky_inverse(lower).mul_(-lam)
+    lower, ridge, info = _shifted_cholesky(K, lam)
+    W = torch.cholesky_inverse(lower).mul_(-ridge)
     W.diagonal().add_(1)
-    return W
+    return _if_solved(W, info)
 
 
-def _spectral_weights(K: Tensor, lam: float) -> Tensor:
-    """W where rounding made `K + lam I` indefinite: negative eigenvalues of K are noise and count as 0."""
-    if not K.isfinite().all():
-        return torch.full_like(K, torch.nan)
-    eigenvalues, vectors = torch.linalg.eigh(K)
-    eigenvalues = eigenvalues.clamp_(min=0)
-    W: Tensor = (vectors * (eigenvalues / (eigenvalues + lam))) @ vectors.T
-    return W
+def _shifted_cholesky(K: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The Cholesky factor of `K + ridge I`, the ridge (at least lam), and a number that is 0 on success.
+
+    Rounding moves the eigenvalues of K by a few units of float64's precision times its trace.
+    """
+    ridge = (ROUNDING * torch.finfo(K.dtype).eps * K.trace()).clamp_min(lam)
+    shifted = K.clone()
+    shifted.diagonal().add_(ridge)
+    lower, info = torch.linalg.cholesky_ex(shifted)
+    return lower, ridge, info
+
+
+def _if_solved(W: Tensor, info: Tensor) -> Tensor:
+    return torch.where(info == 0, W, torch.nan)
 
 
 def released_weights(W: Tensor) -> Tensor:

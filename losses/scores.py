@@ -8,12 +8,15 @@ number at a time. They are differentiable once.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from contrasweep.losses.waiting import reading_waits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +33,8 @@ def full_precision(function: Callable[P, T]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         device = tensors[0].device.type if tensors else "cpu"
-        with torch.autocast(device, enabled=False):
+        available = torch.amp.is_autocast_available(device)
+        with torch.autocast(device, enabled=False) if available else nullcontext():
             return function(*map(_raised, args), **{key: _raised(value) for key, value in kwargs.items()})
 
     return run
@@ -99,7 +103,7 @@ def softmax_and_logsumexp(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     largest = scores.amax(dim)
     result = largest - share.amax(dim).log()
     empty = largest == -torch.inf
-    if empty.is_cuda or empty.any():  # a test of the values would make the GPU wait
+    if reading_waits(empty) or empty.any():
         share.masked_fill_(empty.unsqueeze(dim), 0)
         result.masked_fill_(empty, -torch.inf)
     return share, result

@@ -6,6 +6,7 @@ Shapes: V views, B images, D width, N = V * B anchors; each anchor is compared w
 
 from typing import Annotated
 
+import torch
 from torch import Tensor
 
 from contrasweep.losses.groups import anchor_values, group_index, group_sizes, group_sums, positives
@@ -29,11 +30,11 @@ def supcon_terms(views: Tensor, labels: Tensor, temperature: float, form: str = 
     on shapes.
     """
     require_views(views, labels=labels)
-    z, group = flat_views(views), group_index(anchor_values(labels, views))
+    z, group = flat_views(views), anchor_values(group_index(labels), views)
     scores = self_scores(z, temperature)
     if form == "in":
         chosen = positives(group)
-        attraction = logsumexp(scores.gather(1, chosen.columns))
+        attraction = logsumexp(chosen.among(scores).masked_fill(~chosen.present, -torch.inf))
         valid = chosen.counts > 0
     else:
         others = group_sizes(group) - 1

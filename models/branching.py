@@ -29,10 +29,12 @@ class BranchingHead(nn.Module):
         self.second = nn.ModuleList(_linear(half, quarter) for _ in range(tasks))
         self.third = _linear(quarter, tasks)
         self.register_buffer("columns", torch.zeros(2, tasks, dtype=torch.int64))
+        self._columns = self.columns.tolist()
+        self.register_load_state_dict_post_hook(_read_columns)  # type: ignore[no-untyped-call]
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the score of each task `(N, tasks)` for `features` `(N, width)`."""
-        first, second = self.columns.tolist()
+        first, second = self._columns
         lower = {column: self.first[column](features) for column in set(first)}
         # A column of the second layer lies above one of the first, the same for all of its tasks.
         below = dict(zip(second, first, strict=True))
@@ -60,6 +62,12 @@ class BranchingHead(nn.Module):
         if len(set(zip(above.tolist(), groups.tolist(), strict=True))) != len(set(above.tolist())):
             raise ValueError(f"tasks that share a column above must be together, got {groups.tolist()}")
         self.columns[layer] = groups
+        _read_columns(self)
+
+
+def _read_columns(head: BranchingHead, _: object = None) -> None:
+    """Read the columns once they have changed: in every step, reading them would make an accelerator wait."""
+    head._columns = head.columns.tolist()
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:

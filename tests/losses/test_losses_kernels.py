@@ -83,16 +83,21 @@ def test_weights_stay_finite_where_the_system_is_numerically_singular(kernel: st
     assert torch.linalg.eigvalsh((W + W.T) / 2).abs().max() < 1 + 1e-6
 
 
-def test_spectral_fallback_agrees_with_cholesky() -> None:
-    K = kernels.kernel_matrix(condition(12, 3), "rbf", 5e3)
-    direct = kernels._regularised_inverse_product(K, 0.1)
-    torch.testing.assert_close(kernels._spectral_weights(K, 0.1), direct, rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("kernel", ["polynomial", "linear", "cosine"])
+@pytest.mark.parametrize("Z", [3, 60])
+def test_a_ridge_below_the_rounding_error_becomes_that_error(kernel: str, Z: int) -> None:
+    """What is known of K_Z stays: `K W = K` but for the ridge, and the weights are those of that ridge."""
+    z = condition(20, Z).repeat(2, 1)
+    K = kernels.kernel_matrix(z, kernel, 1.0)
+    rounding = kernels.ROUNDING * torch.finfo(K.dtype).eps * float(K.trace())
+    W = kernels.conditional_weights(z, kernel, 1.0, rounding / 1e6)
+    torch.testing.assert_close(W, kernels.conditional_weights(z, kernel, 1.0, rounding), rtol=0, atol=1e-9)
+    assert (K @ W - K).abs().max() < 2 * rounding
 
 
-def test_indefinite_system_takes_the_fallback() -> None:
+def test_a_matrix_that_is_no_kernel_gives_nan() -> None:
     K = torch.diag(torch.tensor([1.0, -0.5], dtype=torch.float64))
-    W = kernels._regularised_inverse_product(K, 0.1)
-    torch.testing.assert_close(W.diagonal(), torch.tensor([1 / 1.1, 0.0], dtype=torch.float64))
+    assert kernels._regularised_inverse_product(K, 0.1).isnan().all()
 
 
 def test_released_weights_are_clipped() -> None:

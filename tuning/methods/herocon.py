@@ -35,7 +35,7 @@ Embed = Callable[[list[Tensor], list[Tensor]], Tensor]
 """Embeddings `(2, B, D)` from the features `(B, D)` of each view and the views themselves."""
 
 LabelContrast = Callable[[Tensor, Tensor], LossTerms]
-"""Terms of the joined features `(n, VD)` of V views and the labels of the labelled objects."""
+"""Terms of the joined features `(n, VD)` of V views and the labels `(n, c)` of 0 and 1."""
 
 
 class EmbeddedViews(nn.Module):
@@ -100,7 +100,7 @@ class HeterogeneousObjective(MultiViewClassifier):
             embedded = [self.embed(features, views), self.embed(*self._passed(batch.unlabelled))]
             between_views = self.view_contrast(gather(torch.cat(embedded, dim=1), 1)).mean()
         if self.label_contrast is not None:
-            between_labels = self.label_contrast(gather(joined, 0), labels).mean()
+            between_labels = self.label_contrast(gather(joined, 0), self.rows_of(labels, joined)).mean()
         loss = classification + self.alpha * between_views + self.beta * between_labels
         # The classifier learns even if the contrast of labels has no pair.
         parts = {"between_views": between_views, "between_labels": between_labels}
@@ -166,9 +166,9 @@ def _label_contrast(experiment: Experiment) -> LabelContrast | None:
     contrast = SupCon(float(settings["label_temperature"]))
 
     def same_labels(features: Tensor, labels: Tensor) -> LossTerms:
-        # SupCon takes one label an object: equal sets of labels count as one label.
-        groups = labels if labels.dim() == 1 else torch.unique(labels, dim=0, return_inverse=True)[1]
-        return contrast.terms(features[None], groups)
+        # SupCon takes one label an object: equal sets of labels count as one label, the first that has them.
+        apart = torch.cdist(labels, labels, p=1.0)
+        return contrast.terms(features[None], (apart == 0).to(torch.uint8).argmax(dim=1))
 
     return same_labels
 

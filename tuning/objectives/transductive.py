@@ -36,7 +36,10 @@ class MultiViewClassifier(Objective):
 
     def rows_of(self, labels: Tensor, like: Tensor) -> Tensor:
         """Return `labels` as rows of 0 and 1, `(n, c)`, in the type of `like`."""
-        rows = labels if self.multi_label else functional.one_hot(labels, self.classes)
+        # torch's one_hot reads the labels from some devices.
+        rows = (
+            labels if self.multi_label else labels[:, None] == torch.arange(self.classes, device=like.device)
+        )
         return rows.to(like.dtype)
 
     def classification(self, logits: Tensor, labels: Tensor) -> Tensor:
