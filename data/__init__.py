@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SemiSupervisedRows,
         UniformBatches,
         shard,
+        shard_lengths,
     )
     from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
     from contrasweep.data.share import Share, take_share
@@ -120,6 +121,7 @@ __all__ = [
     "read_hierarchy",
     "renumbered",
     "shard",
+    "shard_lengths",
     "take_share",
     "top_k_clusterings",
     "top_k_clusters",

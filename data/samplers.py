@@ -47,6 +47,11 @@ def shard(batch: Tensor | SemiSupervisedRows, rank: int, world: int) -> Tensor |
     return batch.tensor_split(world, dim=-1)[rank]
 
 
+def shard_lengths(count: int, world: int) -> tuple[int, ...]:
+    """Return how many of ``count`` images each of ``world`` ranks has, see `shard`."""
+    return tuple(len(part) for part in torch.arange(count).tensor_split(world))
+
+
 class UniformBatches:
     """Batches of images drawn without regard to their condition; each image at most once per epoch.
 

@@ -6,7 +6,7 @@ parameter gradients equal those of one process on the whole batch. With the loca
 W times too small.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,23 +30,34 @@ def collective() -> Iterator[None]:
         raise RanksLost(f"another rank is gone: {error}") from error
 
 
-def gather(tensor: Tensor, dim: int = 0) -> Tensor:
+def gather(tensor: Tensor, dim: int = 0, lengths: Sequence[int] | None = None) -> Tensor:
     """Concatenate `tensor` of every rank along `dim`, in the order of ranks, keeping the gradient.
 
     Without an initialised process group, or with one process, it returns `tensor` itself. Integer and boolean
     tensors (labels, biases) are gathered without gradient.
 
+    `lengths` are those along `dim` on every rank, in the order of ranks, where all ranks know them. Without
+    them the ranks tell each other the shapes first, and an accelerator is waited for.
+
     Shapes: equal on every rank, except for the length along `dim`.
-    Errors: ValueError on every rank if other dimensions differ; RanksLost if a rank has ended.
+    Errors: ValueError on every rank if other dimensions differ (of given lengths that is not checked), on
+    this rank if `lengths` are not those of this many ranks, or not its own; RanksLost if a rank has ended.
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return tensor
     axis = dim % max(tensor.dim(), 1)
-    gathered: Tensor = _Gather.apply(tensor, axis, _lengths(tensor, axis))
+    if lengths is None:
+        lengths = _exchanged_lengths(tensor, axis)
+    elif len(lengths) != dist.get_world_size() or lengths[dist.get_rank()] != tensor.shape[axis]:
+        given = f"{list(lengths)} and a tensor of shape {tuple(tensor.shape)} on rank {dist.get_rank()}"
+        raise ValueError(
+            f"lengths along {dim} must be those of all {dist.get_world_size()} ranks, got {given}"
+        )
+    gathered: Tensor = _Gather.apply(tensor, axis, list(lengths))
     return gathered
 
 
-def _lengths(tensor: Tensor, dim: int) -> list[int]:
+def _exchanged_lengths(tensor: Tensor, dim: int) -> list[int]:
     """Return every rank's length along `dim`.
 
     Raises ValueError if other dimensions differ, because the exchange would hang or give wrong data.
@@ -55,7 +66,8 @@ def _lengths(tensor: Tensor, dim: int) -> list[int]:
     found = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     with collective():
         dist.all_gather(found, own)
-    shapes = [tuple(shape[1 : 1 + int(shape[0])].tolist()) for shape in found]
+    # One read for all ranks: each makes the host wait for the device.
+    shapes = [tuple(shape[1 : 1 + shape[0]]) for shape in torch.stack(found).tolist()]
     if len({(*shape[:dim], *shape[dim + 1 :], len(shape)) for shape in shapes}) > 1:
         raise ValueError(
             f"gather along {dim} needs shards of otherwise equal shape on every rank, got {shapes} "

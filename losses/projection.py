@@ -37,6 +37,7 @@ def project_out(logits: Tensor, superficial: Tensor) -> Tensor:
     gram = out.T @ out
     ridge = RIDGE * gram.detach().diagonal().mean() + torch.finfo(torch.float64).tiny
     system = gram + ridge * torch.eye(width, dtype=gram.dtype, device=gram.device)
-    explained = out @ torch.linalg.solve(system, out.T @ of)
+    # Not `solve`, which asks the device whether the system is singular: with the ridge it is not.
+    explained = out @ torch.linalg.solve_ex(system, out.T @ of).result
     left: Tensor = (of - explained).to(logits.dtype)
     return left

@@ -20,27 +20,7 @@ MOST_COPIES = 2
 MOST_LAUNCHES = 520
 """The operations of a step with few kinds of views, whatever the method."""
 
-WAITS: Mapping[str, tuple[int, str]] = {
-    "_unique2 in losses.groups.group_index": (5, "the groups are numbered"),
-    "_local_scalar_dense in losses.groups.group_index": (1, "how many groups there are"),
-    "_local_scalar_dense in losses.groups.group_sums": (2, "how many groups there are"),
-    "bincount in losses.groups.group_sizes": (2, "how large the groups are"),
-    "bincount in losses.groups.positives": (1, "how large the groups are"),
-    "_local_scalar_dense in losses.groups.positives": (1, "how large the largest group is"),
-    "bincount in losses.fairkl._PairGroups.of": (1, "how many pairs a group has"),
-    "bincount in losses.debiasing._cosines_by_group": (3, "how many pairs a group has"),
-    "_local_scalar_dense in losses.scores.softmax_and_logsumexp": (13, "whether a row is empty; not on CUDA"),
-    "_local_scalar_dense in losses.kernels._regularised_inverse_product": (2, "whether Cholesky failed"),
-    "_local_scalar_dense in losses.projection.project_out": (1, "whether Cholesky failed"),
-    "_unique2 in losses.herocon._label_matrix": (1, "which labels there are"),
-    "_local_scalar_dense in losses.herocon._label_matrix": (1, "how many labels there are"),
-    "index in losses.herocon._label_chunks": (1, "the labels that occur"),
-    "copy_ in losses.herocon._label_chunks": (1, "the labels that occur"),
-    "copy_ in models.branching.BranchingHead.forward": (1, "which columns a task has"),
-    "copy_ in tuning.objectives.draws.StepDraws.kept": (1, "a draw of the CPU"),
-    "copy_ in tuning.objectives.draws.StepDraws.normal": (1, "a draw of the CPU"),
-    "copy_ in tuning.methods.dfa.Disentangled._losses": (1, "an order drawn on the CPU"),
-}
+WAITS: Mapping[str, tuple[int, str]] = {}
 """Where the host may wait for the device in a step: how often at most, and for what. Nothing else may."""
 
 Runs = Mapping[str, DeviceRun]

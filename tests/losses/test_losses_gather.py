@@ -74,6 +74,12 @@ def gather_examples(rank: int) -> dict[str, Any]:
     found["longer"] = gather(longer).detach()
     (gather(longer) * torch.arange(15.0).view(5, 3) * (rank + 1)).sum().backward()
     found["longer_gradient"] = longer.grad
+    found["known"] = gather(longer, lengths=[2, 3]).detach()
+    found["none_of_one"] = gather(own[: 2 * rank], lengths=(0, 2))
+    try:
+        gather(own, lengths=[3, 3])
+    except ValueError as error:
+        found["other_lengths"] = str(error)
     try:
         gather(torch.zeros(2, 3 + rank))
     except ValueError as error:
@@ -124,6 +130,14 @@ def test_shards_may_differ_in_length(ranks: list[dict[str, Any]]) -> None:
         assert rank["gathered"]["longer"].equal(torch.cat(shards))
     assert ranks[0]["gathered"]["longer_gradient"].equal(expected[:2])
     assert ranks[1]["gathered"]["longer_gradient"].equal(expected[2:])
+
+
+def test_lengths_that_all_ranks_know_need_no_exchange(ranks: list[dict[str, Any]]) -> None:
+    for number, found in enumerate(rank["gathered"] for rank in ranks):
+        assert found["known"].equal(found["longer"])
+        assert found["none_of_one"].equal(torch.arange(6.0).view(2, 3) + 10)
+        message = "lengths along 0 must be those of all 2 ranks, got [3, 3] and a tensor of shape (2, 3)"
+        assert found["other_lengths"] == f"{message} on rank {number}"
 
 
 def test_shards_of_another_width_are_refused_on_every_rank(ranks: list[dict[str, Any]]) -> None:

@@ -1,13 +1,13 @@
 """No loss makes a device wait: none reads a value of its inputs, and sizes follow from shapes alone."""
 
-import sys
-
 import pytest
 import torch
 from loss_cases import CASE_NAMES, LOSS_CASES, LossCase, seeded_inputs, value_and_gradient
 
 from contrasweep.losses import EnD, FairKL, HeroConSupervised
 from contrasweep.losses.groups import group_index, group_sizes, group_sums
+from contrasweep.losses.projection import project_out
+from tests.reading import reading_waits_everywhere
 
 READS = {"eps-supinfonce-d"}
 """Variant d passes over the positives one by one, and reads how many there are at most."""
@@ -17,19 +17,6 @@ without_reading = pytest.mark.parametrize(
     [case for case in LOSS_CASES if case.name not in READS],
     ids=[n for n in CASE_NAMES if n not in READS],
 )
-
-
-@pytest.fixture
-def reading_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the losses take this machine's memory for that of an accelerator."""
-    patched = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("contrasweep.losses.") and hasattr(module, "reading_waits")
-    ]
-    assert len(patched) > 3
-    for module in patched:
-        monkeypatch.setattr(module, "reading_waits", lambda tensor: True)
 
 
 @without_reading
@@ -44,22 +31,19 @@ def test_no_value_of_the_inputs_is_read(case: LossCase) -> None:
 
 @without_reading
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.usefixtures("reading_waits")
-def test_what_reads_nothing_computes_the_same(
-    case: LossCase, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_reads_nothing_computes_the_same(case: LossCase, seed: int) -> None:
     inputs = seeded_inputs(case, seed=seed)
-    value, gradient = value_and_gradient(case, inputs)
-    monkeypatch.undo()
+    with reading_waits_everywhere():
+        value, gradient = value_and_gradient(case, inputs)
     expected, expected_gradient = value_and_gradient(case, inputs)
     torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.usefixtures("reading_waits")
 def test_labels_that_are_no_rows_of_0_and_1_give_nan_where_they_are_not_read() -> None:
     labels = torch.tensor([[0, 1], [1, 0], [2, 1]])
-    assert HeroConSupervised()(torch.randn(3, 4), labels).isnan()
+    with reading_waits_everywhere():
+        assert HeroConSupervised()(torch.randn(3, 4), labels).isnan()
 
 
 def test_groups_are_numbered_in_the_order_of_their_values() -> None:
@@ -73,12 +57,18 @@ def test_groups_are_numbered_in_the_order_of_their_values() -> None:
 
 
 @pytest.mark.parametrize("loss", [FairKL("kl"), FairKL("moments"), EnD(1.0, 1.0)])
-@pytest.mark.usefixtures("reading_waits")
 def test_a_batch_without_pairs_has_no_gradient(loss: torch.nn.Module) -> None:
     """One image in one view pairs with nothing but itself."""
     views = torch.randn(1, 1, 4).requires_grad_()
-    value = loss(views, torch.tensor([0]), torch.tensor([0]))
+    with reading_waits_everywhere():
+        value = loss(views, torch.tensor([0]), torch.tensor([0]))
     value.backward()
     assert value.isfinite()
     assert views.grad is not None
     assert (views.grad == 0).all()
+
+
+def test_a_projection_reads_nothing() -> None:
+    logits, superficial = (torch.randn(6, 2, device="meta", requires_grad=True) for _ in range(2))
+    project_out(logits, superficial).sum().backward()
+    assert superficial.grad is not None

@@ -21,14 +21,14 @@ from contrasweep.losses import RanksLost
 from contrasweep.models import build_encoder, build_head
 from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods import METHODS, clustering
 from contrasweep.tuning.objectives import prepared
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training import evaluation
+from contrasweep.tuning.training import evaluation, label_free
 from contrasweep.tuning.training.evaluation import embed_training_set
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 from tests.ranks import WORLD, results_of_ranks
@@ -203,11 +203,59 @@ def embedded(ranks: Ranks) -> torch.Tensor:
     """The input of k-means, in chunks that the ranks share."""
     experiment = experiment_of("cl-infonce")
     data = small(experiment, {})
-    evaluation.CHUNK = prepared.CHUNK = 20
+    prepared.CHUNK = 20
     try:
-        return embed_training_set(build_objective(experiment, data), data, ranks)
+        return embed_training_set(build_objective(experiment, data), data.shared(ranks))
     finally:
-        evaluation.CHUNK = prepared.CHUNK = 1024
+        prepared.CHUNK = 1024
+
+
+def scored(ranks: Ranks) -> list[dict[str, float]]:
+    """All scores of untrained encoders, whose images the ranks share in several chunks, or in one."""
+    views = {"probes.classifier": "cacr", "probes.views": "crops", "probes.label_free_views": 2}
+    clusters = {"probes.kmeans_starts": 1, "probes.label_free_views": 2}
+    found, held = [], dict[str, Prepared]()
+    for chunk, method, settings in (
+        (20, "infonce", views),
+        (96, "infonce", views),
+        (20, "cross-entropy", clusters),
+        (20, "herocon", {}),
+    ):
+        experiment = experiment_of(method, **settings)
+        prepared.CHUNK = chunk
+        try:
+            found.append(next(pretrain(experiment, data=small(experiment, held), ranks=ranks)).metrics)
+        finally:
+            prepared.CHUNK = 1024
+    return found
+
+
+def alone_on_the_first_rank(ranks: Ranks) -> None:
+    """Let what the first rank computes for all fail on the others."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("only the first rank clusters, and fits probes that see whole images")
+
+    def fitted(*given: Any) -> Any:
+        return refused() if evaluation.RIDGE in given else fit(*given)
+
+    if ranks.rank:
+        fit, evaluation._fit_classifier = evaluation._fit_classifier, fitted
+        clustering.kmeans_clusters = evaluation.kmeans_clusters = label_free.rankme = refused
+
+
+def exchanges_of_lengths() -> list[tuple[int, ...]]:
+    """Return a list that gets the shape of every tensor that is gathered without known lengths."""
+    found: list[tuple[int, ...]] = []
+    losses_gather = sys.modules["contrasweep.losses.gather"]  # the package has a function of that name
+    original = losses_gather._exchanged_lengths
+
+    def counted(tensor: torch.Tensor, dim: int) -> list[int]:
+        found.append(tuple(tensor.shape))
+        return original(tensor, dim)
+
+    losses_gather._exchanged_lengths = counted  # type: ignore[attr-defined]
+    return found
 
 
 def told(ranks: Ranks) -> dict[str, Any]:
@@ -234,9 +282,13 @@ def run_rank(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
     ranks = group_ranks()
+    alone_on_the_first_rank(ranks)
+    exchanged = exchanges_of_lengths()
     found = {
         "compiler": needs_compiler(ranks),
         "runs": run_all(ranks),
+        "scored": scored(ranks),
+        "exchanged": list(exchanged),
         "normed": normed(ranks),
         "halfway": handed_over(None, 1, ranks),
         "embedded": embedded(ranks),

@@ -110,7 +110,7 @@ def test_the_experiment_names_the_classifier_that_is_reported(experiment: Make, 
 def test_a_probe_sees_other_views_in_every_epoch_and_is_read_on_the_centre(
     experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contrasweep.tuning.training.evaluation.CHUNK", 40)
+    monkeypatch.setattr("contrasweep.tuning.objectives.prepared.CHUNK", 40)
     values = {
         "probes.classifier": "cacr",
         "probes.views": "crops",

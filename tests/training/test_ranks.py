@@ -1,5 +1,6 @@
 """Two processes compute the same as one, with every registered method."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,18 @@ from rank_runs import (
     loss_difference,
     normed,
     run_group,
+    scored,
     small,
 )
 from trial_steps import fitting_dataset
 
+from contrasweep.data import MultiView
 from contrasweep.models import build_encoder
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
+from contrasweep.tuning.objectives.objective import Batch
+from contrasweep.tuning.objectives.prepared import TransductiveBatch
 from contrasweep.tuning.objectives.ranks import (
     ONE,
     Ranks,
@@ -116,6 +121,41 @@ def test_a_run_goes_on_with_another_number_of_ranks(ranks: list[dict[str, Any]])
 def test_ranks_share_the_embedding_of_the_training_set(ranks: list[dict[str, Any]]) -> None:
     whole = embedded(ONE)
     assert all(torch.equal(rank["embedded"], whole) for rank in ranks)
+
+
+def test_ranks_share_the_embedding_of_all_images_that_are_scored(ranks: list[dict[str, Any]]) -> None:
+    """The first rank alone fits probes and clusters: see `alone_on_the_first_rank`."""
+    whole = scored(ONE)
+    for rank in ranks:
+        for found, expected in zip(rank["scored"], whole, strict=True):
+            assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_rank_asks_the_others_for_what_follows_from_the_batch(ranks: list[dict[str, Any]]) -> None:
+    """Labels, indices and the lengths of shards are known to all."""
+    for rank in ranks:
+        assert rank["exchanged"] == []
+
+
+def test_a_step_gathers_rows_of_its_batch() -> None:
+    whole = Batch(torch.zeros(1, 2, 3, 4, 4), torch.arange(5), torch.arange(5))
+    batch = replace(whole, labels=torch.arange(3), index=torch.arange(3), whole=whole)
+    assert batch.lengths(2) == ((3, 2),)
+    assert batch.gathered(Ranks(0, 2).gather).labels.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="of which this rank has 3; given 1 along 0"):
+        Ranks(0, 2).gather_of(batch)(torch.zeros(1), 0)
+
+
+def test_rows_of_two_kinds_that_look_alike_are_exchanged() -> None:
+    """5 and 6 objects are 3 and 2, and 3 and 3: the first rank could not tell which it has."""
+    views = MultiView((torch.zeros(3, 2),), torch.zeros(3, dtype=torch.int64))
+    batch = TransductiveBatch(views, views, labels=torch.zeros(5), others=6)
+    assert batch.lengths(2) == ((3, 2), (3, 3), (6, 5))
+    for rank in range(2):
+        alike = Ranks(rank, 2)
+        assert alike.gather_of(batch) == alike.gather
+        assert alike.gather_of(replace(batch, others=2)) != alike.gather
+        assert alike.gather_of(object()) == alike.gather
 
 
 def test_what_the_first_rank_computes_all_know(ranks: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from contrasweep.tuning.methods.method import Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
-from contrasweep.tuning.objectives.transductive import MultiViewClassifier, labels_of, views_of
+from contrasweep.tuning.objectives.transductive import MultiViewClassifier, views_of
 
 LEAK = 0.1
 """The slope of the leaky ReLU below 0, as in the released code (forwardpass.m)."""
@@ -55,7 +55,7 @@ class LabelAutoencoder(MultiViewClassifier):
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss, a sum over the batch, and its parts, `correlation` and `ranking`."""
         features = gather(self.of_features(self.encoder(views_of(batch.labelled))), 0)
-        labels = self.rows_of(gather(labels_of(batch.labelled), 0), features)
+        labels = self.rows_of(batch.gathered_labels(gather), features)
         codes = self.of_labels(labels)
         correlation = self.correlation(features, codes)
         ranks = self.ranking.terms(self.decoder(codes).sigmoid(), labels)

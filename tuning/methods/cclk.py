@@ -67,7 +67,7 @@ def condition_clusters(experiment: Experiment, data: PreparedData) -> Tensor:
         InputError: the training images have fewer distinct conditions than clusters are asked for.
     """
     try:
-        return kmeans_of_condition(experiment, data.train.condition)
+        return kmeans_of_condition(experiment, data.train.condition, data.ranks)
     except ValueError as error:
         raise InputError(f"{experiment.method} on {experiment.dataset}: {error}") from error
 

@@ -111,7 +111,7 @@ def feed(experiment: Experiment, data: PreparedData) -> Feed:
     """
     if _pairing(experiment) == IN_BATCH:
         return image_feed(experiment, data)
-    clusters = static_clusters(experiment, data.train)
+    clusters = static_clusters(experiment, data.train, data.ranks)
     return image_feed(experiment, data, sampler=None if clusters is None else pairs_of(experiment, clusters))
 
 

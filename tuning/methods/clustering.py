@@ -27,6 +27,7 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 KMEANS, CONDITION, DISTINCT, ATTRIBUTES = "kmeans", "condition", "distinct", "attributes"
 LABELS, INSTANCES = "labels", "instances"
@@ -63,8 +64,12 @@ def information_about(clusters: Tensor, labels: Tensor) -> dict[str, float]:
     return dict(zip(METRICS, information, strict=True))
 
 
-def kmeans_of_epoch(experiment: Experiment, epoch: int, embeddings: Tensor, count: int, seed: int) -> Tensor:
+def kmeans_of_epoch(
+    experiment: Experiment, epoch: int, embeddings: Tensor, count: int, seed: int, ranks: Ranks = ONE
+) -> Tensor:
     """Return `count` k-means clusters `(N,)` of the `embeddings` `(N, D)` that an epoch begins with.
+
+    Of several `ranks`, the first one makes them: two kinds of hardware might not find the same.
 
     Raises:
         TrainingDiverged: the embeddings are not finite, or have fewer distinct rows than clusters.
@@ -73,23 +78,26 @@ def kmeans_of_epoch(experiment: Experiment, epoch: int, embeddings: Tensor, coun
     starts = int(experiment.hyperparameters.get("kmeans_starts", 1))
     try:
         # Few iterations suffice, as in PCL's code: the next epoch makes new clusters anyway.
-        return kmeans_clusters(embeddings, count, seed, starts=starts, iterations=20)
+        return ranks.once(lambda: kmeans_clusters(embeddings, count, seed, starts=starts, iterations=20))
     except ValueError as error:
         raise TrainingDiverged(f"{experiment.method}: k-means before epoch {epoch}: {error}") from error
 
 
-def kmeans_of_condition(experiment: Experiment, condition: Tensor | None) -> Tensor:
+def kmeans_of_condition(experiment: Experiment, condition: Tensor | None, ranks: Ranks = ONE) -> Tensor:
     """Return k-means clusters `(N,)` of the training images' condition; their seed is the experiment's.
+
+    Of several `ranks`, the first one makes them.
 
     Raises:
         ValueError: there are fewer distinct conditions than clusters are asked for.
     """
     assert condition is not None, "checked when the experiment was resolved"
     clusters = int(experiment.hyperparameters["clusters"])
-    return kmeans_clusters(condition, clusters, named_seed(experiment.seed, "clusters"))
+    rows, seed = condition, named_seed(experiment.seed, "clusters")
+    return ranks.once(lambda: kmeans_clusters(rows, clusters, seed))
 
 
-def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | None:
+def static_clusters(experiment: Experiment, train: LabelledImages, ranks: Ranks = ONE) -> Tensor | None:
     """Return the clusters `(N,)` of the whole run, or None if every epoch makes its own.
 
     Raises:
@@ -112,7 +120,7 @@ def static_clusters(experiment: Experiment, train: LabelledImages) -> Tensor | N
         if source == ATTRIBUTES:
             assert train.condition is not None, "checked when the experiment was resolved"
             return top_k_clusters(train.condition, int(settings["top_k"]))
-        return kmeans_of_condition(experiment, train.condition)
+        return kmeans_of_condition(experiment, train.condition, ranks)
     except ValueError as error:
         where = f"{experiment.method} with clusters_from={source} on {experiment.dataset}"
         raise InputError(f"{where}: {error}") from error
@@ -140,7 +148,7 @@ class ImageClusters(nn.Module):
     def __init__(self, experiment: Experiment, data: PreparedData, *, keep_numbers: bool = False) -> None:
         super().__init__()
         images = len(data.train)
-        static = static_clusters(experiment, data.train)
+        static = static_clusters(experiment, data.train, data.ranks)
         self.refreshed = static is None
         if static is None:
             static = torch.zeros(images, dtype=torch.int64)
@@ -150,7 +158,7 @@ class ImageClusters(nn.Module):
         self.keep_numbers = keep_numbers and self.refreshed
         self.register_buffer("assigned", static, persistent=self.keep_numbers)
         self._labels = data.train.labels.cpu()
-        self._experiment = experiment
+        self._experiment, self._ranks = experiment, data.ranks
 
     def of(self, index: Tensor) -> Tensor:
         """Return the clusters `(B,)` of the training images at the rows `index` `(B,)`."""
@@ -168,7 +176,7 @@ class ImageClusters(nn.Module):
 
     def _from_kmeans(self, epoch: int, embeddings: Tensor) -> Tensor:
         seed = named_seed(self._experiment.seed, "k-means", epoch)
-        found = kmeans_of_epoch(self._experiment, epoch, embeddings, self.count, seed)
+        found = kmeans_of_epoch(self._experiment, epoch, embeddings, self.count, seed, self._ranks)
         if self.keep_numbers and epoch > 1:
             found = renumbered(found, self.assigned.cpu(), self.count)
         return found

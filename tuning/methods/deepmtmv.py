@@ -25,7 +25,7 @@ from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.task_groups import TaskAffinity, best_partition, branch_affinity
-from contrasweep.tuning.objectives.transductive import MultiViewClassifier, labels_of, views_of
+from contrasweep.tuning.objectives.transductive import MultiViewClassifier, views_of
 
 TOP = 3
 """The number of the layer of tasks, from which the cost of columns below it is counted."""
@@ -46,7 +46,7 @@ class GroupedTasks(MultiViewClassifier):
         self.kept_share = 1.0 - float(settings["dropout"])
         self.every = int(settings["every"])
         self.separation = float(settings["separation"]) / len(encoder.encoders)
-        self.seed = experiment.seed
+        self.seed, self.ranks = experiment.seed, data.ranks
         self.draws = StepDraws(experiment.seed, "dropout")
 
     def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> dict[str, float]:
@@ -69,13 +69,15 @@ class GroupedTasks(MultiViewClassifier):
         branches = self.branches.columns[1].cpu() if second else torch.arange(self.classes)
         affinity = branch_affinity(self.affinity.matrix().cpu(), branches)
         seed = named_seed(self.seed, "task groups", epoch)
-        groups = best_partition(affinity, TOP - 1 + layer, seed, separation=self.separation)
+        groups = self.ranks.once(
+            lambda: best_partition(affinity, TOP - 1 + layer, seed, separation=self.separation)
+        )
         self.branches.part(layer, groups[branches].to(self.branches.columns.device))
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the cross-entropy of the tasks, `classification`."""
         joined = gather(self._joined(views_of(batch.labelled)), 0)
-        labels = gather(labels_of(batch.labelled), 0)
+        labels = batch.gathered_labels(gather)
         logits = self.branches(joined * self.draws.kept(joined, self.kept_share))
         if self.multi_label:
             loss = self.classification(logits, labels)

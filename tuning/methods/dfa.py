@@ -82,7 +82,7 @@ class Disentangled(Objective):
         loss = (weight * each).mean()
         biased_loss = self.weights.dis * self.gce(biased_logits, labels)
         if self.draws.epoch > self.undisturbed:
-            order = self.draws.order(len(own)).to(own.device)
+            order = self.draws.order(own)
             logits, biased_logits = self._logits(own, biased[order])
             loss = loss + self.weights.swap * (weight * each_cross_entropy(logits, labels)).mean()
             swapped = self.weights.swap_b * self.gce(biased_logits, labels[order])

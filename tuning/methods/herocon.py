@@ -24,7 +24,7 @@ from contrasweep.tuning.methods.method import TEMPERATURE, Method
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
-from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
+from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, views_of
 
 NONE = "none"
 
@@ -91,7 +91,7 @@ class HeterogeneousObjective(MultiViewClassifier):
 
     def compute(self, batch: TransductiveBatch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss and its three parts, `classification`, `between_views` and `between_labels`."""
-        labels, (features, views) = gather(labels_of(batch.labelled), 0), self._passed(batch.labelled)
+        labels, (features, views) = batch.gathered_labels(gather), self._passed(batch.labelled)
         joined = torch.cat(features, dim=1)
         classification = self.classification(gather(self.classifier(joined), 0), labels)
         zero = torch.zeros((), device=joined.device)

@@ -63,7 +63,7 @@ class ProjectedClassifier(Objective):
         everything = self.classifier(torch.cat([h, g], 1))
         superficial = self.classifier(torch.cat([torch.zeros_like(h), g], 1))
         logits = project_out(everything, superficial).view(len(batch.views), -1, everything.shape[1])
-        loss = repeated_cross_entropy(logits, gather(batch.labels, 0))
+        loss = repeated_cross_entropy(logits, batch.gathered(gather).labels)
         return of_every_image(loss, {})
 
     @torch.no_grad()

@@ -53,7 +53,7 @@ class MemoryDiscrimination(Objective):
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the sum of both losses, and the second before its weight as `decorrelation`."""
         views = of_views(self.head, self._encode(batch.views), apart=self.views_apart)
-        embeddings, index = gather(views, 1)[0], gather(batch.index, 0)
+        embeddings, index = gather(views, 1)[0], batch.gathered(gather).index
         terms = self.instances.terms(embeddings, self.memory.rows, index)
         correlated = self.decorrelation(embeddings)
         self._seen = Seen(index, embeddings.detach())

@@ -56,7 +56,7 @@ class LargeMarginClassifier(Objective):
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the loss of all views of the whole batch."""
         features = gather(self._encode(batch.views), 1)
-        labels = gather(batch.labels, 0).repeat(len(features))
+        labels = batch.gathered(gather).labels.repeat(len(features))
         loss = self.loss(features.flatten(0, 1), self.classifier.weight, labels, lam=self.lam)
         return of_every_image(loss, {})
 

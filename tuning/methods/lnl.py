@@ -64,7 +64,7 @@ class LearningNotToLearn(EndToEndClassifier):
         seen = gather(functional_call(self.predictor, fixed, (read,)), 0)
         learned = gather(self.predictor(reverse_gradient(read, self.reversal)), 0)
         entropy = negative_entropy(seen)
-        prediction = functional.cross_entropy(learned, gather(bias_of(batch), 0))
+        prediction = functional.cross_entropy(learned, bias_of(batch.gathered(gather)))
         total = loss + self.entropy_weight * entropy + (prediction - prediction.detach())
         return total, {**metrics, "bias_loss": prediction.detach(), "bias_entropy": -entropy.detach()}
 

@@ -24,7 +24,7 @@ from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.draws import StepDraws
 from contrasweep.tuning.objectives.objective import Gather, Metrics, Objective, of_every_image
 from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
-from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, labels_of, views_of
+from contrasweep.tuning.objectives.transductive import InputMap, MultiViewClassifier, views_of
 
 SMALLEST_DEVIATION = 1e-7
 
@@ -98,7 +98,7 @@ class InformationBottleneck(MultiViewClassifier):
         """Return the loss and its parts, `classification`, `information` and `divergence`."""
         features, means, deviations = self._passed(batch.labelled, gather)
         logits = gather(self.classifier(self.codes.means(features)), 0)
-        classification = self.classification(logits, gather(labels_of(batch.labelled), 0))
+        classification = self.classification(logits, batch.gathered_labels(gather))
         _, more_means, more_deviations = self._passed(batch.unlabelled, gather)
         means, deviations = torch.cat([means, more_means], 1), torch.cat([deviations, more_deviations], 1)
         noise = self.draws.normal(means)

@@ -21,6 +21,7 @@ from contrasweep.tuning.methods.moco_v2 import MOMENTUM
 from contrasweep.tuning.objectives.momentum import Contrast, MomentumObjective
 from contrasweep.tuning.objectives.objective import Metrics, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ class PrototypicalContrast(MomentumObjective):
     alone. Clusterings are no part of the state: an epoch begins by making them from it.
     """
 
-    def __init__(self, experiment: Experiment, encoder: Encoder, labels: Tensor) -> None:
+    def __init__(self, experiment: Experiment, encoder: Encoder, labels: Tensor, ranks: Ranks = ONE) -> None:
         settings = experiment.hyperparameters
         terms = ProtoNCE(float(settings["temperature"]))
         super().__init__(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
-        self.labels = labels
+        self.labels, self.ranks = labels, ranks
         self.terms = terms
         self.cluster_counts = cluster_counts(experiment)
         self.instance_epochs = int(settings["instance_epochs"])
@@ -98,7 +99,7 @@ class PrototypicalContrast(MomentumObjective):
 
     def _cluster(self, embeddings: Tensor, count: int, epoch: int) -> Clustering:
         seed = named_seed(self.experiment.seed, "prototypes", epoch, count)
-        numbers = kmeans_of_epoch(self.experiment, epoch, embeddings, count, seed)
+        numbers = kmeans_of_epoch(self.experiment, epoch, embeddings, count, seed, self.ranks)
         clusters = torch.unique(numbers, return_inverse=True)[1].to(embeddings.device)
         prototypes = cluster_prototypes(embeddings, clusters)
         concentrations = cluster_concentrations(embeddings, clusters, prototypes, self.terms.temperature)
@@ -123,7 +124,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
             f"pcl on {experiment.dataset}: the finest of the clusterings has {largest} clusters, "
             f"more than the {images} training images; lower clusters or clusterings"
         )
-    return PrototypicalContrast(experiment, encoder, data.train.labels)
+    return PrototypicalContrast(experiment, encoder, data.train.labels, data.ranks)
 
 
 METHOD = Method(

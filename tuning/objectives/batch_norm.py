@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrasweep.losses.gather import collective
+from contrasweep.losses.waiting import reading_waits
 from contrasweep.tuning.errors import InputError
 
 
@@ -30,7 +31,8 @@ class GlobalBatchNorm(_BatchNorm):
         """Return the normalised inputs; in training mode all ranks must call this together.
 
         Raises:
-            ValueError: all ranks together have only one value for each channel.
+            ValueError: all ranks together have only one value for each channel (on a CPU; elsewhere the
+                running variance is then NaN).
         """
         if not self.training or not dist.is_initialized():
             return super().forward(inputs)
@@ -44,7 +46,7 @@ class GlobalBatchNorm(_BatchNorm):
         centred = values - mean.view(shape)
         # The sum of squares would lose its digits where the mean is large.
         variance = _sum_over_ranks(centred.square().sum(dims)) / number
-        self._remember(mean.detach(), variance.detach(), float(number))
+        self._remember(mean.detach(), variance.detach(), number)
         scale = (variance + self.eps).rsqrt()
         normalised = centred * (scale if self.weight is None else scale * self.weight).view(shape)
         if self.bias is not None:
@@ -52,13 +54,13 @@ class GlobalBatchNorm(_BatchNorm):
         return normalised.to(inputs.dtype)
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor, number: float) -> None:
-        if number <= 1:
+    def _remember(self, mean: Tensor, variance: Tensor, number: Tensor) -> None:
+        if not reading_waits(number) and number <= 1:
             raise ValueError("batch norm needs more than one value for each channel in training")
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
-        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        share: Any = 1 / self.num_batches_tracked.to(mean.dtype) if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean, share)
         self.running_var.lerp_(variance * (number / (number - 1)), share)
 

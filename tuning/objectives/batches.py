@@ -6,6 +6,7 @@ batch, so they do not depend on the number of ranks.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -104,11 +105,12 @@ class ImageFeed:
         # Images that are not in memory are decoded ahead, while the batch before them trains.
         decoded = None if isinstance(images, Tensor) else image_batches(images, own)
         for step, rows in enumerate(own):
-            plan = to_device(self._plan(rows, epoch, step, whole[step].shape[-1]), images.device)
+            plan = to_device(self._plan(rows, epoch, step, whole[step]), images.device)
             yield self._batch(plan, images[plan.rows] if decoded is None else next(decoded))
 
-    def _plan(self, rows: Tensor, epoch: int, step: int, count: int) -> "_Plan":
+    def _plan(self, rows: Tensor, epoch: int, step: int, whole: Tensor) -> "_Plan":
         channels, size = self.train.images.shape[1], self.train.images.shape[-1]
+        count = whole.shape[-1]
         # The images of the first view, which local crops show too, come first.
         other = rows.shape[-1] if rows.dim() == 2 else 0
 
@@ -125,6 +127,7 @@ class ImageFeed:
         local = range(self.views, self.views + self.local_crops)
         return _Plan(
             rows,
+            None if self.ranks.world == 1 else _of_first_view(whole),
             planned(self.transform, views, [number * other for number in views]),
             planned(self.local, local, [0] * len(local)) if self.local is not None and local else None,
         )
@@ -133,26 +136,40 @@ class ImageFeed:
         return shard(torch.arange(count), self.ranks.rank, self.ranks.world)
 
     def _batch(self, plan: "_Plan", images: Tensor) -> Batch:
-        train, index = self.train, plan.rows if plan.rows.dim() == 1 else plan.rows[0]
         shown = images if plan.rows.dim() == 1 else images.flatten(0, 1)
         views = self.transform.make(shown, plan.views)
         local = None if plan.local is None or self.local is None else self.local.make(shown, plan.local)
+        known = partial(
+            self._known_of,
+            views=views.view(self.views, -1, *views.shape[1:]),
+            local=None if local is None else local.view(self.local_crops, -1, *local.shape[1:]),
+        )
+        batch = known(_of_first_view(plan.rows))
+        return batch if plan.whole is None else replace(batch, whole=known(plan.whole))
+
+    def _known_of(self, index: Tensor, *, views: Tensor, local: Tensor | None) -> Batch:
+        """Return a batch of these views and of what is known of the images at the rows `index` `(B,)`."""
+        train = self.train
         return Batch(
-            views.view(self.views, -1, *views.shape[1:]),
+            views,
             labels=train.labels[index],
             index=index,
             condition=None if train.condition is None else train.condition[index],
             bias=None if train.bias is None else train.bias[index],
             clusters=None if self.clusters is None else self.clusters[index],
-            local=None if local is None else local.view(self.local_crops, -1, *local.shape[1:]),
+            local=local,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What the CPU decides of one batch: its `rows`, its views and its local crops."""
+    """What the CPU decides of one batch: its `rows`, its views and its local crops.
+
+    `whole` is the rows `(B,)` of the images of all ranks, where there are several.
+    """
 
     rows: Tensor
+    whole: Tensor | None
     views: ViewPlan
     local: ViewPlan | None
 
@@ -176,13 +193,28 @@ class TransductiveFeed:
                 _of_rank(batch.labelled, self.ranks), _of_rank(batch.unlabelled, self.ranks)
             )
             own = to_device(rows, data.unlabelled.views[0].device)
-            yield TransductiveBatch(data.labelled.take(own.labelled), data.unlabelled.take(own.unlabelled))
+            yield TransductiveBatch(
+                data.labelled.take(own.labelled),
+                data.unlabelled.take(own.unlabelled),
+                **self._of_all_ranks(batch),
+            )
+
+    def _of_all_ranks(self, batch: SemiSupervisedRows) -> dict[str, Any]:
+        labels = self.data.labelled.labels
+        if self.ranks.world == 1 or labels is None:
+            return {}
+        rows = to_device(batch.labelled, labels.device)
+        return {"labels": labels[rows], "others": len(batch.unlabelled)}
 
     def shared(self, ranks: Ranks) -> "TransductiveFeed":
         """Return the feed of one of several ranks."""
         batches = self.sampler.epoch(1)
         _refuse_empty_parts((part for one in batches for part in (one.labelled, one.unlabelled)), ranks)
         return replace(self, ranks=ranks)
+
+
+def _of_first_view(rows: Tensor) -> Tensor:
+    return rows if rows.dim() == 1 else rows[0]
 
 
 def _of_rank(batch: Tensor, ranks: Ranks) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.data import torch_generator
+from contrasweep.data.packing import to_device
 
 
 class StepDraws:
@@ -28,16 +29,16 @@ class StepDraws:
 
     def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers in the shape, type and place of `like`."""
-        return torch.randn(like.shape, generator=self._generator()).to(like)
+        return to_device(torch.randn(like.shape, generator=self._generator()).to(like.dtype), like.device)
 
     def kept(self, like: Tensor, share: float) -> Tensor:
         """Return a dropout mask: 1 / `share` with that probability, else 0."""
         chosen = torch.rand(like.shape, generator=self._generator()) < share
-        return chosen.to(like) / share
+        return to_device(chosen.to(like.dtype), like.device) / share
 
-    def order(self, count: int) -> Tensor:
-        """Return the numbers 0 to `count` - 1 in random order, on the CPU."""
-        return torch.randperm(count, generator=self._generator())
+    def order(self, like: Tensor) -> Tensor:
+        """Return the rows of `like` in random order, int64 `(N,)`, in the place of `like`."""
+        return to_device(torch.randperm(len(like), generator=self._generator()), like.device)
 
     def _generator(self) -> torch.Generator:
         return torch_generator(*self.stream, self.epoch, self._step)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrasweep.data import shard_lengths
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
 
@@ -51,6 +52,8 @@ class Batch:
         bias: int64 `(B,)`, the bias label.
         clusters: int64 `(B,)`, the cluster of each image.
         local: `(L, B, C, S', S')` in [0, 1], the local crops of multi-crop.
+        whole: what is known of the images of all ranks, in a batch of one of several ranks. Every rank knows
+            it from the rows of the whole batch, so that none of it is exchanged. Its images are this rank's.
     """
 
     views: Tensor
@@ -60,12 +63,20 @@ class Batch:
     bias: Tensor | None = None
     clusters: Tensor | None = None
     local: Tensor | None = None
+    whole: "Batch | None" = None
+
+    def lengths(self, world: int) -> tuple[tuple[int, ...], ...]:
+        """Return how many images each rank has, if that is known (`objectives.ranks.OfKnownLengths`)."""
+        return () if self.whole is None else (shard_lengths(len(self.whole.labels), world),)
 
     def gathered(self, gather: Gather) -> "Batch":
         """Return the batch with all but its images concatenated over ranks."""
-        images = ("views", "local")
+        if self.whole is not None:
+            return self.whole
+        images = ("views", "local", "whole")
         held = {name: rows for name, rows in vars(self).items() if name not in images and rows is not None}
-        return replace(self, **{name: gather(rows, 0) for name, rows in held.items()})
+        gathered: dict[str, Any] = {name: gather(rows, 0) for name, rows in held.items()}
+        return replace(self, **gathered)
 
 
 class Objective(nn.Module, ABC):

@@ -3,7 +3,7 @@
 Transductive runs train on few labelled objects of several views and on the unlabelled test set.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from contrasweep.data import (
     load_training,
     load_transductive,
     numpy_generator,
+    shard_lengths,
     whole_image,
 )
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
@@ -32,6 +33,7 @@ from contrasweep.models.encoders.weights import load_weights, read_weights
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
+from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 CHUNK = 1024
 """Images that go through a network at once: bounds memory, does not change the result."""
@@ -54,6 +56,13 @@ class Prepared(Protocol):
     @property
     def untrained(self) -> dict[str, dict[str, float]]:
         """The scores of untrained encoders on this data, by what they depend on; runs share and fill it."""
+
+    @property
+    def ranks(self) -> Ranks:
+        """The ranks that embed and cluster this data together; `ONE` outside of a run of several."""
+
+    def shared(self, ranks: Ranks) -> "Prepared":
+        """Return the same data for one of several ranks of a run: all ranks must make and use it together."""
 
     @property
     def validation(self) -> Any:
@@ -94,6 +103,7 @@ class PreparedData:
         device: where all of them are.
         untrained: the scores of untrained encoders. They depend on the encoder, the seed and the probe alone,
             so the trials of a sweep share them.
+        ranks: see `Prepared`.
     """
 
     spec: DatasetSpec
@@ -103,6 +113,11 @@ class PreparedData:
     probe_rows: LabelledImages | None
     device: torch.device
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
+    ranks: Ranks = ONE
+
+    def shared(self, ranks: Ranks) -> "PreparedData":
+        """Return the same data for one of several ranks."""
+        return replace(self, ranks=ranks)
 
     def inputs(self, held_out: LabelledImages) -> Iterator[Tensor]:
         """Yield whole images as floats `(B, C, S, S)`."""
@@ -162,7 +177,7 @@ def image_inputs(images: Images, size: int, centre: float = 1.0) -> Iterator[Ten
 
 @dataclass(frozen=True)
 class PreparedTransductive:
-    """One fold of a transductive dataset on a device, without probes; `untrained` is as in `PreparedData`."""
+    """One fold of a transductive dataset on a device, without probes; the rest is as in `PreparedData`."""
 
     spec: TransductiveSpec
     data: TransductiveData
@@ -170,6 +185,11 @@ class PreparedTransductive:
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
     probe_rows: None = None
     probed: None = None
+    ranks: Ranks = ONE
+
+    def shared(self, ranks: Ranks) -> "PreparedTransductive":
+        """Return the same data for one of several ranks."""
+        return replace(self, ranks=ranks)
 
     @property
     def validation(self) -> MultiView | None:
@@ -198,10 +218,30 @@ class PreparedTransductive:
 
 @dataclass(frozen=True)
 class TransductiveBatch:
-    """One step's data: `labelled` objects with their labels, and `unlabelled` ones."""
+    """One step's data: `labelled` objects with their labels, and `unlabelled` ones.
+
+    In a batch of one of several ranks, `labels` are those of the labelled objects of all ranks, and `others`
+    is the number of unlabelled objects of all ranks.
+    """
 
     labelled: MultiView
     unlabelled: MultiView
+    labels: Tensor | None = None
+    others: int | None = None
+
+    def gathered_labels(self, gather: Callable[[Tensor, int], Tensor]) -> Tensor:
+        """Return the labels of the labelled objects of all ranks."""
+        if self.labels is not None:
+            return self.labels
+        assert self.labelled.labels is not None, "labelled objects have labels"
+        return gather(self.labelled.labels, 0)
+
+    def lengths(self, world: int) -> tuple[tuple[int, ...], ...]:
+        """Return how many labelled, unlabelled, and objects of both kinds each rank has, if that is known."""
+        if self.labels is None or self.others is None:
+            return ()
+        both = [shard_lengths(count, world) for count in (len(self.labels), self.others)]
+        return (*both, tuple(map(sum, zip(*both, strict=True))))
 
 
 def prepare_transductive(

@@ -9,9 +9,9 @@ are equal already.
 `batch_norm` normalises over the images of all ranks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.distributed as dist
@@ -27,6 +27,14 @@ AGREEMENT = 1e-3
 """The largest relative difference between ranks' losses that rounding can explain."""
 
 
+@runtime_checkable
+class OfKnownLengths(Protocol):
+    """A batch of one of several ranks that knows how many rows the others have."""
+
+    def lengths(self, world: int) -> tuple[tuple[int, ...], ...]:
+        """Return the rows of every rank, for each kind of rows that a step gathers; nothing if unknown."""
+
+
 @dataclass(frozen=True)
 class Ranks:
     """The place of this process among those of a run; torch's default process group connects them.
@@ -39,9 +47,33 @@ class Ranks:
     rank: int = 0
     world: int = 1
 
-    def gather(self, tensor: Tensor, dim: int) -> Tensor:
+    def gather(self, tensor: Tensor, dim: int, lengths: Sequence[int] | None = None) -> Tensor:
         """Return `tensor` of all ranks, concatenated along `dim`, with gradient; see `losses.gather`."""
-        return tensor if self.world == 1 else gather(tensor, dim)
+        return tensor if self.world == 1 else gather(tensor, dim, lengths)
+
+    def gather_of(self, batch: object) -> Callable[[Tensor, int], Tensor]:
+        """Return `gather` for tensors with a row for each of this rank's images or objects of `batch`.
+
+        If the batch is `OfKnownLengths`, the ranks need not tell each other how many rows they have.
+        """
+        known = set(batch.lengths(self.world)) if isinstance(batch, OfKnownLengths) else set()
+        of_rank = list(zip(*known, strict=True))
+        # Two kinds of which some rank has as many rows could not be told from each other on that rank.
+        if self.world == 1 or not known or any(len(set(lengths)) < len(known) for lengths in of_rank):
+            return self.gather
+
+        def gather_rows(tensor: Tensor, dim: int) -> Tensor:
+            own = tensor.shape[dim]
+            found = [lengths for lengths in known if lengths[self.rank] == own]
+            if not found:
+                raise ValueError(
+                    f"a step gathers rows of its batch, of which this rank has "
+                    f"{' or '.join(str(lengths[self.rank]) for lengths in known)}; given {own} along {dim}. "
+                    "`contrasweep.losses.gather` takes tensors of any length"
+                )
+            return gather(tensor, dim, found[0])
+
+        return gather_rows
 
     def once(self, compute: Callable[[], T]) -> T:
         """Call `compute()` on the first rank; return its result, or raise its exception, on every rank."""
@@ -92,7 +124,7 @@ class Ranks:
         """
         if self.world == 1:
             return losses
-        of_ranks = gather(losses.detach()[None].float(), 0)
+        of_ranks = gather(losses.detach()[None].float(), 0, [1] * self.world)
         first = of_ranks[:1].expand_as(of_ranks)
         if not torch.allclose(of_ranks, first, rtol=AGREEMENT, atol=1e-5, equal_nan=True):
             step = int((of_ranks - first).abs().nan_to_num(torch.inf).amax(dim=0).argmax())

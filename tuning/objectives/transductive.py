@@ -73,12 +73,6 @@ def views_of(objects: MultiView) -> list[Tensor]:
     return [pixels(view) for view in objects.views]
 
 
-def labels_of(objects: MultiView) -> Tensor:
-    """Return the labels of labelled objects."""
-    assert objects.labels is not None, "labelled objects have labels"
-    return objects.labels
-
-
 def pixels(view: Tensor) -> Tensor:
     """Return a view as an encoder takes it: uint8 images in 0..1, features as they are."""
     return view.float() / 255.0 if view.dtype == torch.uint8 else view

@@ -10,6 +10,10 @@ Where the test images are clustered, it is also averaged over the groups of (cla
 
 Where the experiment asks for it, the held-out images are clustered without labels, and the clusters matched
 with the classes.
+
+The ranks of a run share the work of embedding images. The first one fits the probes, and what it reads counts
+on all ranks; only a probe that sees other views in every epoch is fitted by all of them, because all make its
+features.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,13 +32,10 @@ from contrasweep.data import (
     LabelledImages,
     MultiView,
     RandomViews,
-    StreamedImages,
     clustering_accuracy,
     clustering_nmi,
-    image_chunks,
     kmeans_clusters,
     named_seed,
-    shard,
     torch_generator,
 )
 from contrasweep.models import (
@@ -60,8 +61,9 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import CLUSTERING, scores_own_classifier
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import CHUNK, Prepared, PreparedData, image_inputs
+from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.training.embedding import embed_views, embed_whole, joined
 from contrasweep.tuning.training.label_free import label_free_scores
 
 RIDGE = "ridge"
@@ -87,20 +89,22 @@ class Reading:
     scores: dict[str, float]
 
 
-def extract_features(objective: Objective, images: Images, size: int, centre: float = 1.0) -> Tensor:
+def extract_features(
+    objective: Objective, images: Images, size: int, centre: float = 1.0, ranks: Ranks = ONE
+) -> Tensor:
     """Return the encoder's features `(N, D)` of whole `images` (uint8 `(N, C, H, W)`) at `size` pixels."""
-    return _joined(objective.features, image_inputs(images, size, centre))
+    return embed_whole(objective.features, images, size, centre, ranks)
 
 
-def view_features(objective: Objective, images: Images, views: RandomViews, epoch: int) -> Tensor:
+def view_features(
+    objective: Objective, images: Images, views: RandomViews, epoch: int, ranks: Ranks = ONE
+) -> Tensor:
     """Return the encoder's features `(N, D)` of the views of `images` that a probe sees in an epoch (from 0).
 
     The draws depend on the epoch alone: all encoders are compared on the same views.
     """
     generator = torch_generator("probe views", epoch)
-    chunks = image_chunks(images, CHUNK)
-    shown = (views.apply(one, views.draw(len(one), (*one.shape[2:],), generator)) for one in chunks)
-    return _joined(objective.features, shown)
+    return embed_views(objective.features, images, views, [generator], ranks)[0]
 
 
 def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
@@ -113,20 +117,11 @@ def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
     return RandomViews(size=size, min_crop=probes.min_crop or experiment.views.min_crop)
 
 
-def embed_training_set(objective: Objective, data: Prepared, ranks: Ranks = ONE) -> Tensor:
-    """Return `embed_images` of every whole training image: `(N, D)`.
-
-    Each rank computes a part, in the same chunks as one process, so the bits are the same.
-    """
+def embed_training_set(objective: Objective, data: Prepared) -> Tensor:
+    """Return `embed_images` of every whole training image: `(N, D)`."""
     assert isinstance(data, PreparedData), "clusters are of images"
     images, size = data.train.images, data.spec.view_size
-    starts = torch.arange(0, len(images), CHUNK)
-    if len(starts) < ranks.world:
-        return _joined(objective.embed_images, image_inputs(images, size))
-    own = shard(starts, ranks.rank, ranks.world)
-    rows = torch.arange(int(own[0]), min(int(own[-1]) + CHUNK, len(images)))
-    mine = images.subset(rows) if isinstance(images, StreamedImages) else images[rows[0] : rows[-1] + 1]
-    return ranks.gather(_joined(objective.embed_images, image_inputs(mine, size)), 0)
+    return embed_whole(objective.embed_images, images, size, ranks=data.ranks)
 
 
 def validation_scores(
@@ -136,7 +131,8 @@ def validation_scores(
 
     The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`), of the method's
     own classifier (`val.classifier_accuracy`), of a clustering (`val.cluster_accuracy`), and those that need
-    no label (`val.rankme`). `full` adds those of the exact probe (`val.accuracy`).
+    no label (`val.rankme`). `full` adds those of the exact probe (`val.accuracy`). All of `data.ranks` must
+    call this together, and get the same.
     """
     held_out = data.validation
     if held_out is None:
@@ -194,7 +190,9 @@ def fitted_scores(
         return {}
     views = None if classifier == RIDGE else probe_views(experiment, data.spec.view_size)
     settings = experiment.probes
-    return probe_scores(objective, train, held_out, data.spec, settings, classifier, views=views, test=test)
+    return probe_scores(
+        objective, train, held_out, data.spec, settings, classifier, views=views, test=test, ranks=data.ranks
+    )
 
 
 def own_scores(
@@ -211,8 +209,12 @@ def read_own_classifier(
     objective: Objective, data: Prepared, held_out: Any, threshold: float, *, test: bool = False
 ) -> Reading:
     """Return what the method's own classifier says of held-out data, with the scores of the dataset."""
-    outputs = _joined(objective.predict, data.inputs(held_out))
-    return Reading(outputs, label_scores(data.spec.measures(test=test), outputs, held_out, threshold))
+    ranks, names = data.ranks, data.spec.measures(test=test)
+    if isinstance(data, PreparedData):
+        outputs = embed_whole(objective.predict, held_out.images, data.spec.view_size, ranks=ranks)
+    else:
+        outputs = joined(objective.predict, data.inputs(held_out))
+    return Reading(outputs, ranks.once(lambda: label_scores(names, outputs, held_out, threshold)))
 
 
 def clustering_scores(
@@ -229,9 +231,12 @@ def clustering_scores(
     if not settings.kmeans_starts:
         return {}
     assert isinstance(data, PreparedData), "checked when the experiment was resolved"
-    images = image_inputs(held_out.images, spec.view_size, settings.centre)
-    embeddings = _joined(objective.embed_images, images)
-    return matched_clusters(embeddings, held_out.labels, spec.classes, settings.kmeans_starts)
+    embeddings = embed_whole(
+        objective.embed_images, held_out.images, spec.view_size, settings.centre, data.ranks
+    )
+    return data.ranks.once(
+        lambda: matched_clusters(embeddings, held_out.labels, spec.classes, settings.kmeans_starts)
+    )
 
 
 def matched_clusters(embeddings: Tensor, labels: Tensor, classes: int, starts: int) -> dict[str, float]:
@@ -274,6 +279,7 @@ def probe_scores(
     *,
     views: RandomViews | None = None,
     test: bool = False,
+    ranks: Ranks = ONE,
 ) -> dict[str, float]:
     """Return the scores of probes fitted on `train` and read on `held_out`.
 
@@ -283,11 +289,17 @@ def probe_scores(
     8-bit levels).
     """
     known, unseen = (
-        Known(part, extract_features(objective, part.images, spec.view_size, settings.centre))
+        Known(part, extract_features(objective, part.images, spec.view_size, settings.centre, ranks))
         for part in (train, held_out)
     )
-    seen = None if views is None else partial(view_features, objective, train.images, views)
-    return read_probe(known, unseen, spec, settings, classifier, seen=seen, test=test).scores
+
+    def scores(seen: FeaturesOfEpoch | None = None) -> dict[str, float]:
+        return read_probe(known, unseen, spec, settings, classifier, seen=seen, test=test).scores
+
+    if views is None:
+        return ranks.once(scores)
+    found = scores(partial(view_features, objective, train.images, views, ranks=ranks))
+    return ranks.once(lambda: found)
 
 
 def read_probe(
@@ -358,10 +370,6 @@ MEASURES: Mapping[str, Callable[[Tensor, Any, float], float]] = MappingProxyType
     }
 )
 """The scores that a dataset may name, of a classifier's outputs, the held-out data and the threshold."""
-
-
-def _joined(compute: Callable[[Any], Tensor], inputs: Iterable[Any]) -> Tensor:
-    return torch.cat([compute(part) for part in inputs])
 
 
 def _fit_classifier(

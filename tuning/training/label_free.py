@@ -7,13 +7,14 @@ projection head's. No draw of the training is touched: the views have generators
 import torch
 from torch import Tensor
 
-from contrasweep.data import LabelledImages, image_chunks, torch_generator
+from contrasweep.data import LabelledImages, torch_generator
 from contrasweep.models import alignment, feature_std, lidar, rankme, uniformity
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.metrics import LABEL_FREE, label_free_views
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import CHUNK, PreparedData, image_inputs
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.embedding import embed_views, embed_whole
 
 MOST_WHOLE = 10_000
 """The held-out images, evenly spaced, whose features are scored whole: a rank needs many of them."""
@@ -38,16 +39,20 @@ def label_free_scores(
         return {}
     whole = _whole_features(objective, _evenly(held_out, MOST_WHOLE), data, experiment)
     views = _view_features(objective, _evenly(held_out, MOST_VIEWED), data, experiment, count)
-    scores = (rankme(whole), lidar(views), alignment(views[:2]), uniformity(whole), feature_std(whole))
-    return dict(zip(LABEL_FREE, scores, strict=True))
+
+    def scores() -> dict[str, float]:
+        found = (rankme(whole), lidar(views), alignment(views[:2]), uniformity(whole), feature_std(whole))
+        return dict(zip(LABEL_FREE, found, strict=True))
+
+    return data.ranks.once(scores)
 
 
 def _whole_features(
     objective: Objective, shown: LabelledImages, data: PreparedData, experiment: Experiment
 ) -> Tensor:
     """Return the features `(N, D)` of whole images."""
-    inputs = image_inputs(shown.images, data.spec.view_size, experiment.probes.centre)
-    return torch.cat([objective.features(part) for part in inputs])
+    size, centre = data.spec.view_size, experiment.probes.centre
+    return embed_whole(objective.features, shown.images, size, centre, data.ranks)
 
 
 def _view_features(
@@ -56,11 +61,7 @@ def _view_features(
     """Return the features `(V, N, D)` of random views."""
     views = random_views(experiment.views, data.spec.view_size)
     generators = [torch_generator("label-free views", number) for number in range(count)]
-    parts = []
-    for chunk in image_chunks(shown.images, CHUNK):
-        drawn = (views.draw(len(chunk), chunk.shape[-1], generator) for generator in generators)
-        parts.append(torch.stack([objective.features(views.apply(chunk, one)) for one in drawn]))
-    return torch.cat(parts, dim=1)
+    return embed_views(objective.features, shown.images, views, generators, data.ranks)
 
 
 def _evenly(images: LabelledImages, most: int) -> LabelledImages:

@@ -177,6 +177,7 @@ def initial_encoder(seed: int, build: Callable[[], Encoder]) -> Encoder:
 
 
 def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep | None) -> _Run:
+    data = data.shared(ranks)
     feed = METHODS[experiment.method].feed(experiment, data)
     objective = build_objective(experiment, data)
     if ranks.world > 1:
@@ -201,12 +202,11 @@ def _untrained_record(run: _Run) -> EpochRecord:
     views = "" if seen_whole else experiment.views.model_dump_json()
     key = f"{experiment.seed} {own} {settings} {views}"
 
-    def control() -> dict[str, float]:
-        if key not in run.data.untrained:
-            run.data.untrained[key] = validation_scores(run.objective, run.data, experiment, full=True)
-        return dict(run.data.untrained[key])
-
-    scores = run.ranks.once(control)
+    # What the first rank remembers counts: all of them compute the scores, or none.
+    scores = run.ranks.once(lambda: run.data.untrained.get(key))
+    if scores is None:
+        scores = validation_scores(run.objective, run.data, experiment, full=True)
+    run.data.untrained[key] = dict(scores)
     return _record(run, 0, scores, 0.0, time.perf_counter() - started)
 
 
@@ -221,7 +221,7 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     experiment = run.experiment
     full = epoch == experiment.epochs or epoch in experiment.probes.at_epochs
     try:
-        metrics |= run.ranks.once(lambda: validation_scores(run.objective, run.data, experiment, full=full))
+        metrics |= validation_scores(run.objective, run.data, experiment, full=full)
     except NonFiniteFeatures as error:
         raise TrainingDiverged(f"{error}, at the end of epoch {epoch}: {_settings(run)}") from None
     return _record(run, epoch, metrics, trained - started, time.perf_counter() - trained)
@@ -234,7 +234,7 @@ def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, eval
 def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     experiment, objective, steps = run.experiment, run.objective, run.feed.sampler.steps_per_epoch
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
-    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, run.ranks))
+    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
     objective.train()
     with training_steps(experiment.compute):
         for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
@@ -246,7 +246,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
                 epochs=experiment.epochs,
                 schedule=experiment.schedule,
             )
-            loss, metrics = objective.step(batch, run.ranks.gather)
+            loss, metrics = objective.step(batch, run.ranks.gather_of(batch))
             _update(run, loss, rate, done + 1)
             for name, value in {"loss": loss.detach(), **metrics}.items():
                 trace.setdefault(name, []).append(value)
