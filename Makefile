@@ -12,7 +12,7 @@ PACKAGES := --constraint constraints.txt --editable '.[dev]'
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install test unit lint types demo catalogue reproduction docs notebooks dist lowest clean
+.PHONY: help install test unit cluster lint types demo catalogue reproduction docs notebooks dist lowest clean
 
 help:  ## Say what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: $(STAMP)  ## Lint, types, tests: what CI runs.
 unit: $(STAMP)
 	@# Two processes more than there are cores: tests of Ray wait for processes to start and to end.
 	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 2))') --dist loadfile --no-loadscope-reorder --durations 20
+
+cluster: $(STAMP)  ## Run the commands of docs/cluster.md on several Ray nodes on this machine, for some minutes.
+	$(BIN)/pytest tests/cluster -m cluster
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)

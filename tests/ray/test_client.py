@@ -1,8 +1,11 @@
 """Commands that run as a whole in a cluster, through Ray's client."""
 
 import json
+import os
 import shlex
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from contrasweep.tuning.cli.elsewhere import check_places, named_files, with_fil
 from contrasweep.tuning.cli.typed import TYPED
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.ray.client import _follow, name_there, run_there
+from contrasweep.tuning.ray.cluster import our_code
 from contrasweep.tuning.store import ResultsStore
 
 
@@ -194,3 +198,10 @@ def test_ctrl_c_while_waiting_loses_nothing_that_is_said(monkeypatch: pytest.Mon
     assert _follow(Running(), lambda stream, text: heard.append(text)) == 130
     assert heard == [b"a", b"Interrupted."]
     assert asked == [0, 1, 2]
+
+
+def test_the_server_of_the_client_imports_no_torch_for_a_command() -> None:
+    """It imports in a thread, where torch's libraries have failed to load; the server died."""
+    code = "import sys; import contrasweep.tuning.ray.command; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(our_code().parent)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
