@@ -4,6 +4,7 @@ import ast
 import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -178,3 +179,9 @@ def test_library_code_does_not_print() -> None:
 def test_a_file_has_at_most_400_lines() -> None:
     lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in EVERYTHING}
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest imports them by name alone, and refuses the second; run alone, each of them passes."""
+    found = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in found.items() if count > 1] == []
