@@ -8,8 +8,8 @@ from typing import Any
 from ray import cloudpickle
 
 import benchmarks.fake_training as this_module
-from contrasweep.tuning.planning.plan_sweep import trial
-from contrasweep.tuning.ray import sweep
+from contrasweep.tuning.planning import trial
+from contrasweep.tuning.ray import tuner
 from contrasweep.tuning.ray.worker import TrialWorker
 
 EPOCHS = 5
@@ -65,4 +65,4 @@ def use_fake_training(seconds: float) -> None:
             super().setup(config)
 
     cloudpickle.register_pickle_by_value(this_module)
-    sweep.TrialWorker = FakeTrialWorker
+    tuner.TrialWorker = FakeTrialWorker

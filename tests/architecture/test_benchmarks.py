@@ -1,0 +1,20 @@
+"""The benchmarks run rarely and by hand; what they import of the library must be there."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = (ROOT / "benchmarks").rglob("*.py")
+MODULES = sorted(".".join(file.relative_to(ROOT).with_suffix("").parts) for file in FILES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_benchmark_can_be_imported(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("benchmarks", "contrasweep", "tests"):
+            raise
+        pytest.skip(f"needs {error.name}")
