@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import contrasweep.tuning.planning.resources as resources
 import contrasweep.tuning.ray.final as final
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
@@ -61,6 +62,13 @@ def test_tables_tells_how_far_each_is(run: Run) -> None:
     assert rows["cacr-t9"]["state"] == "no quick form"
     store_runs(QUICK, Path("results"), score, seeds=range(3, 6))
     assert "done" in run("tables", "--scale", "quick").output
+
+
+def test_a_dry_run_refuses_a_device_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "available_gpus", lambda: 0)
+    refused = run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--device", "cuda")
+    assert refused.exit_code == 2
+    assert "no GPU that torch can use" in refused.output
 
 
 def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path) -> None:

@@ -160,16 +160,18 @@ def table(
     plan = plan_table(
         spec, scale=scale, tune=tune, seeds=seeds, trials=trials, columns=column or (), data_root=data_root
     )
-    if dry_run:
-        _print_plan(plan, json)
-        return
-    failed: Mapping[str, str] = {}
-    if run and plan.studies:
+    on: dict[str, Any] | None = None
+    if (run or dry_run) and plan.studies:
         asked: dict[str, Any]
         asked = {"concurrency": concurrency, "cpus_per_run": cpus_per_run, "workers": workers}
         asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
         on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
         _say_where(**on)
+    if dry_run:
+        _print_plan(plan, json)
+        return
+    failed: Mapping[str, str] = {}
+    if on is not None:
         with progress_line() as line:
             failed = _run(plan, line, results=results, data_root=data_root, **on)
     stored = StoredRuns(ResultsStore(results))
