@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 import torch
 from ray import cloudpickle, tune
 from ray.tune.experiment import Trial
@@ -33,10 +34,13 @@ def without_ray() -> Iterator[None]:
         patch.setattr("contrasweep.tuning.ray.sweep.ray_session", _scratch)
         # It would send the crash reports of the test process itself to a file.
         patch.setattr("contrasweep.tuning.ray.worker.report_crashes", lambda folder: None)
+        # It would ask Ray for the GPUs of the node, and so start one, which later tests would find.
+        patch.setattr("contrasweep.tuning.ray.worker.take_share_of_node", lambda gpus: None)
         try:
             yield
         finally:
             torch.set_num_threads(threads)
+        assert not ray.is_initialized(), "something has started Ray in the process of the tests"
 
 
 @contextmanager
